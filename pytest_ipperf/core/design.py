@@ -1,0 +1,62 @@
+"""Designs: how much is measured and when it is judged, by name.
+
+Figures and their reasons: docs/statistics.md. A look is one judgement of all data so far; its `alpha` is one-sided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ipperf.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """`epochs` rebuilds of the testbed, each with `blocks` in which every arm is measured once.
+
+    `judges` is False where a verdict would be more than the data can carry, or than the study gave.
+    `burst_connections` is how many connections a run holds at least: a small N is repeated until it does.
+    `full_grid` measures the levels of the suite's `grid` marker in place of its everyday `levels`.
+    """
+
+    name: str
+    epochs: int
+    blocks: int
+    alpha: float
+    judges: bool
+    purpose: str
+    burst_connections: int = 30
+    full_grid: bool = False
+
+    def runs(self, arms: int) -> int:
+        """Runs of one workload, warm-ups included (one for each arm and epoch)."""
+        return self.epochs * (self.blocks + 1) * arms
+
+
+DESIGNS = {
+    design.name: design
+    for design in (
+        Design(name="smoke", epochs=2, blocks=1, alpha=0.05, judges=False, purpose="does it run at all; never judges"),
+        Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
+        # Pocock's level for three looks, of which the first is taken: a cell left open stays open.
+        Design(name="standard", epochs=10, blocks=3, alpha=0.0221, judges=True, purpose="a decision"),
+        # The study's 11 runs of which the first is discarded: the warm-up is that first one. One burst is one run there.
+        Design(
+            name="paper",
+            epochs=1,
+            blocks=10,
+            alpha=0.05,
+            judges=False,
+            purpose="re-running a study with its own formulas; never judges",
+            burst_connections=1,
+            full_grid=True,
+        ),
+    )
+}
+
+
+def design_named(name: str) -> Design:
+    """The design of that name, or a sentence that lists them."""
+    if name not in DESIGNS:
+        raise UsageError(f"design {name!r} does not exist; there are {', '.join(DESIGNS)}")
+    return DESIGNS[name]

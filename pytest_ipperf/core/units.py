@@ -1,0 +1,73 @@
+"""Quantities as people write them, and back: `1k`, `0.5ms`, `5min`, `10%`.
+
+Inside the house all is in base units (bytes, seconds, fractions); these functions stand at the doors.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from pytest_ipperf.core.errors import UsageError
+
+_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def _split(text: str, units: dict[str, float] | dict[str, int]) -> tuple[float, str] | None:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", str(text).strip().lower())
+    return (float(match[1]), match[2]) if match and match[2] in units else None
+
+
+def parse_bytes(text: str | int) -> int:
+    """`1k` -> 1024, `64k` -> 65536, `100` -> 100; k, m and g are powers of 1024."""
+    parts = _split(str(text), _BYTES)
+    size = parts[0] * _BYTES[parts[1]] if parts else 0.0
+    if size < 1 or size != int(size):
+        raise UsageError(f"size {text!r} is not a whole number of bytes such as 512, 1k or 2m")
+    return int(size)
+
+
+def bytes_text(size: int) -> str:
+    """1024 -> `1k`, 1500 -> `1500`: the shortest exact form, and the inverse of `parse_bytes`."""
+    for unit in ("g", "m", "k"):
+        if size % _BYTES[unit] == 0:
+            return f"{size // _BYTES[unit]}{unit}"
+    return str(size)
+
+
+def parse_seconds(text: str) -> float:
+    """`0.5ms` -> 0.0005, `5min` -> 300.0; the unit must be named."""
+    parts = _split(text, _SECONDS)
+    if parts is None:
+        raise UsageError(f"time {text!r} is not a number with a unit, such as 0.5ms, 10s or 5min")
+    return parts[0] * _SECONDS[parts[1]]
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration for people: `850 ms`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def parse_percent(text: str) -> float:
+    """`10%` -> 0.1; the sign must be there, as 0.1 could mean either."""
+    parts = _split(text, {"%": 1})
+    if parts is None:
+        raise UsageError(f"share {text!r} is not a percentage such as 10%")
+    return parts[0] / 100
+
+
+def milliseconds_text(seconds: float) -> str:
+    """A response time with three significant digits in milliseconds: 0.00392 -> `3.92`, 0.1514 -> `151`."""
+    if not math.isfinite(seconds):
+        return "> deadline"
+    value = seconds * 1000
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f}"
