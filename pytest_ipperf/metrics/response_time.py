@@ -1,0 +1,23 @@
+"""Response time: from the opening of a connection's first socket to the end of its transaction (paper 000).
+
+The value of a run is the mean over its connections; one that failed counts with the deadline (a restricted mean), so
+that an arm cannot win by losing its slowest connections.
+"""
+
+from pytest_ipperf.core.failures import restricted_mean
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.metrics.base import Measure
+
+measure = Measure(
+    metric=Metric(
+        name="response_time",
+        title="response time per connection",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-6,
+        source="paper 000, section 2.3 and Table 2-1",
+    ),
+    value=restricted_mean,
+)
