@@ -1,0 +1,143 @@
+"""The agent's life: it takes orders off its line one by one, answers each, and cleans up when the line ends.
+
+An answer is `("ok", plain data)` or `("error", kind, sentence)`; kind tells the controller whether the testbed is in
+trouble or the instrument itself broke.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import queue
+import random
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from pytest_ipperf.agent import path
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.fingerprint import fingerprint
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+
+class Agent:
+    """The orders; each public method is one and takes and gives plain data only."""
+
+    def __init__(self, stack: contextlib.ExitStack, code_fd: int) -> None:
+        self._stack = stack
+        self._code_fd = code_fd
+        self._folder = stack.enter_context(private_folder())
+        self._daemons: dict[str, Daemon] = {}
+        self._protocol41 = path.Protocol41()
+        self._lease: Lease | None = None
+
+    def hello(self) -> dict[str, Any]:
+        """Who answers here."""
+        return {"python": platform.python_version(), "pid": os.getpid(), "host": socket.gethostname()}
+
+    def pin(self, cpus: list[int]) -> list[int]:
+        """Binds the agent and all that it starts to these processors, as far as they are allowed; none leaves it free."""
+        allowed = os.sched_getaffinity(0) & set(cpus)
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+        return sorted(os.sched_getaffinity(0))
+
+    def lease(self, owner: str, wait_s: float) -> str:
+        """Empty when this host is ours now, else who holds it."""
+        if self._lease is None:
+            self._lease = Lease(owner)
+            self._stack.callback(self._lease.release)
+        return self._lease.acquire(wait_s)
+
+    def unusable(self) -> dict[str, str]:
+        """By server: why it cannot run here; empty where it can."""
+        return {name: SERVERS[name].missing() for name in SERVERS}
+
+    def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
+        """Starts a server on `addresses`, on a free port of `ports`, with the page of `protocol` and `payload_bytes`."""
+        recipe = SERVERS[name]
+        content = b""
+        if recipe.protocol in PROTOCOLS:
+            content = PROTOCOLS[recipe.protocol].content(order["payload_bytes"])
+        site = Site(
+            folder=os.path.join(self._folder, name),
+            addresses=tuple(order["addresses"]),
+            port=free_port(order["addresses"], *order["ports"], random.Random()),  # noqa: S311 - not a secret
+            connections=order["connections"],
+            content=content,
+            zone={host: tuple(found) for host, found in order["zone"].items()},
+        )
+        self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._code_fd)
+        self._stack.callback(daemon.stop)
+        daemon.start()
+        return {"port": site.port, "version": recipe.version()}
+
+    def quiet(self, limit_s: float) -> dict[str, Any]:
+        """Waits until the servers have nothing left to do; says what still goes on, and which of them has died."""
+        busy = [said for daemon in self._daemons.values() if (said := daemon.wait_quiet(limit_s))]
+        dead = [daemon.exit_sentence() for daemon in self._daemons.values() if not daemon.alive()]
+        return {"busy": busy, "dead": dead, "protocol41": self._protocol41.count()}
+
+    def load(self, order: dict[str, Any]) -> dict[str, Any]:
+        """One run, with the packets counted around it."""
+        self._protocol41.count()
+        before = path.ip_packets()
+        receipt = load(LoadOrder(**order))
+        after = path.ip_packets()
+        packets = {version: after[version] - before[version] for version in after}
+        return {**receipt, "packets": packets, "protocol41": self._protocol41.count()}
+
+    def route(self, destination: str) -> dict[str, Any]:
+        """The route from here to an address."""
+        return path.route(destination)
+
+    def fits(self, order: dict[str, Any]) -> dict[int, str]:
+        """What of the MTU, and of one byte more, gets to the name server unfragmented."""
+        sizes = path.fit_sizes(order["mtu"], order["ipver"])
+        return {size: path.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+
+    def fingerprint(self, device: str) -> dict[str, Any]:
+        """What the results of this host may depend on."""
+        return fingerprint(device)
+
+
+def serve(channel: Any, code_fd: int) -> None:
+    """Runs until the controller goes. `channel` is execnet's; orders are `(name, arguments)`."""
+    orders: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
+
+    def heard(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
+        orders.put(message)
+        if message is None:
+            os.kill(os.getpid(), signal.SIGTERM)  # an order may be under way: nobody waits for it any more
+
+    def leave(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the clean-up short
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    with contextlib.ExitStack() as stack:
+        agent = Agent(stack, code_fd)
+        channel.setcallback(heard, endmarker=None)
+        channel.send(("ok", agent.hello()))
+        while (order := orders.get()) is not None:
+            name, arguments = order
+            channel.send(_answer(getattr(agent, name), arguments))
+
+
+def _answer(method: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        return "ok", method(*arguments)
+    except IpperfError as error:
+        return "error", type(error).__name__, str(error)
+    except Exception:  # noqa: BLE001 - whatever broke here has to be told there, with its place
+        return "error", "AgentError", traceback.format_exc()

@@ -1,0 +1,158 @@
+"""The facts of a path as a host sees them: counters, routes, and what fits through.
+
+Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.core.proof`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core import dns
+
+_ETH_P_IP = 0x0800
+_SO_ATTACH_FILTER = 26
+_SOL_PACKET, _PACKET_STATISTICS = 263, 6
+_RTM_GETROUTE, _NLM_F_REQUEST, _NLMSG_ERROR = 26, 1, 2
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
+_SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
+_IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
+_PROBE_TRIES, _PROBE_WAIT_S = 4, 0.5
+
+
+class Protocol41:
+    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213) that this host receives.
+
+    A packet socket for IPv4 alone with a filter on the protocol field: the kernel counts, nothing is read, and IPv6
+    packets never pass it. Both ends of a path count, so both directions are seen.
+    """
+
+    def __init__(self) -> None:
+        self._sock: socket.socket | None = None
+        with contextlib.suppress(PermissionError):
+            self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_IP))
+            self._filter(self._sock)
+            self.count()
+
+    @staticmethod
+    def _filter(sock: socket.socket) -> None:
+        # ldb [9]; jeq #41, accept, refuse; accept: ret 1; refuse: ret 0
+        code = b"".join(
+            struct.pack("HBBI", *step) for step in ((0x30, 0, 0, 9), (0x15, 0, 1, 41), (0x06, 0, 0, 1), (0x06, 0, 0, 0))
+        )
+        program = ctypes.create_string_buffer(code)
+        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", 4, ctypes.addressof(program)))
+
+    def count(self) -> int | None:
+        """Packets since the last call; None where this user may not count."""
+        if self._sock is None:
+            return None
+        packets: int = struct.unpack("II", self._sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[0]
+        return packets
+
+
+def ip_packets() -> dict[str, int]:
+    """Packets sent by this host's namespace so far, by IP version, without ICMP (RFC 4293: OutRequests)."""
+    tables: dict[str, dict[str, int]] = {}
+    lines = Path("/proc/net/snmp").read_text().splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        kind, *keys = names.split()
+        tables[kind] = dict(zip(keys, map(int, values.split()[1:]), strict=True))
+    found = {"ipv4": tables["Ip:"]["OutRequests"] - tables["Icmp:"]["OutMsgs"], "ipv6": 0}
+    six = Path("/proc/net/snmp6")
+    if six.exists():
+        counters = dict(line.split() for line in six.read_text().splitlines())
+        found["ipv6"] = int(counters["Ip6OutRequests"]) - int(counters["Icmp6OutMsgs"])
+    return found
+
+
+def route(destination: str) -> dict[str, Any]:
+    """The route to an address: `device`, its hardware `type` and `mtu` in bytes, `gateway` (empty on the link), `source`.
+
+    Asked of the kernel by rtnetlink, as a bare host may have no `ip`. Where there is no route there is only `error`.
+    """
+    family = socket.AF_INET6 if ":" in destination else socket.AF_INET
+    packed = socket.inet_pton(family, destination)
+    attribute = struct.pack("=HH", 4 + len(packed), _RTA_DST) + packed
+    message = struct.pack("=BBBBBBBBI", family, len(packed) * 8, 0, 0, 0, 0, 0, 0, 0) + attribute
+    header = struct.pack("=IHHII", 16 + len(message), _RTM_GETROUTE, _NLM_F_REQUEST, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
+        netlink.settimeout(2)
+        netlink.send(header + message)
+        answer = netlink.recv(16384)
+    length, kind = struct.unpack_from("=IH", answer)
+    if kind == _NLMSG_ERROR:
+        return {"error": os.strerror(-struct.unpack_from("=i", answer, 16)[0])}
+    found: dict[int, bytes] = {}
+    at = 16 + 12
+    while at < length:
+        size, name = struct.unpack_from("=HH", answer, at)
+        found[name] = answer[at + 4 : at + size]
+        at += (size + 3) & ~3
+    device = socket.if_indextoname(struct.unpack("=I", found[_RTA_OIF])[0])
+    return {
+        "device": device,
+        "gateway": socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
+        "source": socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
+        "mtu": _about(device, _SIOCGIFMTU, "i"),
+        "type": _about(device, _SIOCGIFHWADDR, "H"),
+    }
+
+
+def _about(device: str, request: int, form: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        answer = fcntl.ioctl(sock, request, struct.pack("16s", device.encode()) + bytes(24))
+    value: int = struct.unpack_from(form, answer, 16)[0]
+    return value
+
+
+def fit_sizes(mtu: int, ipver: int) -> tuple[int, int]:
+    """The two probes of a path, in bytes: the largest packet that must fit and one that must not (RFC 4821).
+
+    IPv4 cannot carry more than 65535 bytes, however large the device's MTU is.
+    """
+    largest = mtu if ipver == 6 else min(mtu, 65535)
+    return largest, largest + 1
+
+
+def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
+    """Whether one unfragmented packet of that size reaches the name server: `yes`, `too big` or `no answer`.
+
+    The packet is a padded DNS query with don't-fragment set, so it takes the very path that look-ups take.
+    """
+    six = ":" in resolver
+    headers = (40 if six else 20) + 8
+    if not six and packet_bytes > 65535:
+        return "too big"
+    rtype = dns.record_type(6 if six else 4)
+    query = dns.query(name, rtype, 1, size=packet_bytes - headers)
+    with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        if six:
+            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_PROBE)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * packet_bytes)
+        sock.settimeout(_PROBE_WAIT_S)
+        sock.connect((resolver, port))
+        for _ in range(_PROBE_TRIES):
+            try:
+                sock.send(query)
+                if not dns.answer(sock.recv(4096), rtype)[1]:
+                    return "yes"
+            except TimeoutError:
+                continue
+            except ConnectionRefusedError:
+                time.sleep(_PROBE_WAIT_S)
+            except OSError as error:
+                if error.errno == errno.EMSGSIZE:
+                    return "too big"
+                raise
+    return "no answer"
