@@ -1,0 +1,198 @@
+"""The inventory: testbeds and their hosts, as `hosts.ini` and the built-in ones describe them. Passive."""
+
+from __future__ import annotations
+
+import configparser
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.ways import WAYS
+
+DEFAULT_PORTS = (20000, 29999)
+"""Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
+
+_HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus"}
+_TESTBED_KEYS = {"client", "server", "domain"}
+_NAME = re.compile(r"[A-Za-z0-9_.]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to."""
+
+    name: str
+    way: str
+    ipv4: str = ""
+    ipv6: str = ""
+    ports: tuple[int, int] = DEFAULT_PORTS
+    cpus: tuple[int, ...] = ()
+    settings: Mapping[str, str]
+
+    def address(self, ipver: int) -> str:
+        """Its literal address of that version, empty where it has none."""
+        return self.ipv6 if ipver == 6 else self.ipv4
+
+    @property
+    def machine(self) -> str:
+        """What must not be measured on twice at once."""
+        return WAYS[self.way].machine(self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbed:
+    """The hosts of one experiment. `exclusive`: nothing but the measurement lives in its network namespaces."""
+
+    __test__ = False
+
+    name: str
+    client: Host
+    server: Host
+    domain: str = ""
+    exclusive: bool = False
+
+    @property
+    def hosts(self) -> tuple[Host, Host]:
+        """Client and server."""
+        return self.client, self.server
+
+    @property
+    def guarded(self) -> frozenset[str]:
+        """Machines and shared links that two measurements must not use together."""
+        return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
+
+    def lacks(self, arm: Arm) -> str:
+        """Why this testbed cannot have that arm; empty where it can."""
+        if arm.transport != "native":
+            return f"testbed {self.name} has no {arm.transport}: its hosts are joined by a plain link"
+        for host in self.hosts:
+            if not host.address(arm.ipver):
+                return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
+        return ""
+
+
+def _builtin(name: str, way: str, client: tuple[str, str], server: tuple[str, str], *, exclusive: bool) -> Testbed:
+    # Client and server on different processors where there are two; a host with one of them ignores the wish.
+    hosts = [
+        Host(name=role, way=way, ipv4=ipv4, ipv6=ipv6, cpus=(cpu,), settings={"node": role})
+        for role, (ipv4, ipv6), cpu in (("client", client, 1), ("server", server, 0))
+    ]
+    return Testbed(name=name, client=hosts[0], server=hosts[1], exclusive=exclusive)
+
+
+BUILTIN = {
+    # RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
+    "lab": _builtin(
+        "lab", "namespace", ("198.18.0.1", "2001:2:0:10::1"), ("198.18.0.2", "2001:2:0:10::2"), exclusive=True
+    ),
+    "loopback": _builtin("loopback", "local", ("127.0.0.1", "::1"), ("127.0.0.1", "::1"), exclusive=False),
+}
+
+
+def read_inventory(path: Path) -> dict[str, Testbed]:
+    """The built-in testbeds and those of the file; UsageError with file, section and key where a line makes no sense."""
+    parser = configparser.ConfigParser(
+        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, default_section="defaults", strict=True
+    )
+    try:
+        parser.read_string(path.read_text(encoding="utf-8"), source=str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+    sections = {name: dict(parser[name]) for name in parser.sections()}
+    hosts = {name: _host(path, name, keys) for kind, name, keys in _of(path, sections) if kind == "host"}
+    found = dict(BUILTIN)
+    for kind, name, keys in _of(path, sections):
+        if kind == "testbed":
+            found[name] = _testbed(path, name, keys, hosts)
+    return found
+
+
+def _of(path: Path, sections: Mapping[str, dict[str, str]]) -> list[tuple[str, str, dict[str, str]]]:
+    found = []
+    for section, keys in sections.items():
+        kind, _, name = section.partition(" ")
+        if kind not in ("host", "testbed") or not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{path}: section [{section}] is neither [host NAME] nor [testbed NAME], "
+                "with a name of letters, digits, '_' and '.'"
+            )
+        if kind == "testbed" and name in BUILTIN:
+            raise UsageError(f"{path}: [{section}] takes the name of a built-in testbed; choose another")
+        found.append((kind, name, keys))
+    return found
+
+
+def _known(where: str, keys: Mapping[str, str], allowed: set[str]) -> None:
+    for key in keys:
+        if key not in allowed:
+            raise UsageError(f"{where}: key {key!r} is unknown; there are {', '.join(sorted(allowed))}")
+
+
+def _host(path: Path, name: str, keys: dict[str, str]) -> Host:
+    where = f"{path}: [host {name}]"
+    way_name = keys.get("way", "local")
+    choices = [each for each in WAYS if WAYS[each].in_inventory]
+    if way_name not in choices:
+        raise UsageError(f"{where}: way {way_name!r} does not exist; there are {', '.join(choices)}")
+    way = WAYS[way_name]
+    _known(where, keys, _HOST_KEYS | set(way.keys))
+    settings = {key: value for key, value in keys.items() if key in way.keys}
+    if trouble := way.trouble(settings):
+        raise UsageError(f"{where}: {trouble}")
+    return Host(
+        name=name,
+        way=way_name,
+        ipv4=_address(where, keys, 4),
+        ipv6=_address(where, keys, 6),
+        ports=_ports(where, keys.get("ports")),
+        cpus=_cpus(where, keys.get("cpus")),
+        settings=settings,
+    )
+
+
+def _address(where: str, keys: Mapping[str, str], version: int) -> str:
+    text = keys.get(f"ipv{version}", "")
+    if text:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            address = None
+        if address is None or address.version != version:
+            raise UsageError(f"{where}: ipv{version} = {text!r} is not a literal IPv{version} address")
+    return text
+
+
+def _ports(where: str, text: str | None) -> tuple[int, int]:
+    if text is None:
+        return DEFAULT_PORTS
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 0 < low <= high < 65536:
+        raise UsageError(f"{where}: ports = {text!r} is not a range of ports such as 20000-29999")
+    return low, high
+
+
+def _cpus(where: str, text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    if not re.fullmatch(r"\d+(,\s*\d+)*", text):
+        raise UsageError(f"{where}: cpus = {text!r} is not a list of processor numbers such as 0,1")
+    return tuple(map(int, text.split(",")))
+
+
+def _testbed(path: Path, name: str, keys: dict[str, str], hosts: Mapping[str, Host]) -> Testbed:
+    where = f"{path}: [testbed {name}]"
+    _known(where, keys, _TESTBED_KEYS)
+    for role in ("client", "server"):
+        if role not in keys:
+            raise UsageError(f"{where}: key {role!r} is missing; it names a [host ...] section")
+        if keys[role] not in hosts:
+            known = ", ".join(sorted(hosts)) or "none"
+            raise UsageError(f"{where}: {role} = {keys[role]!r} is no [host ...] section; there are: {known}")
+    return Testbed(name=name, client=hosts[keys["client"]], server=hosts[keys["server"]], domain=keys.get("domain", ""))

@@ -1,0 +1,168 @@
+"""The built-in lab: two hosts of this machine, client and server, as network namespaces joined by a veth pair.
+
+It is held by a pipe: the first process of its pid namespace reads from us, and when we go, however we go, it reads the
+end, exits, and the kernel takes all processes, namespaces and devices with it. Its scratch folder is a tmpfs of its
+own mount namespace and goes the same way. No name in the file system or in `ip netns` is ever made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab.inventory import Host, Testbed
+
+_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
+_TIMEOUT_S = 10.0
+_DEVICE = "eth0"
+# Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
+_SYSCTLS = {
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv6/conf/default/dad_transmits": "0",
+    "net/ipv6/conf/default/router_solicitations": "0",
+    "net/ipv4/ip_local_port_range": "30000 65535",
+    "net/ipv4/tcp_max_syn_backlog": "65535",
+    "net/core/somaxconn": "65535",
+}
+# The first process: a private scratch folder, a namespace for each node, then it reads its standard input to the end.
+_INIT = """
+mount -t tmpfs -o mode=755 pytest-ipperf "$1" || exit 1
+shift
+for node do
+    unshare --net --uts sh -c 'hostname "$1" && echo "$1 $$" && exec sleep infinity >/dev/null 2>&1' sh "$node" &
+done
+exec cat
+"""
+# Outlives us on purpose, in a session of its own: it takes the folder away when the lab is gone.
+_HOLDER = 'folder=$1; shift; "$@"; rmdir "$folder"'
+
+
+def _unshare(*, user: bool) -> list[str]:
+    identity = ["--user", "--map-root-user"] if user else []
+    return ["unshare", *identity, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--uts"]
+
+
+@cache
+def _way_to_root() -> tuple[bool, str]:
+    """Whether a user namespace is needed, and why none of both works (empty when one does)."""
+    for program in ("unshare", "nsenter", "ip"):
+        if shutil.which(program, path=_PATH) is None:
+            package = "iproute2" if program == "ip" else "util-linux"
+            return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
+    said = ""
+    for user in (False, True) if os.geteuid() == 0 else (True,):
+        done = subprocess.run(
+            [*_unshare(user=user), "true"], capture_output=True, text=True, timeout=_TIMEOUT_S, env=_environment()
+        )
+        if done.returncode == 0:
+            return user, ""
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return False, f"no rights for namespaces ({said})"
+
+
+def unusable() -> str:
+    """Why the lab cannot stand on this machine, as the end of a sentence; empty where it can."""
+    return _way_to_root()[1]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": _PATH, "LC_ALL": "C"}
+
+
+@contextlib.contextmanager
+def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
+    """Builds the lab; yields for each host's name the command that enters it. Gone when the context ends."""
+    user, why = _way_to_root()
+    if why:
+        raise LabError(f"testbed {testbed.name}: cannot stand here: {why}; --testbed=loopback needs nothing")
+    folder = tempfile.mkdtemp(prefix="ipperf-lab-")
+    Path(folder).chmod(0o755)
+    names = [host.name for host in testbed.hosts]
+    holder = subprocess.Popen(
+        ["sh", "-c", _HOLDER, "sh", folder, *_unshare(user=user), "sh", "-c", _INIT, "sh", folder, *names],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        start_new_session=True,  # a Ctrl-C at the terminal is ours to handle, not the lab's
+    )
+    try:
+        nodes = _nodes(holder, names)
+        identity = ["--user", "--preserve-credentials"] if user else []
+        entries = {
+            name: ["nsenter", "--target", str(outer), *identity, "--mount", "--pid", "--net", "--uts",
+                   "env", f"TMPDIR={folder}", f"PATH={_PATH}"]
+            for name, (outer, _) in nodes.items()
+        }  # fmt: skip
+        _join(testbed.client, testbed.server, entries, nodes[testbed.server.name][1])
+        yield entries
+    finally:
+        _end(holder)
+
+
+def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """For each node its process as seen here and as seen inside, once it is in its own namespaces."""
+    assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
+    inside = {}
+    for _ in names:
+        line = holder.stdout.readline()
+        if not line:
+            raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
+        name, pid = line.split()
+        inside[name] = int(pid)
+    init = _children(_children(holder.pid)[0])[0]
+    outside = {_pid_inside(pid): pid for pid in _children(init)}
+    return {name: (outside[pid], pid) for name, pid in inside.items()}
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _pid_inside(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    raise LabError("this kernel does not tell process numbers of namespaces (NSpid in /proc/PID/status)")
+
+
+def _join(client: Host, server: Host, entries: Mapping[str, Sequence[str]], server_pid: int) -> None:
+    for host in (client, server):
+        settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in _SYSCTLS.items())
+        _inside(entries[host.name], ["sh", "-e"], settings + "ip link set lo up\n")
+    _inside(entries[client.name], ["ip", "-batch", "-"], f"link add {_DEVICE} type veth peer name {_DEVICE} netns {server_pid}\n")
+    for host in (client, server):
+        lines = [f"link set {_DEVICE} up", f"addr add {host.ipv4}/24 dev {_DEVICE}"]
+        lines.append(f"addr add {host.ipv6}/64 dev {_DEVICE} nodad")
+        _inside(entries[host.name], ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:
+    done = subprocess.run(
+        [*entry, *argv], input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, env=_environment()
+    )
+    if done.returncode:
+        raise LabError(f"the lab did not come up: {done.stderr.strip() or 'no message'}")
+
+
+def _end(holder: subprocess.Popen[str]) -> None:
+    """Closes the pipe, which ends the lab, and waits for it; what does not go by itself is killed."""
+    assert holder.stdin is not None  # noqa: S101 - it is a pipe, see above
+    holder.stdin.close()
+    try:
+        holder.wait(_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        for pid in _children(holder.pid):
+            os.kill(pid, 9)  # unshare, which takes its child along
+        holder.wait(_TIMEOUT_S)
+    for pipe in (holder.stdout, holder.stderr):
+        if pipe is not None:
+            pipe.close()

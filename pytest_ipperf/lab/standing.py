@@ -1,0 +1,224 @@
+"""A standing testbed: one epoch of it, with its namespaces, agents and servers up, ready for runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.load import LoadOrder
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.lab.inventory import Host, Testbed
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports import TRANSPORTS
+
+_SETTLE_S = 2.0
+_PHASES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A server that stands: its name and version for the results, its port, and the port of the name server."""
+
+    name: str
+    version: str
+    embedded: bool
+    port: int
+    resolver_port: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" + (" (embedded)" if self.embedded else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What one run brought home. `rows` holds a tuple for each completed connection, in seconds: start (since the
+    burst began), dns, connect, first byte, total (since its own start). `proof` holds the facts, `contradictions`
+    what speaks against them.
+    """
+
+    attempted: int
+    failed: Mapping[str, int]
+    rows: tuple[tuple[float, ...], ...]
+    packed: bytes
+    proof: Mapping[str, Any]
+    contradictions: tuple[str, ...]
+    unsettled: tuple[str, ...]
+
+
+class Standing:
+    """One epoch; made by `stand`, not by hand."""
+
+    def __init__(self, testbed: Testbed, client: Link, server: Link) -> None:
+        self._testbed = testbed
+        self._client = client
+        self._server = server
+        self._ident = 0
+
+    def serve(self, workload: Workload, wanted: str) -> Service:
+        """Starts the server of the workload's protocol and the name server.
+
+        `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
+        """
+        protocol = PROTOCOLS[workload.protocol]
+        name = choose_server(workload.protocol, wanted, self._server.order("unusable"), self._server.host)
+        addresses = list(dict.fromkeys(each for v in (4, 6) if (each := self._server.host.address(v))))
+        order: dict[str, Any] = {
+            "addresses": addresses,
+            "ports": self._server.host.ports,
+            "connections": workload.connections,
+            "payload_bytes": workload.payload_bytes,
+            "zone": {protocol.host: addresses},
+        }
+        resolver = self._server.order("serve", "nameserver", order)
+        served = self._server.order("serve", name, order)
+        return Service(name, served["version"], SERVERS[name].embedded, served["port"], resolver["port"])
+
+    def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
+        """The facts of an arm's path, with `contradictions`: routes on both ends and what fits through unfragmented."""
+        there, back = (host.address(arm.ipver) for host in (self._server.host, self._client.host))
+        routes = {"client": self._client.order("route", there)}
+        if back:
+            routes["server"] = self._server.order("route", back)
+        fits = {}
+        if "mtu" in routes["client"]:
+            probe = {
+                "mtu": routes["client"]["mtu"],
+                "ipver": arm.ipver,
+                "resolver": there,
+                "port": service.resolver_port,
+                "name": PROTOCOLS[workload.protocol].host,
+            }
+            fits = self._client.order("fits", probe)
+        facts: dict[str, Any] = {"routes": routes, "fits": fits}
+        facts["contradictions"] = path_contradictions(self._expected(arm), facts)
+        return facts
+
+    def _expected(self, arm: Arm) -> Expected:
+        return Expected(
+            ipver=arm.ipver,
+            encapsulated=TRANSPORTS[arm.transport].encapsulated,
+            client=self._client.host.address(arm.ipver),
+            server=self._server.host.address(arm.ipver),
+            exclusive=self._testbed.exclusive,
+        )
+
+    def run(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
+        """One run. Raises LabError when a server died in it; failures of connections are data."""
+        self._server.order("quiet", 0.0)  # which sets the server's packet count back
+        order = LoadOrder(
+            protocol=workload.protocol,
+            payload_bytes=workload.payload_bytes,
+            connections=workload.connections,
+            bursts=bursts,
+            ipver=arm.ipver,
+            resolver=self._server.host.address(arm.ipver),
+            resolver_port=service.resolver_port,
+            name=PROTOCOLS[workload.protocol].host,
+            port=service.port,
+            source=self._client.host.address(arm.ipver),
+            deadline_s=deadline_s,
+            ident=self._ident,
+        )
+        self._ident += bursts * workload.connections
+        told = self._client.order("load", dataclasses.asdict(order), deadline_s=bursts * deadline_s + 30)
+        after = self._server.order("quiet", _SETTLE_S)
+        if after["dead"]:
+            raise LabError(f"host {self._server.host.name}: {after['dead'][0]}")
+        values = array("d", told.pop("rows"))
+        rows = tuple(tuple(values[at : at + _PHASES]) for at in range(0, len(values), _PHASES))
+        proof = {
+            **told,
+            "completed": len(rows),
+            "protocol41": {"client": told["protocol41"], "server": after["protocol41"]},
+        }
+        return Receipt(
+            attempted=told["attempted"],
+            failed=told["failed"],
+            rows=rows,
+            packed=values.tobytes(),
+            proof=proof,
+            contradictions=tuple(run_contradictions(self._expected(arm), proof)),
+            unsettled=tuple(after["busy"]),
+        )
+
+    def fingerprint(self, arm: Arm) -> dict[str, Any]:
+        """Both hosts' fingerprints, with the devices that the arm uses."""
+        found = {}
+        for role, link, other in (
+            ("client", self._client, self._server.host),
+            ("server", self._server, self._client.host),
+        ):
+            device = link.order("route", other.address(arm.ipver) or "127.0.0.1").get("device", "")
+            found[role] = link.order("fingerprint", device)
+        return found
+
+
+def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
+    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there."""
+    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
+    kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
+             "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
+    candidates = kinds.get(wanted) or [n for n in serving if n in wanted.split(",")] or serving
+    for name in candidates:
+        if not unusable[name]:
+            return name
+    reasons = "; ".join(unusable[name] for name in candidates)
+    raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
+
+
+@contextlib.contextmanager
+def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+    """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
+
+    Hosts behind ssh are leased by their agents, in `stand`.
+    """
+    if all(WAYS[host.way].leased_by_agent for host in testbed.hosts):
+        yield
+        return
+    lease = Lease(owner)
+    try:
+        _acquire(lease.acquire, "this machine", wait_s, tell)
+        yield
+    finally:
+        lease.release()
+
+
+def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
+    holder = acquire(0.0)
+    if holder:
+        tell(f"waiting for {what}, where {holder} measures")
+        holder = acquire(wait_s)
+    if holder:
+        raise LabError(f"{what} is still held by {holder} after {wait_s:.0f} s; wait for it or end it")
+
+
+@contextlib.contextmanager
+def stand(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[Standing]:
+    """Builds one epoch of a testbed and takes it down again, whatever happens in between."""
+    with contextlib.ExitStack() as stack:
+        own = {host.way for host in testbed.hosts} == {"namespace"}
+        entries = stack.enter_context(namespaces(testbed)) if own else {}
+        links = [stack.enter_context(Link(host, entries.get(host.name, ()))) for host in testbed.hosts]
+        # Always in the same order, so that two jobs cannot wait for each other.
+        for link in sorted(links, key=lambda each: each.host.machine):
+            if WAYS[link.host.way].leased_by_agent:
+                _acquire(
+                    lambda patience, link=link: link.order("lease", owner, patience, deadline_s=patience + 30),
+                    f"host {link.host.name}",
+                    wait_s,
+                    tell,
+                )
+            if link.host.cpus:
+                link.order("pin", list(link.host.cpus))
+        yield Standing(testbed, *links)

@@ -1,0 +1,54 @@
+"""What a way in tells: how to start a Python on a host, and why it may not work."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+
+class Way(ABC):
+    """`settings` are the host's keys of `hosts.ini` that this way knows (`keys`)."""
+
+    keys: frozenset[str] = frozenset()
+    in_inventory: bool = True
+    """Whether `hosts.ini` may name it; the built-in lab's way is its own."""
+    leased_by_agent: bool = False
+    """Whether the host's lease is held there, by the agent, or here, by the controller on its own machine."""
+
+    def trouble(self, settings: Mapping[str, str]) -> str:
+        """What is wrong with the settings, as the end of a sentence; empty when nothing."""
+        del settings
+        return ""
+
+    def machine(self, settings: Mapping[str, str]) -> str:
+        """The machine behind the way, for the rule that nothing is measured on one twice at once."""
+        del settings
+        return "this machine"
+
+    @abstractmethod
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """The execnet specification of a gateway; `entry` is the command that enters the host's namespaces, if any."""
+
+    @abstractmethod
+    def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
+        """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
+
+    def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """What the host says when asked plainly; empty when the plain command works."""
+        try:
+            done = subprocess.run(
+                self.command(settings, entry), capture_output=True, text=True, timeout=15, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            return "no answer in 15 s"
+        except OSError as error:
+            return str(error)
+        said = (done.stderr or done.stdout).strip().splitlines()
+        return f"{said[-1] if said else 'no message'} (exit status {done.returncode})" if done.returncode else ""
+
+
+def quoted(argv: Sequence[str]) -> str:
+    """A command as execnet splits it again."""
+    return " ".join(map(shlex.quote, argv))

@@ -1,0 +1,60 @@
+"""Ssh: a host that the user's own ssh reaches, with the user's own configuration, keys and jump hosts.
+
+Nothing is asked at the terminal (BatchMode), and a dead link is noticed after ten seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pytest_ipperf.lab.ways.base import Way
+
+_OPTIONS = (
+    "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=2", "-oLogLevel=ERROR",
+)  # fmt: skip
+# What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
+_DESTINATION = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]*")
+_PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
+_CONFIG = re.compile(r"[A-Za-z0-9_./~+-]+")
+
+
+class Ssh(Way):
+    """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` another configuration."""
+
+    keys = frozenset({"ssh", "python", "ssh_config"})
+    leased_by_agent = True
+
+    def trouble(self, settings: Mapping[str, str]) -> str:
+        if "ssh" not in settings:
+            return "key 'ssh' is missing; it is what you would type after `ssh`, such as user@host"
+        for key, form, example in (
+            ("ssh", _DESTINATION, "user@host"),
+            ("python", _PYTHON, "/usr/bin/python3"),
+            ("ssh_config", _CONFIG, "/etc/lab/ssh_config"),
+        ):
+            value = settings.get(key)
+            if value is not None and (not form.fullmatch(value) or "//" in value):
+                return f"{key} = {value!r} is not of a form such as {example}"
+        return ""
+
+    def machine(self, settings: Mapping[str, str]) -> str:
+        return f"ssh {settings['ssh']}"
+
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        del entry
+        config = f"//ssh_config={settings['ssh_config']}" if "ssh_config" in settings else ""
+        return f"ssh={' '.join(_OPTIONS)} {settings['ssh']}//python={_python(settings)} -I{config}"
+
+    def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
+        del entry
+        config = ["-F", settings["ssh_config"]] if "ssh_config" in settings else []
+        check = f"{_python(settings)} -I -c 'import sys; sys.exit(sys.version_info < (3, 10) and \"Python \" + sys.version.split()[0] + \" is too old; 3.10 is needed\")'"
+        return ["ssh", *config, *_OPTIONS, settings["ssh"], check]
+
+
+def _python(settings: Mapping[str, str]) -> str:
+    return settings.get("python", "python3")
+
+
+way = Ssh()
