@@ -1,0 +1,103 @@
+"""The door to pytest: thin hooks, each a call into a room of this folder.
+
+What only a measuring session needs (scipy, execnet) is loaded when the first measurement begins: whoever merely has
+the plugin installed must not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_ipperf import __version__
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
+from pytest_ipperf.plugin.fixtures import cell, margin, measured
+from pytest_ipperf.plugin.outcome import TALLY, Tally
+from pytest_ipperf.plugin.session import SESSION, Session
+
+__all__ = ["cell", "margin", "measured"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declares the options and their ini twins."""
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declares the hook that reporters hear."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reads the settings once; registers what depends on being the main process, and on xdist."""
+    collection.register_markers(config)
+    told: dict[str, Any] | None = getattr(config, "workerinput", {}).get("ipperf")
+    try:
+        settings = options.read_settings(config, told["seed"] if told else None)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[SESSION] = Session(config, settings, told)
+    if told is None:
+        config.stash[TALLY] = tally = Tally(config)
+        config.pluginmanager.register(tally, "ipperf-tally")
+        if config.pluginmanager.hasplugin("xdist"):
+            from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
+
+            config.pluginmanager.register(Distribution(), "ipperf-distribution")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes the cells."""
+    collection.parametrize(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Applies the filters; last, so that the order is ours and not that of pytest's grouping."""
+    collection.deselect(config, items)
+    collection.arrange(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Plans what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
+    cells = filter(None, map(collection.cell_of, session.items))
+    session.config.stash[SESSION].make_plans(cells)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Names what is used and why."""
+    return summary.header(config, __version__)
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """The plan and its forecast."""
+    return summary.plan(config)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Explains a failed margin."""
+    return outcome.explain(op, left, right)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns our exceptions into our outcomes."""
+    report = yield
+    outcome.make_report(item, call, report)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:
+    """Letter and word of an undecided cell."""
+    return outcome.status(report)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The tables, and what was not decided and why."""
+    summary.write(terminalreporter, config)

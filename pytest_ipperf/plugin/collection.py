@@ -1,0 +1,207 @@
+"""Collection: from markers and settings to cells, from cells to what is measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.units import bytes_text, parse_bytes, seconds_text
+from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.transports import TRANSPORTS
+
+DEFAULT_LEVELS: Mapping[str, Sequence[Any]] = {"connections": (1, 10, 100), "payload": ("1k",)}
+FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport")
+
+MARKERS = (
+    "levels(connections=[...], payload=[...]): the everyday levels of a measurement (pytest-ipperf)",
+    "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
+    'margin("10%", at_least="0.5ms"): how much worse than the reference is acceptable (pytest-ipperf)',
+    "arm(ipver, transport): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
+)
+
+
+def register_markers(config: pytest.Config) -> None:
+    """Our own markers and one for each protocol, so that a misspelt one is an error."""
+    for line in MARKERS:
+        config.addinivalue_line("markers", line)
+    for name in PROTOCOLS:
+        config.addinivalue_line("markers", f"{name}: measurements of {name.upper()} (pytest-ipperf)")
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Makes the cells of a test that asks for `measured` or `cell`."""
+    if not {"measured", "cell"} & set(metafunc.fixturenames):
+        return
+    session = metafunc.config.stash[SESSION]
+    where = metafunc.definition.nodeid
+    try:
+        protocol = _protocol(metafunc)
+        connections, payloads = _levels(metafunc, session, protocol)
+    except UsageError as error:
+        raise pytest.Collector.CollectError(f"{where}: {error}") from None
+    # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
+    # and the first of them measures for all.
+    for name, values, ids in (
+        ("testbed", list(session.settings.inventory), None),
+        ("protocol", [protocol], None),
+        ("connections", connections, [f"c{number}" for number in connections]),
+        ("payload", payloads, [bytes_text(size) for size in payloads]),
+    ):
+        metafunc.parametrize(name, values, ids=ids, scope="session")
+    metafunc.parametrize(
+        ("ipver", "transport"),
+        [
+            pytest.param(
+                arm.ipver, arm.transport, id=str(arm), marks=pytest.mark.arm(ipver=arm.ipver, transport=arm.transport)
+            )
+            for arm in _arms()
+            if arm != session.settings.reference
+        ],
+    )
+
+
+def _arms() -> list[Arm]:
+    return [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: n != "native")
+            if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
+
+
+def _protocol(metafunc: pytest.Metafunc) -> str:
+    names = sorted({mark.name for mark in metafunc.definition.iter_markers() if mark.name in PROTOCOLS})
+    if len(names) != 1:
+        has = f"has the protocol markers {', '.join(names)}" if names else "has no protocol marker"
+        raise UsageError(f"a measurement {has}; it needs exactly one of {', '.join(PROTOCOLS)}")
+    return names[0]
+
+
+def _levels(metafunc: pytest.Metafunc, session: Session, protocol: str) -> tuple[list[int], list[int]]:
+    asked = dict(DEFAULT_LEVELS)
+    for name in ("levels", "grid") if session.settings.design.full_grid else ("levels",):
+        mark = metafunc.definition.get_closest_marker(name)
+        if mark is not None:
+            if mark.args or set(mark.kwargs) - set(DEFAULT_LEVELS):
+                raise UsageError(f"marker {name} takes only the keywords {', '.join(DEFAULT_LEVELS)}")
+            asked.update(mark.kwargs)
+    connections = list(session.settings.connections) or [_count(each) for each in asked["connections"]]
+    payloads = list(session.settings.payloads) or [parse_bytes(each) for each in asked["payload"]]
+    for size in payloads:
+        PROTOCOLS[protocol].content(size)  # which says so when a size is too small
+    return connections, payloads
+
+
+def _count(level: Any) -> int:
+    if not isinstance(level, int) or level < 1:
+        raise UsageError(f"level {level!r} is not a number of connections such as 1, 10 or 100")
+    return level
+
+
+def cell_of(item: pytest.Item) -> Cell | None:
+    """The cell that an item measures; None for every other test."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or not set(FACTORS) <= set(callspec.params):
+        return None
+    return cell_from(item.config.stash[SESSION], **{name: callspec.params[name] for name in FACTORS})
+
+
+def _written(item: pytest.Item) -> tuple[Any, ...]:
+    path, line, _ = item.location
+    return path, line or 0, *getattr(item, "callspec").indices.values()  # noqa: B009 - pytest types no callspec
+
+
+def cell_from(
+    session: Session, *, testbed: str, protocol: str, connections: int, payload: int, ipver: int, transport: str
+) -> Cell:
+    """The cell of these factors in this session."""
+    workload = Workload(
+        testbed=testbed,
+        protocol=protocol,
+        client=session.settings.client,
+        connections=connections,
+        payload_bytes=payload,
+    )
+    return Cell(workload, Arm(ipver, transport))
+
+
+def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the cells that the filters ask for and their testbeds can have; ids stay as they are for `--lf`."""
+    session = config.stash[SESSION]
+    cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
+    wanted = _wanted_testbeds(session, [cell.workload.testbed for cell in cells.values()])
+    lacking: Counter[str] = Counter()
+    kept, dropped = [], []
+    for item in items:
+        cell = cells.get(item)
+        if cell is None:
+            kept.append(item)
+        elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
+            dropped.append(item)
+        elif reason := session.settings.inventory[cell.workload.testbed].lacks(cell.arm):
+            lacking[reason] += 1
+            dropped.append(item)
+        else:
+            kept.append(item)
+    session.lacking = dict(lacking)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts a workload's items together, in the order in which they are written, or in which pytest-randomly wants them.
+
+    pytest's own grouping by parameters of session scope would mix the workloads of tests that share a level.
+    """
+    measurements = [(item, cell.workload) for item in items if (cell := cell_of(item)) is not None]
+    if not config.pluginmanager.hasplugin("randomly"):
+        measurements.sort(key=lambda pair: (pair[1].testbed, *_written(pair[0])))
+    groups: dict[Workload, list[pytest.Item]] = {}
+    for item, workload in measurements:
+        groups.setdefault(workload, []).append(item)
+    ordered = iter([item for group in groups.values() for item in group])
+    items[:] = [next(ordered) if cell_of(item) is not None else item for item in items]
+
+
+def _wanted_testbeds(session: Session, present: list[str]) -> set[str]:
+    """Without `--testbed` the default one, unless node ids were asked for that name others only."""
+    if session.settings.testbeds:
+        return set(session.settings.testbeds)
+    default = session.default_testbed
+    return {default} if default in present else set(present)
+
+
+def _filtered(session: Session, arm: Arm) -> bool:
+    settings = session.settings
+    return (not settings.ipvers or arm.ipver in settings.ipvers) and (
+        not settings.transports or arm.transport in settings.transports
+    )
+
+
+def forecast_lines(session: Session, *, each: bool) -> list[str]:
+    """The plan in words; with `each` a line for every workload."""
+    plans = list(session.plans.values())
+    if not plans:
+        return []
+    design = session.settings.design
+    total = sum(map(session.forecast_s, plans))
+    runs = sum(plan.runs for plan in plans)
+    lines = [
+        f"ipperf: plan: {len(plans)} workload{'s' * (len(plans) > 1)}, {design.epochs} epochs x {design.blocks} blocks"
+        f" (design {design.name}), {runs} runs, about {seconds_text(total)}"
+    ]
+    if each:
+        lines += [
+            f"ipperf:   {plan.workload}: {', '.join(map(str, plan.arms))}; {plan.runs} runs, "
+            f"about {seconds_text(session.forecast_s(plan))}"
+            for plan in plans
+        ]
+    budget = session.settings.budget_s
+    if budget is not None and total > budget:
+        lines.append(
+            f"ipperf: the budget of {seconds_text(budget)} will not do for all of it; what does not fit is INCONCLUSIVE"
+        )
+    return lines

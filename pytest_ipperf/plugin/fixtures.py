@@ -1,0 +1,67 @@
+"""The fixtures of a measurement: `measured`, `margin`, `cell`; the factors themselves are parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ipperf.core.cell import Cell
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.plugin.collection import cell_from
+from pytest_ipperf.plugin.session import SESSION
+
+if TYPE_CHECKING:
+    from pytest_ipperf.plugin.measuring import Measured
+
+DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
+
+
+@pytest.fixture
+def cell(
+    request: pytest.FixtureRequest,
+    testbed: str,
+    protocol: str,
+    connections: int,
+    payload: int,
+    ipver: int,
+    transport: str,
+) -> Cell:
+    """What this item measures: the workload and the arm."""
+    return cell_from(
+        request.config.stash[SESSION],
+        testbed=testbed,
+        protocol=protocol,
+        connections=connections,
+        payload=payload,
+        ipver=ipver,
+        transport=transport,
+    )
+
+
+@pytest.fixture
+def margin(request: pytest.FixtureRequest) -> Margin:
+    """How much worse than the reference is acceptable: `--margin`, else the marker, else 10 % and at least 0.5 ms."""
+    asked = request.config.stash[SESSION].settings.margin
+    if asked is not None:
+        return asked
+    mark = request.node.get_closest_marker("margin")
+    if mark is None:
+        return DEFAULT_MARGIN
+    try:
+        return Margin.parse(*mark.args, **mark.kwargs)
+    except (UsageError, TypeError) as error:
+        pytest.fail(f"marker margin: {error}", pytrace=False)
+
+
+@pytest.fixture
+def measured(request: pytest.FixtureRequest, cell: Cell, margin: Margin) -> Measured:
+    """The measurement of this cell against the reference; the first item of a workload measures for all of its arms.
+
+    Trouble of the testbed is an error of this set-up and not a failure of the test.
+    """
+    # Loads execnet and scipy, which no session has to wait for that measures nothing.
+    from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415
+
+    return measured_cell(request.node, request.config.stash[SESSION], cell, margin)

@@ -1,0 +1,217 @@
+"""The options: declared once, read once, frozen as `Settings`.
+
+Filters deselect what the suite declares, levels replace the suite's own, settings hold for the session and have an
+ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import DESIGNS, Design, design_named
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.units import parse_bytes, parse_seconds
+from pytest_ipperf.lab.inventory import BUILTIN, Testbed, read_inventory
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports import TRANSPORTS
+
+CLIENTS = ("lean",)
+_SERVER_WORDS = ("auto", "real", "embedded")
+
+FILTERS = (
+    ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm that the testbed has, and the reference "
+     "is always measured with them"),
+    ("--transport", "NAME", f"measure only these transports: {', '.join(TRANSPORTS)}"),
+    ("--testbed", "NAME", "measure on these testbeds: lab (namespaces of this machine), loopback, or one of hosts.ini; "
+     "without it the better of lab and loopback that works here"),
+)  # fmt: skip
+LEVELS = (
+    ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
+    ("--payload", "SIZE", "size of page or message, in place of the suite's own levels, such as 1k,64k"),
+)
+SETTINGS = (
+    ("--design", "NAME", "quick", "how much is measured: "
+     + "; ".join(f"{d.name} ({d.epochs} epochs x {d.blocks} blocks: {d.purpose})" for d in DESIGNS.values())),
+    ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
+    ("--margin", "SHARE[,TIME]", "", "how much worse is acceptable, in place of the suite's margins, such as 10%%,0.5ms"),
+    ("--client", "NAME", "lean", f"the measuring client: {', '.join(CLIENTS)}"),
+    ("--ipperf-server", "NAME", "auto", "auto (the host's own program, else the embedded server), real, embedded, or "
+     f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}"),
+    ("--ipperf-hosts", "FILE", "hosts.ini", "the inventory of testbeds and hosts"),
+    ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
+    ("--ipperf-budget", "TIME", "", "measure no workload that would not end within this time, such as 5min; the rest is "
+     "INCONCLUSIVE"),
+    ("--ipperf-inconclusive", "report|fail", "report", "whether too little evidence for a cell fails the session"),
+    ("--ipperf-deadline", "TIME", "10s", "a connection without its end by then has failed"),
+    ("--ipperf-wait", "TIME", "10min", "how long to wait for a host on which another job measures"),
+    ("--ipperf-records", "FOLDER", ".ipperf", "where records and raw samples are kept"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that the user asked for. Empty filters and levels mean: not asked."""
+
+    ipvers: tuple[int, ...]
+    transports: tuple[str, ...]
+    testbeds: tuple[str, ...]
+    connections: tuple[int, ...]
+    payloads: tuple[int, ...]
+    design: Design
+    reference: Arm
+    margin: Margin | None
+    client: str
+    server: str
+    inventory: dict[str, Testbed]
+    seed: int
+    budget_s: float | None
+    fail_inconclusive: bool
+    deadline_s: float
+    wait_s: float
+    records: Path
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declares everything; the values are checked when they are read."""
+    group = parser.getgroup("ipperf", "network measurements (pytest-ipperf)")
+    for name, metavar, text in (*FILTERS, *LEVELS):
+        group.addoption(name, action="append", default=[], metavar=metavar, help=f"{text} (comma list, repeatable)")
+    for name, metavar, default, text in SETTINGS:
+        told = f"; default {default}" if default else ""
+        group.addoption(name, default=None, metavar=metavar, help=f"{text} (ini: {_ini(name)}{told})")
+        parser.addini(_ini(name), text.replace("%%", "%"), type="string", default=default)
+    parser.addini("ipperf_testbed", "the testbeds of this project, where --testbed names none", type="args", default=[])
+
+
+def _ini(option: str) -> str:
+    return "ipperf_" + option.removeprefix("--").removeprefix("ipperf-")
+
+
+def read_settings(config: pytest.Config, seed: int | None) -> Settings:
+    """The settings of a session; UsageError where a value makes no sense. `seed` is the controller's, in a worker."""
+    inventory = _inventory(config)
+    settings = Settings(
+        ipvers=_listed(config, "--ipver", _ipver),
+        transports=_listed(config, "--transport", _one_of(list(TRANSPORTS))),
+        testbeds=_testbeds(config, inventory),
+        connections=_listed(config, "--connections", _connections),
+        payloads=_listed(config, "--payload", parse_bytes),
+        design=_setting(config, "--design", design_named),
+        reference=_setting(config, "--reference", _reference),
+        margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),
+        client=_setting(config, "--client", _one_of(CLIENTS)),
+        server=_setting(config, "--ipperf-server", _server),
+        inventory=inventory,
+        seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
+        budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
+        fail_inconclusive=_setting(config, "--ipperf-inconclusive", _one_of(("report", "fail"))) == "fail",
+        deadline_s=_setting(config, "--ipperf-deadline", parse_seconds),
+        wait_s=_setting(config, "--ipperf-wait", parse_seconds),
+        records=config.rootpath / _setting(config, "--ipperf-records", str),
+    )
+    _check_arms(settings)
+    return settings
+
+
+def _setting(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
+    asked = config.getoption(option)
+    try:
+        return read(config.getini(_ini(option)) if asked is None else asked)
+    except UsageError as error:
+        where = f"ini {_ini(option)}" if asked is None else option
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _listed(config: pytest.Config, option: str, read: Callable[[str], Any]) -> tuple[Any, ...]:
+    return _read_list(option, config.getoption(option), read)
+
+
+def _read_list(option: str, values: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
+    texts = [part.strip() for value in values for part in value.split(",")]
+    try:
+        return tuple(dict.fromkeys(read(text) for text in texts))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def _ipver(text: str) -> int:
+    if text not in ("4", "6"):
+        raise UsageError(f"{text!r} is no IP version; there are 4 and 6")
+    return int(text)
+
+
+def _connections(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{text!r} is not a number of connections such as 1, 10 or 100")
+    return int(text)
+
+
+def _reference(text: str) -> Arm:
+    arm = Arm.parse(text)
+    _one_of(list(TRANSPORTS))(arm.transport)
+    return arm
+
+
+def _server(text: str) -> str:
+    if text not in _SERVER_WORDS:
+        for name in text.split(","):
+            _one_of([*_SERVER_WORDS, *(each for each in SERVERS if each != "nameserver")])(name)
+    return text
+
+
+def _seed(text: str) -> int:
+    if not text:
+        return secrets.randbelow(2**31)
+    if not text.isdecimal():
+        raise UsageError(f"{text!r} is not a whole number of zero or more")
+    return int(text)
+
+
+def _inventory(config: pytest.Config) -> dict[str, Testbed]:
+    asked = config.getoption("--ipperf-hosts")
+    path = config.invocation_params.dir / asked if asked else config.rootpath / config.getini("ipperf_hosts")
+    if not asked and not path.exists():
+        return dict(BUILTIN)
+    return read_inventory(path)
+
+
+def _testbeds(config: pytest.Config, inventory: dict[str, Testbed]) -> tuple[str, ...]:
+    read = _one_of(list(inventory))
+    asked = config.getoption("--testbed")
+    return _read_list("--testbed", asked, read) if asked else _read_list("ini ipperf_testbed", config.getini("ipperf_testbed"), read)
+
+
+def _check_arms(settings: Settings) -> None:
+    """A selection that leaves nothing to compare is a mistake of the question, not an empty result."""
+    for transport in settings.transports:
+        if settings.ipvers == (4,):
+            Arm(4, transport)  # which says in words that IPv4 is always native
+    arms = {
+        Arm(ipver, transport)
+        for transport in settings.transports or TRANSPORTS
+        for ipver in TRANSPORTS[transport].ipvers
+        if not settings.ipvers or ipver in settings.ipvers
+    }
+    if arms == {settings.reference}:
+        raise UsageError(
+            f"the filters leave only the reference arm {settings.reference}, which is compared with nothing; "
+            f"add --ipver={10 - settings.reference.ipver}, or choose another arm with --reference"
+        )
+

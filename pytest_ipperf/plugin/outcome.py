@@ -1,0 +1,111 @@
+"""The outcome: three-valued, as pytest shows it. `?` is too little evidence: never green, never silent.
+
+Exit statuses beyond pytest's own: 6 when measurements ran and no cell was decided (docs/exit-status.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.errors import InvalidError, UndecidedError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.plugin.collection import cell_of
+from pytest_ipperf.plugin.session import SESSION
+
+NOTHING_DECIDED = 6
+_PROPERTY = "ipperf"
+_LAST_FAILED = "cache/lastfailed"
+
+
+def explain(op: str, left: object, right: object) -> list[str] | None:
+    """For a failed `slowdown <= margin`: the sentence, and the interval against the margin as a picture."""
+    if op != "<=" or not isinstance(right, (Margin, str)) or not hasattr(left, "effect"):
+        return None
+    # Loads scipy, which only a session that has measured needs.
+    from pytest_ipperf.report.terminal import interval_picture  # noqa: PLC0415
+
+    judgement = getattr(left <= right, "judgement")  # type: ignore[operator]  # noqa: B009
+    return [judgement.sentence(), "", *interval_picture(judgement)]
+
+
+def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Turns our exceptions into our outcomes and pins the record on the report of the call."""
+    if cell_of(item) is None:
+        return
+    report.ipperf = True  # type: ignore[attr-defined]  # a plain attribute survives xdist's way to the controller
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, InvalidError):
+        report.longrepr = str(error)
+    elif isinstance(error, UndecidedError):
+        path, line, _ = item.location
+        report.outcome = "skipped"
+        report.longrepr = (path, (line or 0) + 1, str(error))
+        report.ipperf_inconclusive = str(error)  # type: ignore[attr-defined]
+    if call.when == "call":
+        _pin(item, report)
+
+
+def _pin(item: pytest.Item, report: pytest.TestReport) -> None:
+    from pytest_ipperf.plugin.measuring import RECORD  # noqa: PLC0415 - loaded by the set-up that made the record
+
+    record = item.stash.get(RECORD, None)
+    if record is not None:
+        report.user_properties.append((_PROPERTY, record.to_json()))
+
+
+def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
+    """The letter and word of an inconclusive cell."""
+    if getattr(report, "ipperf_inconclusive", ""):
+        return "inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})
+    return None
+
+
+class Tally:
+    """Counts what was decided, in the main process; fires the hook; sets the exit status."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.records: list[Record] = []
+        self.undecided: dict[str, str] = {}
+        self.measurements = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Every report passes here, also those that come from xdist's workers."""
+        if not getattr(report, "ipperf", False):
+            return
+        if report.when == "setup":
+            self.measurements += 1
+        sentence = getattr(report, "ipperf_inconclusive", "")
+        if sentence:
+            self.undecided[report.nodeid] = sentence
+        for name, text in report.user_properties if report.when == "call" else ():
+            if name == _PROPERTY:
+                record = Record.from_json(str(text))
+                self.records.append(record)
+                self._config.hook.pytest_ipperf_measured(config=self._config, record=record)
+
+    @property
+    def decided(self) -> int:
+        """Cells that are within or beyond their margin."""
+        return sum(record.verdict in ("within", "exceeds") for record in self.records)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Sets the exit status first, as the summary names it; then, after the cache is written, adds what `--lf` needs."""
+        if session.exitstatus == pytest.ExitCode.OK and self.measurements:
+            if not self.decided:
+                session.exitstatus = NOTHING_DECIDED
+            elif self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        yield
+        cache = self._config.cache
+        if self.undecided and cache is not None:
+            failed = cache.get(_LAST_FAILED, {})
+            cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(self.undecided, True)})
+
+
+TALLY = pytest.StashKey[Tally]()

@@ -1,0 +1,134 @@
+"""Progress: hears the experiment, appends it to the journal, and shows a person how far it is and how long still."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.units import milliseconds_text, seconds_text
+from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.store import Journal
+
+JOURNAL = pytest.StashKey[Journal]()
+
+
+class Progress:
+    """The listener of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
+
+    def __init__(self, session: Session, journal: Journal, screen: Screen) -> None:
+        self._session = session
+        self._journal = journal
+        self._screen = screen
+        self._plan: Plan
+        self._done = 0
+        self._began = 0.0
+        self._service = ""
+
+    @classmethod
+    def of(cls, session: Session) -> Progress:
+        """For the next workload of the session; opens the session's journal at the first."""
+        if JOURNAL not in session.config.stash:
+            journal = session.config.stash[JOURNAL] = Journal(session.folder, session.writer)
+            session.config.add_cleanup(journal.close)
+            journal.append("session", _facts(session))
+        return cls(session, session.config.stash[JOURNAL], Screen(session.config))
+
+    # --- what the experiment tells -----------------------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Something a person waiting should know."""
+        self._journal.append("note", {"text": text})
+        self._screen.line(f"ipperf: {text}")
+
+    def began(self, plan: Plan) -> None:
+        """The measurement of a workload begins."""
+        self._plan, self._began = plan, time.monotonic()
+        order = [{"epoch": e.number, "warmups": e.warmups, "blocks": e.blocks} for e in plan.epochs]
+        self._journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": _texts(order)})
+
+    def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
+        """An epoch stands."""
+        self._service = str(service)
+        facts = {"epoch": number, "server": str(service), "paths": {str(arm): f for arm, f in paths.items()}}
+        self._journal.append("epoch", {"workload": str(self._plan.workload), **facts, "fingerprint": hosts})
+
+    def run(self, run: Run, receipt: Receipt) -> None:
+        """A run is done: its samples first, so that a line never points to what is not there."""
+        offset = self._journal.append_samples(receipt.packed)
+        facts = {
+            "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
+            "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
+            "failed": dict(run.failed), "value": run.value, "rows": len(receipt.rows), "offset": offset,
+            "proof": dict(receipt.proof), "contradictions": receipt.contradictions, "unsettled": receipt.unsettled,
+        }  # fmt: skip
+        self._journal.append("run", facts)
+        self._done += 1
+        elapsed = time.monotonic() - self._began
+        left = elapsed / self._done * (self._plan.runs - self._done)
+        self._screen.status(
+            f"  {self._plan.workload}  epoch {run.epoch + 1}/{len(self._plan.epochs)}  run {self._done}/{self._plan.runs}"
+            f"  {run.arm} {milliseconds_text(run.value)} ms  {seconds_text(left)} left"
+        )
+
+    def failed(self, error: IpperfError) -> None:
+        """The measurement broke off."""
+        workload = str(self._plan.workload)
+        self._journal.append("broken", {"workload": workload, "sentence": str(error)})
+
+    def ended(self) -> None:
+        """The measurement is over, one way or the other."""
+        took = seconds_text(time.monotonic() - self._began)
+        self._screen.line(f"  measured {self._plan.workload}: {self._done} runs in {took}, server {self._service}")
+
+
+def _facts(session: Session) -> dict[str, Any]:
+    settings = session.settings
+    return {
+        "seed": settings.seed, "design": settings.design, "reference": str(settings.reference),
+        "server": settings.server, "client": settings.client, "deadline_s": settings.deadline_s,
+        "arguments": list(session.config.invocation_params.args), "pytest": pytest.__version__,
+    }  # fmt: skip
+
+
+def _texts(value: Any) -> Any:
+    """Arms as their names, at any depth."""
+    if isinstance(value, Arm):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _texts(each) for key, each in value.items()}
+    return [_texts(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+class Screen:
+    """What a person sees while an item is set up; a worker of xdist has none, and -q wants none."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
+        self._silent = self._reporter is None or config.get_verbosity() < 0
+
+    def status(self, text: str) -> None:
+        """A line that the next one replaces; only where a terminal can do that."""
+        if not self._silent and self._reporter.isatty:
+            width = self._reporter._tw.fullwidth  # noqa: SLF001 - pytest has no public way to the width
+            self._show(lambda: self._reporter.rewrite(text[: width - 1], erase=True))
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        if self._silent:
+            return
+        if self._reporter.isatty:
+            self._show(lambda: self._reporter.rewrite("", erase=True))
+        self._show(lambda: self._reporter.write_line(text))
+
+    def _show(self, write: Callable[[], None]) -> None:
+        with self._capture.global_and_fixture_disabled():
+            write()

@@ -1,0 +1,67 @@
+"""What a person reads around the dots: the header, the plan, and at the end the tables and the reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ipperf.plugin.collection import forecast_lines
+from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
+from pytest_ipperf.plugin.session import SESSION
+
+
+def header(config: pytest.Config, version: str) -> list[str]:
+    """One line about the session, and one where the built-in lab cannot stand."""
+    session = config.stash[SESSION]
+    settings = session.settings
+    names = ", ".join(testbed.name for testbed in session.testbeds)
+    lines = [
+        f"ipperf {version}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
+        f"client {settings.client}; server {settings.server}; seed {settings.seed}"
+    ]
+    if session.lab_trouble and not settings.testbeds:
+        lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")
+    return lines
+
+
+def plan(config: pytest.Config) -> list[str]:
+    """The plan with its forecast, and the arms that had to be left out. Under xdist the workers hold the items."""
+    session = config.stash[SESSION]
+    lines = forecast_lines(session, each=config.option.collectonly)
+    return lines + [f"ipperf: {count} cells left out: {reason}" for reason, count in sorted(session.lacking.items())]
+
+
+def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The tables of what was measured, then every cell that is not green with its reason, then the exit status."""
+    tally, session = config.stash[TALLY], config.stash[SESSION]
+    if not tally.measurements:
+        return
+    reporter.section("measurements", sep="=")
+    if tally.records:
+        from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+        for line in tables(tally.records):
+            reporter.write_line(line)
+    _reasons(reporter, tally)
+    for reason, count in sorted(session.lacking.items()):
+        reporter.write_line(f"{count} cells left out: {reason}")
+    if session.folder.exists():
+        reporter.write_line(f"records: {session.folder}")
+    _exit_line(reporter, tally, config)
+
+
+def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
+    exceeding = [record for record in tally.records if record.verdict == "exceeds"]
+    for record in exceeding:
+        reporter.write_line(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
+    for nodeid, sentence in tally.undecided.items():
+        reporter.write_line(f"INCONCLUSIVE {nodeid.split('::')[-1]}: {sentence}", yellow=True)
+
+
+def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:
+    settings = config.stash[SESSION].settings
+    if tally.undecided and not tally.decided:
+        why = f"design {settings.design.name} never judges" if not settings.design.judges else "too little evidence"
+        reporter.write_line(f"no cell was decided ({why}): exit status {NOTHING_DECIDED} unless something failed")
+    elif tally.undecided:
+        effect = "fail" if settings.fail_inconclusive else "do not fail"
+        reporter.write_line(f"{len(tally.undecided)} undecided cells {effect} this session (--ipperf-inconclusive)")

@@ -1,0 +1,163 @@
+"""The terminal report: tables in the shape of paper 000 (Tables 3-1 and 3-2), with what each figure is.
+
+One table for each testbed, protocol, payload and server: a column for each number of connections, a group of rows
+for each arm. Under design `paper` the study's own formulas take the place of ours, and say so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.judge import Judgement
+from pytest_ipperf.core.planning import slowdown_log
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.study import study_increase, study_mean_interval
+from pytest_ipperf.core.units import bytes_text, milliseconds_text, seconds_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+
+_PICTURE = 56
+Row = tuple[str, list[str]]
+
+
+def tables(records: Iterable[Record]) -> list[str]:
+    """All tables, as lines; empty without records."""
+    groups: dict[tuple[str, str, int, str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        key = (record.testbed, record.protocol, record.payload_bytes, record.server, record.design)
+        groups[key].append(record)
+    lines: list[str] = []
+    for group in groups.values():
+        lines += [*_table(group), ""]
+    return lines
+
+
+def _table(records: Sequence[Record]) -> list[str]:
+    first = records[0]
+    columns = sorted({record.connections for record in records})
+    reference = {record.connections: record.reference for record in records}
+    arms = sorted({Arm.parse(record.test.arm) for record in records})
+    paper = first.design == "paper"
+    rows: list[Row] = [("", [f"{count}" for count in columns])]
+    rows += _reference_rows(Arm.parse(first.reference.arm), reference, columns, paper=paper)
+    for arm in arms:
+        found = {record.connections: record for record in records if record.test.arm == str(arm)}
+        rows += _study_rows(arm, found, columns) if paper else _arm_rows(arm, found, columns)
+    title = f"{PROTOCOLS[first.protocol].title} {METRICS[first.metric].metric.title} in milliseconds, by connections at once"
+    return [title, _conditions(first), "", *_aligned(rows), "", *_notes(first, paper=paper)]
+
+
+def _conditions(record: Record) -> str:
+    return (
+        f"testbed {record.testbed}, server {record.server}, client {record.client}, "
+        f"payload {bytes_text(record.payload_bytes)}, design {record.design} "
+        f"({record.epochs} epochs x {record.blocks} blocks), seed {record.seed}"
+    )
+
+
+def _reference_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], *, paper: bool) -> list[Row]:
+    rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
+    if paper:
+        rows.append(("  study's 95 % interval", [_study_interval(sides[count]) for count in columns]))
+    return rows + _failure_row({count: sides[count] for count in columns}, columns)
+
+
+def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> list[Row]:
+    def row(name: str, text: Callable[[Record], str]) -> Row:
+        return name, [text(found[count]) if count in found else "" for count in columns]
+
+    return [
+        row(arm.title, lambda record: milliseconds_text(record.test.mean)),
+        row("  change", lambda record: "" if record.estimate is None else f"{percent_text(record.estimate)} %"),
+        row("  95 % interval", _interval),
+        row("  margin", lambda record: "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} %"),
+        row("  verdict", lambda record: record.verdict),
+        *_failure_row({count: record.test for count, record in found.items()}, columns),
+    ]
+
+
+def _interval(record: Record) -> str:
+    if record.low is None or record.high is None:
+        return ""
+    return f"[{percent_text(record.low)}, {percent_text(record.high)}]"
+
+
+def _failure_row(sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
+    """Failures are always told where there are any; a row of zeros would only hide the ones that matter."""
+    if not any(side.failed for side in sides.values()):
+        return []
+    texts = {count: f"{sum(side.failed.values())} of {side.attempted}" for count, side in sides.items()}
+    return [("  failed", [texts.get(count, "") for count in columns])]
+
+
+def _study_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> list[Row]:
+    rows: list[Row] = [(arm.title, [milliseconds_text(found[count].test.mean) for count in columns if count in found])]
+    increases = [study_increase(found[c].reference.values, found[c].test.values) for c in columns if c in found]
+    rows.append(("  study's 95 % interval", [_study_interval(found[c].test) for c in columns if c in found]))
+    rows.append(("  actual increase", [f"{1000 * each.increase.estimate:+.2f}" for each in increases]))
+    rows.append(("  percentage increase", [f"{each.percent:+.1f} %" for each in increases]))
+    rows.append(("  confidence level", [f"{each.confidence_level} %" for each in increases]))
+    return rows + _failure_row({count: record.test for count, record in found.items()}, columns)
+
+
+def _study_interval(side: ArmSummary) -> str:
+    interval = study_mean_interval(side.values)
+    return f"{milliseconds_text(interval.low)} - {milliseconds_text(interval.high)}"
+
+
+def _notes(record: Record, *, paper: bool) -> list[str]:
+    counted = f"{len(record.test.values)} runs"
+    protocol = PROTOCOLS[record.protocol]
+    failures = f"A failed connection counts with the deadline of {seconds_text(record.deadline_s)}."
+    timed = f"Timed from the first socket's opening, DNS look-up included, to {protocol.ends_with!r}."
+    if paper:
+        return [
+            f"Means of {counted}; the formulas are those of paper 000: its 95 % intervals of a mean truly cover 91.8 %,",
+            "its confidence level is one-sided (50 % says nothing). This design never judges.",
+            f"{timed} {failures}",
+        ]
+    return [
+        f"Milliseconds: mean over {counted}, warm-ups left out. Change: median log ratio within the blocks of an epoch,",
+        f"mean over {record.epochs} epochs, two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
+        f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin. {failures}",
+        timed,
+    ]
+
+
+def _aligned(rows: Sequence[Row]) -> list[str]:
+    wide = max(len(name) for name, _ in rows)
+    columns = max(len(cells) for _, cells in rows)
+    widths = [max(len(cells[at]) if at < len(cells) else 0 for _, cells in rows) for at in range(columns)]
+    return [
+        (name.ljust(wide) + "".join(f"  {text:>{width}}" for text, width in zip(cells, widths, strict=False))).rstrip()
+        for name, cells in rows
+    ]
+
+
+def interval_picture(judgement: Judgement) -> list[str]:
+    """The two-sided interval on a line with zero and the margin; `o` is the estimate, `|` the margin."""
+    effect = judgement.effect
+    if effect is None:
+        return []
+    log, allowed = effect.log, judgement.margin_fraction
+    limit = slowdown_log(allowed, effect.direction) * (1 if effect.direction == "lower_is_better" else -1)
+    low, high = min(log.low, 0.0, limit), max(log.high, 0.0, limit)
+    span = (high - low) or 1.0
+
+    def column(value: float) -> int:
+        return round((value - low) / span * (_PICTURE - 1))
+
+    bar = [" "] * _PICTURE
+    for at in range(column(log.low), column(log.high) + 1):
+        bar[at] = "-"
+    bar[column(log.low)], bar[column(log.high)], bar[column(log.estimate)] = "[", "]", "o"
+    scale = [" "] * _PICTURE
+    scale[column(0.0)], scale[column(limit)] = "0", "|"
+    change = effect.percent
+    return [
+        "".join(bar).rstrip() + f"   {percent_text(change.estimate)} % [{percent_text(change.low)}, {percent_text(change.high)}]",
+        "".join(scale).rstrip() + f"   0 = no change, | = margin {100 * allowed:.3g} %",
+    ]

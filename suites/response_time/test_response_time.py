@@ -1,0 +1,19 @@
+"""Application response times (paper 000): from the first socket's opening to the end of the transaction."""
+
+import pytest
+
+
+@pytest.mark.smtp
+@pytest.mark.levels(connections=[1, 10, 100], payload=["1k"])
+@pytest.mark.grid(connections=[1, 10, 100, 500])
+@pytest.mark.margin("10%", at_least="0.5ms")
+def test_smtp_response_time(measured, margin):
+    assert measured.slowdown <= margin
+
+
+@pytest.mark.http
+@pytest.mark.levels(connections=[1, 10, 100], payload=["10k"])
+@pytest.mark.grid(connections=[1, 10, 100, 500, 1000])
+@pytest.mark.margin("10%", at_least="0.5ms")
+def test_http_response_time(measured, margin):
+    assert measured.slowdown <= margin
