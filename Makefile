@@ -1,0 +1,64 @@
+# make measure     measure on this machine: IPv4 against IPv6, HTTP and SMTP, design quick (the default)
+# make test        run the project's own tests
+# make lint        ruff, mypy and the import contracts
+# make servers     the real servers (Apache, Postfix): prints the apt-get line; as root, runs it
+# make evidence    the tests that take long (simulations, full grids)
+# make lock        renew requirements.lock (needs uv)
+# make clean       remove .venv and everything else that was made here, but no results
+# make help        this text
+#
+# More arguments for pytest: make measure ARGS="--ipver=6 --connections=1,10"
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+SERVERS := apache2-bin postfix
+
+.PHONY: measure test lint servers evidence lock clean help venv
+
+measure: venv
+	@$(PYTEST) suites -m "smtp or http" -p no:randomly $(ARGS) || { status=$$?; \
+	    echo "pytest ended with status $$status; docs/exit-status.md says what each status means" >&2; exit $$status; }
+
+test: venv
+	@$(PYTEST) tests $(ARGS)
+
+# The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
+lint: venv
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	$(PYTHON) -m mypy --python-version 3.10 $(addprefix pytest_ipperf/,agent protocols servers transports)
+	$(PYTHON) .venv/bin/lint-imports --no-logo
+
+servers:
+	@sh .ci/packages $(SERVERS)
+
+evidence: venv
+	@$(PYTEST) tests -m evidence $(ARGS)
+
+lock:
+	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --extra test --group build $(ARGS) --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:
+	@sed -n '/^# \{0,1\}/!q; s/^# \{0,1\}//p' Makefile
+
+# Two stamps, because the packages take long and the project itself does not.
+venv: .venv/.packages .venv/.project
+
+.venv/.packages: requirements.lock
+	@python=$$(sh .ci/python) || exit $$?; \
+	echo "setting up .venv (about 40 s, once)"; \
+	"$$python" -m venv --clear .venv && \
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/.project: pyproject.toml .venv/.packages
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e .
+	@touch $@

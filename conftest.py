@@ -1,0 +1,1 @@
+"""Project settings for pytest; the plugin itself comes by its entry point."""

@@ -1,0 +1,78 @@
+"""The rules of the house that no single room can check."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pytest_ipperf.lab.cargo import TRAVELS, cargo
+
+TOP = Path(__file__).parents[1]
+PACKAGE = TOP / "pytest_ipperf"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+FOLDERS = {"docs", "pytest_ipperf", "suites", "tests"}
+FILES = {"LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini", "pyproject.toml", "requirements.lock"}
+
+
+def oldest_python():
+    """Python 3.10 where there is one, as hosts may have no newer; else the one that runs the tests."""
+    for candidate in ("python3.10", *map(str, Path.home().glob(".pyenv/versions/3.10*/bin/python"))):
+        found = shutil.which(candidate)
+        # It must run: the shim of a version manager may stand there without its Python.
+        if found and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0:
+            return found
+    return sys.executable
+
+
+def test_import_contracts_hold():
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [sys.executable, linter, "--no-logo", "--no-cache"], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_contract_and_cargo_agree_on_what_travels():
+    contracts = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (sources,) = (contract["source_modules"] for contract in contracts if "travels" in contract["name"])
+    rooms = [entry.removesuffix(".py").replace("/", ".") for entry in TRAVELS if not entry.endswith("__init__.py")]
+    assert sorted(sources) == sorted(f"pytest_ipperf.{room}" for room in rooms)
+
+
+def test_what_travels_needs_only_the_standard_library(tmp_path):
+    packed = tmp_path / "cargo.zip"
+    packed.write_bytes(cargo())
+    with zipfile.ZipFile(packed) as archive:
+        names = [re.sub(r"(/__init__)?\.py$", "", name).replace("/", ".") for name in archive.namelist()]
+    assert "pytest_ipperf.core.errors" in names
+    code = "import importlib, sys; sys.path.insert(0, sys.argv[1]); [importlib.import_module(n) for n in sys.argv[2:]]"
+    done = subprocess.run(
+        [oldest_python(), "-I", "-S", "-W", "error", "-c", code, packed, *names],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_are_small_and_named_for_what_they_do():
+    lines = {path.relative_to(TOP).as_posix(): len(path.read_text().splitlines()) for path in MODULES}
+    assert lines
+    assert not {name: count for name, count in lines.items() if count > 400}
+    assert not [name for name in lines if {"utils", "common", "helpers"} & set(Path(name).with_suffix("").parts)]
+
+
+def test_lock_names_no_download_host():
+    assert not re.findall(r"\S*://\S*|^-.*", (TOP / "requirements.lock").read_text(), re.MULTILINE)
+
+
+def test_top_level_holds_only_what_was_agreed():
+    ignored = [line.rstrip("/") for line in (TOP / ".gitignore").read_text().split()]
+    names = {path.name for path in TOP.iterdir() if not path.name.startswith(".")}
+    assert {name for name in names if not any(fnmatch(name, rule) for rule in ignored)} <= FOLDERS | FILES
