@@ -1,0 +1,81 @@
+"""A claim: `slowdown <= margin` as a question with three answers.
+
+It is true when shown, false when refuted, and raises when neither: `assert` cannot take silence for consent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pytest_ipperf.core.effect import Effect
+from pytest_ipperf.core.errors import InvalidError, UndecidedError, UsageError
+from pytest_ipperf.core.judge import Judgement, Verdict, judge
+from pytest_ipperf.core.margin import Margin
+
+
+class InconclusiveError(UndecidedError):
+    """There is too little evidence to answer; carries the `judgement`."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        super().__init__(judgement)
+        self.judgement = judgement
+
+    def __str__(self) -> str:
+        return self.judgement.sentence()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A question that was put to the data, and its judgement."""
+
+    judgement: Judgement
+
+    def __bool__(self) -> bool:
+        """True within the margin, False beyond; raises InconclusiveError or InvalidError when it is neither."""
+        if self.judgement.verdict is Verdict.INCONCLUSIVE:
+            raise InconclusiveError(self.judgement)
+        if self.judgement.verdict is Verdict.INVALID:
+            raise InvalidError(self.judgement.sentence())
+        return self.judgement.verdict is Verdict.WITHIN
+
+    def __str__(self) -> str:
+        return self.judgement.sentence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowdown:
+    """The slow-down of an arm, ready to be compared with a margin.
+
+    `effect` is None when nothing could be compared; `alpha` is the one-sided level of one look; designs that only
+    show (`judges=False`) answer no claim.
+    """
+
+    effect: Effect | None
+    judges: bool
+    design: str
+    alpha: float = 0.05
+
+    def __le__(self, margin: Margin | str) -> Claim:
+        """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
+        asked = Margin.parse(margin) if isinstance(margin, str) else margin
+        if not isinstance(asked, Margin):
+            raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
+        if self.effect is None:
+            return Claim(self._unmeasured(asked))
+        judgement = judge(self.effect, asked, alpha=self.alpha)
+        if not self.judges:
+            judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
+        return Claim(judgement)
+
+    def _unmeasured(self, margin: Margin) -> Judgement:
+        return Judgement(
+            verdict=Verdict.INCONCLUSIVE,
+            reasons=("no_effect",) if self.judges else ("never_judges",),
+            effect=None,
+            margin=margin,
+            margin_fraction=margin.relative,
+            alpha=self.alpha,
+            p_exceeds=None,
+            mde_fraction=None,
+            design=self.design,
+        )

@@ -1,0 +1,143 @@
+"""A judgement: what an effect means against a margin, and why, in one sentence.
+
+Three-valued by construction: what was not shown is said to be not shown, and is never taken for agreement.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from pytest_ipperf.core.effect import Effect, percent_of_log, percent_text
+from pytest_ipperf.core.interval import t_probability
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.planning import MIN_EPOCHS, minimum_detectable, slowdown_log
+
+_STANDARD_EPOCHS = 10
+
+
+class Verdict(enum.Enum):
+    """The four outcomes; the value is the wording of every report."""
+
+    WITHIN = "within margin"
+    EXCEEDS = "exceeds margin"
+    INCONCLUSIVE = "not enough evidence"
+    INVALID = "invalid measurement"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict with the question that was asked.
+
+    `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`.
+    `margin_fraction` is the margin that counted at this reference, `p_exceeds` the one-sided p-value of the
+    slow-down being at most that, `mde_fraction` what this design detects in 9 of 10 cases with the spread seen.
+    `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    effect: Effect | None
+    margin: Margin
+    margin_fraction: float
+    alpha: float
+    p_exceeds: float | None
+    mde_fraction: float | None
+    design: str | None = None
+
+    def sentence(self) -> str:
+        """The judgement in one plain sentence."""
+        if "never_judges" in self.reasons:
+            ruling = f"design {self.design!r} never judges"
+            return f"{self.effect.finding()}; {ruling}" if self.effect else ruling
+        if self.effect is None or self.mde_fraction is None:
+            return f"{self.verdict.value}: there is nothing to compare with"
+        if self.verdict is Verdict.INVALID:
+            return _zero_spread_text(self.effect)
+        if self.verdict is Verdict.INCONCLUSIVE:
+            more = "more epochs (--design=standard)" if self.effect.n_epochs < _STANDARD_EPOCHS else "more epochs"
+            why = self._why_not(self.effect, self.mde_fraction)
+            return f"{self.effect.finding()}; {self.verdict.value}: {why}; {more} would help"
+        return f"{self.effect.finding()}; {self._why(self.effect)}"
+
+    def _why(self, effect: Effect) -> str:
+        within = self.verdict is Verdict.WITHIN
+        upper = within == (effect.direction == "lower_is_better")
+        bound = percent_text(percent_of_log(effect.one_sided(self.alpha)[upper]))
+        side, lies = ("upper" if upper else "lower"), ("within" if within else "beyond")
+        return f"the one-sided {self._level()} {side} bound {bound} % lies {lies} the margin of {self._margin_text()}"
+
+    def _why_not(self, effect: Effect, mde_fraction: float) -> str:
+        if "too_few_epochs" in self.reasons:
+            return f"{effect.n_epochs} epochs are too few to judge"
+        if "too_wide" in self.reasons:
+            size = percent_text(100 * mde_fraction, sign=False)
+            return (
+                f"the interval is too wide, at this spread {effect.n_epochs} epochs settle differences of {size} % "
+                f"and more, for a margin of {self._margin_text()}"
+            )
+        low, high = (percent_text(percent_of_log(bound)) for bound in effect.one_sided(self.alpha))
+        return (
+            f"the one-sided {self._level()} bounds {low} % and {high} % lie on both sides of "
+            f"the margin of {self._margin_text()}"
+        )
+
+    def _level(self) -> str:
+        return f"{100 * (1 - self.alpha):.4g} %"
+
+    def _margin_text(self) -> str:
+        floored = self.margin_fraction > self.margin.relative
+        here = f", here {percent_text(100 * self.margin_fraction, sign=False)} %" if floored else ""
+        return f"{self.margin}{here}"
+
+
+def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
+    """Within when the upper one-sided bound of the slow-down is inside the margin, exceeds when the lower is beyond.
+
+    Otherwise inconclusive; with fewer than `min_epochs` always. Epochs that agree to the last bit make it invalid,
+    unless the metric is one of exact arithmetic (resolution 0). Raises UsageError for a margin that a rate cannot
+    have. Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
+    """
+    fraction = margin.effective(effect.reference_value)
+    allowed = slowdown_log(fraction, effect.direction)
+    verdict, reasons = _rule(effect, allowed, alpha, min_epochs)
+    return Judgement(
+        verdict=verdict,
+        reasons=reasons,
+        effect=effect,
+        margin=margin,
+        margin_fraction=fraction,
+        alpha=alpha,
+        p_exceeds=_p_exceeds(effect, allowed),
+        mde_fraction=minimum_detectable(effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=effect.direction),
+    )
+
+
+def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tuple[Verdict, tuple[str, ...]]:
+    low, high = effect.one_sided(alpha)
+    if effect.direction == "higher_is_better":
+        low, high = -high, -low
+    if effect.sd_epoch == 0 and effect.resolution > 0:
+        return Verdict.INVALID, ("zero_spread",)
+    if effect.n_epochs < min_epochs:
+        return Verdict.INCONCLUSIVE, ("too_few_epochs",)
+    if high <= allowed:
+        return Verdict.WITHIN, ()
+    if low > allowed:
+        return Verdict.EXCEEDS, ()
+    return Verdict.INCONCLUSIVE, ("too_wide" if (high - low) / 2 > allowed else "straddles",)
+
+
+def _p_exceeds(effect: Effect, allowed: float) -> float:
+    slowdown = effect.log.estimate if effect.direction == "lower_is_better" else -effect.log.estimate
+    if effect.standard_error == 0:
+        return 0.0 if slowdown > allowed else 1.0
+    return t_probability((allowed - slowdown) / effect.standard_error, effect.log.df)
+
+
+def _zero_spread_text(effect: Effect) -> str:
+    change = percent_text(effect.percent.estimate)
+    return (
+        f"{Verdict.INVALID.value}: all {effect.n_epochs} epochs gave exactly the same change of {change} % from "
+        f"{effect.reference.title} to {effect.test.title}, as a broken clock does"
+    )

@@ -1,0 +1,106 @@
+import math
+import pickle
+import statistics
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.claim import Claim, InconclusiveError, Slowdown
+from pytest_ipperf.core.effect import Effect
+from pytest_ipperf.core.errors import InvalidError, IpperfError, UsageError
+from pytest_ipperf.core.interval import t_interval
+from pytest_ipperf.core.judge import Margin, Verdict
+
+
+def slowdown(ratio, noise=0.01, *, judges=True, design="quick", alpha=0.05):
+    logs = [math.log(ratio) + noise * (1 if epoch % 2 else -1) for epoch in range(6)]
+    effect = Effect(
+        log=t_interval(logs, 0.95),
+        n_epochs=6,
+        n_blocks=12,
+        sd_epoch=statistics.stdev(logs),
+        sd_block=None,
+        location="median",
+        direction="lower_is_better",
+        resolution=1e-9,
+        test=Arm(6, "tunnel"),
+        reference=Arm(4, "native"),
+        test_value=0.02 * ratio,
+        reference_value=0.02,
+    )
+    return Slowdown(effect=effect, judges=judges, design=design, alpha=alpha)
+
+
+def test_a_claim_is_true_when_shown_and_false_when_refuted():
+    assert slowdown(1.02) <= "10%"
+    assert not slowdown(1.3) <= "10%"
+
+
+def test_a_margin_is_a_margin_or_its_text():
+    assert (slowdown(1.02) <= "10%,0.5ms").judgement == (slowdown(1.02) <= Margin(0.1, 0.0005)).judgement
+    assert slowdown(1.3) <= "10%,10ms"
+
+
+def test_the_mirrored_comparison_means_the_same():
+    assert Margin(0.1) >= slowdown(1.02)
+
+
+@pytest.mark.parametrize("margin", [0.1, 10, None])
+def test_a_bare_number_could_mean_anything(margin):
+    with pytest.raises(UsageError) as caught:
+        slowdown(1.02) <= margin  # noqa: B015 - the comparison itself raises
+    assert str(caught.value) == f"a slow-down is compared with a margin such as '10%', not with {margin!r}"
+
+
+def test_too_little_evidence_is_neither():
+    claim = slowdown(1.1) <= "10%"
+    with pytest.raises(InconclusiveError) as caught:
+        bool(claim)
+    assert caught.value.judgement is claim.judgement
+    assert claim.judgement.reasons == ("straddles",)
+    assert str(caught.value) == claim.judgement.sentence() == str(claim)
+    assert isinstance(caught.value, IpperfError)
+    assert not isinstance(caught.value, InvalidError)
+
+
+def test_an_invalid_measurement_is_an_error():
+    claim = slowdown(1.0, noise=0) <= "10%"
+    assert claim.judgement.verdict is Verdict.INVALID
+    with pytest.raises(InvalidError, match=r"^invalid measurement: all 6 epochs gave exactly the same change"):
+        bool(claim)
+
+
+@pytest.mark.parametrize("ratio", [1.02, 1.1, 1.3])
+def test_a_design_that_never_judges_says_so(ratio):
+    claim = slowdown(ratio, judges=False, design="smoke") <= "10%"
+    with pytest.raises(InconclusiveError) as caught:
+        bool(claim)
+    assert caught.value.judgement.reasons == ("never_judges",)
+    assert str(caught.value).endswith("; design 'smoke' never judges")
+    assert str(caught.value).startswith("IPv6 tunnel ")
+
+
+def test_nothing_measured_is_nothing_shown():
+    with pytest.raises(InconclusiveError, match=r"^not enough evidence: there is nothing to compare with$"):
+        bool(Slowdown(effect=None, judges=True, design="quick") <= "10%")
+    with pytest.raises(InconclusiveError, match=r"^design 'paper' never judges$"):
+        bool(Slowdown(effect=None, judges=False, design="paper") <= "10%")
+
+
+def test_alpha_is_that_of_the_look():
+    assert (slowdown(1.02, alpha=0.0221) <= "10%").judgement.alpha == 0.0221
+    # Between the bounds of the two levels: shown at .05, not at .001.
+    assert slowdown(1.085) <= "10%"
+    with pytest.raises(InconclusiveError):
+        bool(slowdown(1.085, alpha=0.001) <= "10%")
+
+
+def test_the_error_survives_the_way_between_processes():
+    error = InconclusiveError((slowdown(1.1) <= "10%").judgement)
+    back = pickle.loads(pickle.dumps(error))
+    assert back.judgement == error.judgement
+    assert str(back) == str(error)
+
+
+def test_a_claim_is_a_value():
+    assert Claim((slowdown(1.02) <= "10%").judgement) == (slowdown(1.02) <= "10%")

@@ -1,0 +1,358 @@
+import math
+import random
+import statistics
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import Effect
+from pytest_ipperf.core.errors import InvalidError, UsageError
+from pytest_ipperf.core.interval import t_interval
+from pytest_ipperf.core.judge import Judgement, Margin, Verdict, judge
+
+V4, V6 = Arm(4, "native"), Arm(6, "native")
+RANK = {Verdict.EXCEEDS: 0, Verdict.INCONCLUSIVE: 1, Verdict.WITHIN: 2}
+
+
+def effect_of(logs, direction="lower_is_better", *, reference_value=0.01, resolution=0.0):
+    return Effect(
+        log=t_interval(logs, 0.95),
+        n_epochs=len(logs),
+        n_blocks=len(logs),
+        sd_epoch=statistics.stdev(logs),
+        sd_block=None,
+        location="median",
+        direction=direction,
+        resolution=resolution,
+        test=V6,
+        reference=V4,
+        test_value=reference_value,
+        reference_value=reference_value,
+    )
+
+
+def around(ratio, noise=0.01, epochs=6):
+    """Log ratios with mean ln(ratio) and a spread of about `noise`."""
+    return [math.log(ratio) + noise * (1 if epoch % 2 else -1) for epoch in range(epochs)]
+
+
+logs = st.lists(st.floats(-2, 2), min_size=5, max_size=12)
+few_or_many = st.lists(st.floats(-2, 2), min_size=2, max_size=12)
+directions = st.sampled_from(["lower_is_better", "higher_is_better"])
+margins = st.floats(0, 0.6)
+alphas = st.floats(0.001, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "direction", "verdict", "reasons"),
+    [
+        (1.03, 0.01, "lower_is_better", Verdict.WITHIN, ()),
+        (1.20, 0.01, "lower_is_better", Verdict.EXCEEDS, ()),
+        (1.10, 0.01, "lower_is_better", Verdict.INCONCLUSIVE, ("straddles",)),
+        (1.00, 0.30, "lower_is_better", Verdict.INCONCLUSIVE, ("too_wide",)),
+        (0.50, 0.01, "lower_is_better", Verdict.WITHIN, ()),
+        (0.97, 0.01, "higher_is_better", Verdict.WITHIN, ()),
+        (0.80, 0.01, "higher_is_better", Verdict.EXCEEDS, ()),
+        (0.90, 0.01, "higher_is_better", Verdict.INCONCLUSIVE, ("straddles",)),
+        (2.00, 0.01, "higher_is_better", Verdict.WITHIN, ()),
+    ],
+)
+def test_verdicts(ratio, noise, direction, verdict, reasons):
+    judgement = judge(effect_of(around(ratio, noise), direction), Margin(0.1))
+    assert (judgement.verdict, judgement.reasons) == (verdict, reasons)
+
+
+def test_known_answer():
+    # sd of +-.01 six times is .01 * sqrt(6/5); standard error .01 / sqrt(5); t(.95, 5) = 2.015048.
+    judgement = judge(effect_of(around(1.05)), Margin(0.1))
+    error = 0.01 / math.sqrt(5)
+    low, high = judgement.effect.one_sided(0.05)
+    assert high == pytest.approx(math.log(1.05) + 2.015048 * error)
+    assert low == pytest.approx(math.log(1.05) - 2.015048 * error)
+    assert judgement.margin_fraction == 0.1
+    assert judgement.alpha == 0.05
+    assert 0.999 < judgement.p_exceeds < 1
+    # Non-centrality for power .9 at df 5: 3.431736.
+    assert judgement.mde_fraction == pytest.approx(math.expm1(3.431736 * error), rel=1e-5)
+
+
+def test_fewer_than_five_epochs_never_judge():
+    for ratio in (0.5, 1.0, 2.0):
+        judgement = judge(effect_of(around(ratio, epochs=4)), Margin(0.1))
+        assert (judgement.verdict, judgement.reasons) == (Verdict.INCONCLUSIVE, ("too_few_epochs",))
+    assert judge(effect_of(around(1.0, epochs=4)), Margin(0.1), min_epochs=4).verdict is Verdict.WITHIN
+
+
+@pytest.mark.parametrize("epochs", [2, 6])
+def test_epochs_that_agree_to_the_last_bit_are_no_measurement(epochs):
+    judgement = judge(effect_of([0.01] * epochs, resolution=1e-9), Margin(0.1))
+    assert (judgement.verdict, judgement.reasons) == (Verdict.INVALID, ("zero_spread",))
+
+
+def test_exact_arithmetic_may_agree():
+    assert judge(effect_of([0.01] * 6), Margin(0.1)).verdict is Verdict.WITHIN
+    assert judge(effect_of([0.20] * 6), Margin(0.1)).verdict is Verdict.EXCEEDS
+
+
+def test_the_floor_of_a_margin_counts_where_it_is_larger():
+    # 0.5 ms of 1 ms are 50 %, of 100 ms half a percent.
+    margin = Margin(0.1, 0.0005)
+    small, large = effect_of(around(1.3), reference_value=0.001), effect_of(around(1.3), reference_value=0.1)
+    assert judge(small, margin).verdict is Verdict.WITHIN
+    assert judge(small, margin).margin_fraction == pytest.approx(0.5)
+    assert judge(large, margin).verdict is Verdict.EXCEEDS
+    assert judge(large, margin).margin_fraction == 0.1
+
+
+def test_a_margin_of_everything_is_legal_for_times_only():
+    assert judge(effect_of(around(1.9)), Margin(1.0)).verdict is Verdict.WITHIN
+    with pytest.raises(UsageError, match=r"^margin 100 % would let a rate vanish; below 100 % is right for a rate$"):
+        judge(effect_of(around(1.0), "higher_is_better"), Margin(1.0))
+
+
+@given(logs, directions, margins, margins)
+def test_verdict_is_monotone_in_the_margin(sample, direction, one, other):
+    effect = effect_of(sample, direction)
+    strict, lax = (judge(effect, Margin(margin)).verdict for margin in sorted((one, other)))
+    assert RANK[lax] >= RANK[strict]
+
+
+@given(logs, directions, margins, alphas, alphas)
+def test_a_stricter_alpha_never_flips(sample, direction, margin, one, other):
+    effect = effect_of(sample, direction)
+    strict, lax = (judge(effect, Margin(margin), alpha=alpha).verdict for alpha in sorted((one, other)))
+    assert strict in (lax, Verdict.INCONCLUSIVE)
+
+
+@given(logs, st.floats(0.001, 0.5))
+def test_a_rate_is_judged_as_the_time_that_it_mirrors(sample, margin):
+    mirrored = 1 / (1 - margin) - 1
+    time, rate = effect_of(sample), effect_of([-log for log in sample], "higher_is_better")
+    assume(all(abs(abs(bound) - math.log1p(mirrored)) > 1e-9 for bound in time.one_sided(0.05)))
+    of_time, of_rate = judge(time, Margin(mirrored)), judge(rate, Margin(margin))
+    assert (of_time.verdict, of_time.reasons) == (of_rate.verdict, of_rate.reasons)
+
+
+@given(logs, directions, margins, alphas)
+def test_p_is_below_alpha_exactly_when_the_margin_is_exceeded(sample, direction, margin, alpha):
+    judgement = judge(effect_of(sample, direction), Margin(margin), alpha=alpha)
+    assume(abs(judgement.p_exceeds - alpha) > 1e-9)
+    assert (judgement.p_exceeds < alpha) == (judgement.verdict is Verdict.EXCEEDS)
+
+
+@given(logs, directions, margins, alphas)
+def test_within_and_exceeds_exclude_each_other(sample, direction, margin, alpha):
+    """Either needs the estimate itself on its side of the margin, which is where p is one half."""
+    judgement = judge(effect_of(sample, direction), Margin(margin), alpha=alpha)
+    if judgement.verdict is Verdict.WITHIN:
+        assert judgement.p_exceeds >= 0.5
+    if judgement.verdict is Verdict.EXCEEDS:
+        assert judgement.p_exceeds <= 0.5
+
+
+@given(few_or_many, directions, margins, alphas)
+def test_a_reason_is_given_exactly_when_nothing_was_decided(sample, direction, margin, alpha):
+    judgement = judge(effect_of(sample, direction, resolution=1e-9), Margin(margin), alpha=alpha)
+    decided = judgement.verdict in (Verdict.WITHIN, Verdict.EXCEEDS)
+    assert len(judgement.reasons) == (0 if decided else 1)
+
+
+@given(few_or_many, directions, margins, alphas)
+def test_a_sentence_never_claims_agreement(sample, direction, margin, alpha):
+    judgement = judge(effect_of(sample, direction, resolution=1e-9), Margin(margin), alpha=alpha)
+    sentence = judgement.sentence()
+    assert "equal" not in sentence
+    assert "\n" not in sentence
+    if not judgement.effect.log.excludes_zero:
+        assert "slower" not in sentence
+        assert "faster" not in sentence
+
+
+def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
+    """Fixed seed: the true slow-down is the margin itself, where each wrong verdict has probability .05."""
+    rng, count = random.Random(20240608), 2000
+    found = [
+        judge(effect_of([rng.gauss(math.log(1.1), 0.02) for _ in range(6)]), Margin(0.1)).verdict for _ in range(count)
+    ]
+    # Four standard errors: sqrt(.95 * .05 / 2000) = .0049.
+    assert found.count(Verdict.WITHIN) / count == pytest.approx(0.05, abs=0.02)
+    assert found.count(Verdict.EXCEEDS) / count == pytest.approx(0.05, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("effect", "margin", "sentence"),
+    [
+        (
+            effect_of(around(1.05)),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 5.0 % [3.8, 6.2] (95 % interval); "
+            "the one-sided 95 % upper bound +6.0 % lies within the margin of 10 %",
+        ),
+        (
+            effect_of(around(1.001)),
+            Margin(0.1, 0.0005),
+            "IPv6 against IPv4: no difference shown (could be -1.0..+1.3 %, 95 % interval); "
+            "the one-sided 95 % upper bound +1.0 % lies within the margin of 10 % (at least 0.5 ms)",
+        ),
+        (
+            effect_of(around(1.05), reference_value=0.001),
+            Margin(0.1, 0.0005),
+            "IPv6 is slower than IPv4 by 5.0 % [3.8, 6.2] (95 % interval); the one-sided 95 % upper bound +6.0 % "
+            "lies within the margin of 10 % (at least 0.5 ms), here 50.0 %",
+        ),
+        (
+            effect_of(around(1.5)),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 50.0 % [48.3, 51.7] (95 % interval); "
+            "the one-sided 95 % lower bound +48.7 % lies beyond the margin of 10 %",
+        ),
+        (
+            effect_of(around(0.95), "higher_is_better"),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 5.0 % [3.9, 6.1] (95 % interval); "
+            "the one-sided 95 % lower bound -5.9 % lies within the margin of 10 %",
+        ),
+        (
+            effect_of(around(0.5), "higher_is_better"),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 50.0 % [49.4, 50.6] (95 % interval); "
+            "the one-sided 95 % upper bound -49.5 % lies beyond the margin of 10 %",
+        ),
+        (
+            effect_of(around(1.1)),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 10.0 % [8.7, 11.3] (95 % interval); not enough evidence: the one-sided 95 % "
+            "bounds +9.0 % and +11.0 % lie on both sides of the margin of 10 %; "
+            "more epochs (--design=standard) would help",
+        ),
+        (
+            effect_of(around(1.1, epochs=10)),
+            Margin(0.1),
+            "IPv6 is slower than IPv4 by 10.0 % [9.2, 10.8] (95 % interval); not enough evidence: the one-sided 95 % "
+            "bounds +9.3 % and +10.7 % lie on both sides of the margin of 10 %; more epochs would help",
+        ),
+        (
+            effect_of(around(1.0, 0.3)),
+            Margin(0.1),
+            "IPv6 against IPv4: no difference shown (could be -29.2..+41.2 %, 95 % interval); not enough evidence: "
+            "the interval is too wide, at this spread 6 epochs settle differences of 58.5 % and more, "
+            "for a margin of 10 %; more epochs (--design=standard) would help",
+        ),
+        (
+            effect_of(around(1.0, epochs=4)),
+            Margin(0.1),
+            "IPv6 against IPv4: no difference shown (could be -1.8..+1.9 %, 95 % interval); not enough evidence: "
+            "4 epochs are too few to judge; more epochs (--design=standard) would help",
+        ),
+        (
+            effect_of([math.log(1.1)] * 6, resolution=1e-9),
+            Margin(0.1),
+            "invalid measurement: all 6 epochs gave exactly the same change of +10.0 % from IPv4 to IPv6, "
+            "as a broken clock does",
+        ),
+    ],
+)
+def test_sentences(effect, margin, sentence):
+    assert judge(effect, margin).sentence() == sentence
+
+
+def test_a_sentence_names_the_level_of_a_look():
+    assert "the one-sided 97.79 % upper bound" in judge(effect_of(around(1.0)), Margin(0.1), alpha=0.0221).sentence()
+
+
+def test_a_judgement_without_an_effect_still_speaks():
+    judgement = Judgement(
+        verdict=Verdict.INCONCLUSIVE,
+        reasons=("no_effect",),
+        effect=None,
+        margin=Margin(0.1),
+        margin_fraction=0.1,
+        alpha=0.05,
+        p_exceeds=None,
+        mde_fraction=None,
+    )
+    assert judgement.sentence() == "not enough evidence: there is nothing to compare with"
+    silent = replace(judgement, reasons=("never_judges",), design="smoke")
+    assert silent.sentence() == "design 'smoke' never judges"
+
+
+@pytest.mark.parametrize(
+    ("text", "at_least", "margin"),
+    [
+        ("10%", None, Margin(0.1)),
+        ("10 %", None, Margin(0.1)),
+        ("10%", "0.5ms", Margin(0.1, 0.0005)),
+        ("10%,0.5ms", None, Margin(0.1, 0.0005)),
+        (" 2.5% , 1s ", None, Margin(0.025, 1.0)),
+        ("0%", None, Margin(0.0)),
+        ("150%", None, Margin(1.5)),
+    ],
+)
+def test_margin_parses(text, at_least, margin):
+    assert Margin.parse(text, at_least=at_least) == margin
+
+
+@pytest.mark.parametrize(
+    ("text", "at_least", "words"),
+    [
+        ("10", None, "share '10' is not a percentage such as 10%"),
+        ("", None, "share '' is not a percentage such as 10%"),
+        ("-5%", None, "share '-5%' is not a percentage such as 10%"),
+        ("10%,5", None, "time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("10%,", None, "time '' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("10%,1ms,2ms", None, "margin '10%,1ms,2ms' has more than one floor; right is 10% or 10%,0.5ms"),
+        ("10%,1ms", "2ms", "margin '10%,1ms' has more than one floor; right is 10% or 10%,0.5ms"),
+    ],
+)
+def test_margin_names_what_is_wrong(text, at_least, words):
+    with pytest.raises(UsageError) as caught:
+        Margin.parse(text, at_least=at_least)
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("value", [-0.1, math.nan, math.inf])
+def test_margin_is_zero_or_more(value):
+    with pytest.raises(UsageError, match=r"^margin .* is not a number of zero or more$"):
+        Margin(value)
+    with pytest.raises(UsageError, match=r"^at least .* is not a number of zero or more$"):
+        Margin(0.1, value)
+
+
+def test_margin_reads_as_people_write_it():
+    assert [str(Margin(0.1)), str(Margin(0.07)), str(Margin(0.1, 0.0005))] == [
+        "10 %",
+        "7 %",
+        "10 % (at least 0.5 ms)",
+    ]
+
+
+@given(st.integers(0, 2000), st.integers(0, 5000))
+def test_margin_round_trips_through_its_option(per_mille, microseconds):
+    margin = Margin.parse(f"{per_mille / 10}%,{microseconds}us")
+    assert margin.relative == pytest.approx(per_mille / 1000)
+    assert margin.at_least == pytest.approx(microseconds / 1e6)
+
+
+@given(margins, st.floats(0, 1), st.floats(1e-6, 1e3))
+def test_effective_margin_is_the_larger_part(relative, at_least, reference):
+    fraction = Margin(relative, at_least).effective(reference)
+    assert fraction >= relative
+    assert fraction * reference >= at_least * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("reference", [0.0, -1.0, math.nan, math.inf])
+def test_effective_margin_needs_a_reference(reference):
+    with pytest.raises(InvalidError, match=r"^reference value .* is not a positive finite number$"):
+        Margin(0.1).effective(reference)
+
+
+def test_verdicts_are_the_words_of_the_reports():
+    assert [verdict.value for verdict in Verdict] == [
+        "within margin",
+        "exceeds margin",
+        "not enough evidence",
+        "invalid measurement",
+    ]

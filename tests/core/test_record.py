@@ -1,0 +1,60 @@
+import json
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import compare
+from pytest_ipperf.core.judge import judge
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.record import ArmSummary, Record, summarise
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.metrics import METRICS
+
+FOUR, SIX = Arm(4, "native"), Arm(6, "native")
+PHASES = ("dns", "total")
+
+
+def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int = 0) -> Run:
+    return Run(
+        arm=arm, epoch=epoch, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=3, value=value,
+        failed={"talk reset": failed} if failed else {}, samples=(value,) * (3 - failed),
+    )  # fmt: skip
+
+
+def record(**change) -> Record:
+    side = ArmSummary(arm="ipv6", values=(0.01, 0.011), attempted=6, completed=6, failed={}, phases={"dns": 0.001})
+    facts = {
+        "cell": "lab-smtp-c10-1k-ipv6", "testbed": "lab", "protocol": "smtp", "connections": 10, "payload_bytes": 1024,
+        "ipver": 6, "transport": "native", "client": "lean", "server": "postfix 3.7.11", "metric": "response_time",
+        "design": "quick", "judges": True, "seed": 1, "epochs": 6, "blocks": 2, "deadline_s": 10.0, "test": side,
+        "reference": side, "estimate": 1.0, "low": -1.0, "high": 3.0, "confidence": 0.95, "margin": "",
+        "margin_fraction": None, "alpha": 0.05, "verdict": "measured", "reasons": (), "sentence": "",
+    }  # fmt: skip
+    return Record(**(facts | change))
+
+
+def test_a_record_survives_json():
+    original = record()
+    assert Record.from_json(original.to_json()) == original
+    assert json.loads(original.to_json())["cell"] == "lab-smtp-c10-1k-ipv6"
+
+
+def test_a_judgement_adds_the_question_and_the_answer():
+    runs = [run(arm, epoch, (0.01 + epoch * 1e-4) * (1.5 if arm == SIX else 1.0) * (1 + epoch % 2 * 0.01 * arm.ipver))
+            for epoch in range(6) for arm in (FOUR, SIX)]  # fmt: skip
+    judgement = judge(compare(runs, SIX, FOUR, METRICS["response_time"].metric), Margin.parse("10%"))
+    judged = record().judged(judgement)
+    assert (judged.verdict, judged.margin, judged.margin_fraction) == ("exceeds", "10 %", 0.1)
+    assert judged.sentence == judgement.sentence()
+
+
+def test_a_summary_leaves_warmups_out_and_adds_failures_up():
+    runs = [run(SIX, 0, 9.0, warmup=True), run(SIX, 0, 0.01, failed=1), run(SIX, 1, 0.02, failed=2), run(FOUR, 0, 1.0)]
+    rows = [(0.0, 0.001, 0.01), (0.0, 0.003, 0.02)]
+    summary = summarise(SIX, runs, rows, PHASES)
+    assert summary.values == (0.01, 0.02)
+    assert (summary.attempted, summary.completed, summary.failed) == (6, 3, {"talk reset": 3})
+    assert summary.phases == {"dns": 0.002, "total": 0.015}
+    assert summary.mean == 0.015
+
+
+def test_an_arm_that_completed_nothing_has_no_phases():
+    assert summarise(SIX, [run(SIX, 0, 10.0, failed=3)], [], PHASES).phases == {}
