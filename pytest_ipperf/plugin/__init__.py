@@ -14,11 +14,11 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
-from pytest_ipperf.plugin.fixtures import cell, margin, measured
+from pytest_ipperf.plugin.fixtures import margin, measured
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
 
-__all__ = ["cell", "margin", "measured"]
+__all__ = ["margin", "measured"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -35,8 +35,8 @@ def register_markers(config: pytest.Config) -> None:
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Makes the cells of a test that asks for `measured` or `cell`."""
-    if not {"measured", "cell"} & set(metafunc.fixturenames):
+    """Makes the cells of a test that asks for `measured`."""
+    if "measured" not in metafunc.fixturenames:
         return
     session = metafunc.config.stash[SESSION]
     where = metafunc.definition.nodeid

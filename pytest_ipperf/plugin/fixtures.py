@@ -1,4 +1,4 @@
-"""The fixtures of a measurement: `measured`, `margin`, `cell`; the factors themselves are parameters."""
+"""The fixtures of a measurement: `measured` and `margin`; the factors themselves are parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.plugin.collection import cell_from
@@ -16,28 +15,6 @@ if TYPE_CHECKING:
     from pytest_ipperf.plugin.measuring import Measured
 
 DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
-
-
-@pytest.fixture
-def cell(
-    request: pytest.FixtureRequest,
-    testbed: str,
-    protocol: str,
-    connections: int,
-    payload: int,
-    ipver: int,
-    transport: str,
-) -> Cell:
-    """What this item measures: the workload and the arm."""
-    return cell_from(
-        request.config.stash[SESSION],
-        testbed=testbed,
-        protocol=protocol,
-        connections=connections,
-        payload=payload,
-        ipver=ipver,
-        transport=transport,
-    )
 
 
 @pytest.fixture
@@ -56,7 +33,16 @@ def margin(request: pytest.FixtureRequest) -> Margin:
 
 
 @pytest.fixture
-def measured(request: pytest.FixtureRequest, cell: Cell, margin: Margin) -> Measured:
+def measured(
+    request: pytest.FixtureRequest,
+    margin: Margin,
+    testbed: str,
+    protocol: str,
+    connections: int,
+    payload: int,
+    ipver: int,
+    transport: str,
+) -> Measured:
     """The measurement of this cell against the reference; the first item of a workload measures for all of its arms.
 
     Trouble of the testbed is an error of this set-up and not a failure of the test.
@@ -64,4 +50,14 @@ def measured(request: pytest.FixtureRequest, cell: Cell, margin: Margin) -> Meas
     # Loads execnet and scipy, which no session has to wait for that measures nothing.
     from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415
 
-    return measured_cell(request.node, request.config.stash[SESSION], cell, margin)
+    session = request.config.stash[SESSION]
+    cell = cell_from(
+        session,
+        testbed=testbed,
+        protocol=protocol,
+        connections=connections,
+        payload=payload,
+        ipver=ipver,
+        transport=transport,
+    )
+    return measured_cell(request.node, session, cell, margin)

@@ -102,7 +102,7 @@ class Tally:
             elif self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         yield
-        cache = self._config.cache
+        cache = getattr(self._config, "cache", None)  # -p no:cacheprovider takes the attribute away
         if self.undecided and cache is not None:
             failed = cache.get(_LAST_FAILED, {})
             cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(self.undecided, True)})

@@ -79,11 +79,15 @@ class Session:
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Keeps how long a plan took, for the next forecast; workers leave the cache to the controller's process."""
-        if self.config.cache is not None and not self.is_worker:
-            self.config.cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
+        if self._cache is not None and not self.is_worker:
+            self._cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
+
+    @property
+    def _cache(self) -> pytest.Cache | None:
+        return getattr(self.config, "cache", None)  # -p no:cacheprovider takes the attribute away
 
     def _seconds(self) -> dict[str, float]:
-        return dict(self.config.cache.get(_CACHE_KEY, {})) if self.config.cache is not None else {}
+        return dict(self._cache.get(_CACHE_KEY, {})) if self._cache is not None else {}
 
     def _key(self, plan: Plan) -> str:
         return f"{plan.workload}/{self.settings.design.name}/{len(plan.arms)}"
