@@ -1,0 +1,107 @@
+"""A private folder: where disposable servers get and keep their files, gone with its owner or at the next sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import grp
+import os
+import pwd
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.servers.base import Entry
+
+_PREFIX = "ipperf-"
+_LOCK = ".lock"
+# A folder younger than this may belong to someone who is about to lock it.
+_YOUNG_S = 5.0
+# Postfix distrusts a main.cf that may still be written to, and sleeps until it is a few seconds old.
+_BACKDATED_S = 60.0
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A new folder below `$TMPDIR`, locked while the context lasts and removed at its end.
+
+    Everyone may enter it, as server programs become other users; secrets in it need modes of their own. LabError where
+    it cannot be made or removed.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_parent()))
+        folder.chmod(0o755)
+        lock = _locked(folder)
+    except OSError as error:
+        raise LabError(f"no private folder below {_parent()}: {error.strerror}; set TMPDIR to a writable one") from None
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise LabError(
+                f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}; remove it by hand"
+            ) from error
+
+
+def sweep() -> int:
+    """Removes the folders whose owners died without doing so, as far as they are this user's; how many it removed."""
+    return sum(_swept(folder) for folder in _parent().glob(f"{_PREFIX}*"))
+
+
+def lay_out(folder: str, entries: Sequence[Entry]) -> None:
+    """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails."""
+    try:
+        for entry in (Entry(""), *entries):
+            _write(Path(folder, entry.path), entry)
+    except (OSError, LookupError) as error:
+        raise LabError(f"folder {folder} cannot be laid out: {error}; it needs room, rights and the users") from None
+
+
+def _write(path: Path, entry: Entry) -> None:
+    if entry.content is None:
+        path.mkdir(exist_ok=True)
+    else:
+        path.write_bytes(entry.content)
+        before = time.time() - _BACKDATED_S
+        os.utime(path, (before, before))
+    if entry.owner or entry.group:
+        owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1
+        os.chown(path, owner, grp.getgrnam(entry.group).gr_gid if entry.group else -1)
+    path.chmod(entry.mode)
+
+
+def _parent() -> Path:
+    return Path(os.environ.get("TMPDIR") or tempfile.gettempdir())
+
+
+def _locked(folder: Path) -> int:
+    """The descriptor that holds the folder's lock; the kernel gives it back however the process ends."""
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _swept(folder: Path) -> bool:
+    try:
+        found, lock = folder.lstat(), (folder / _LOCK).lstat()
+        if not stat.S_ISDIR(found.st_mode) or {found.st_uid, lock.st_uid} != {os.geteuid()}:
+            return False
+        if time.time() - lock.st_mtime < _YOUNG_S:
+            return False
+        descriptor = _locked(folder)
+    except OSError:  # not one of ours, or its owner lives, or another sweep was faster
+        return False
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(descriptor)
+    return not folder.exists()

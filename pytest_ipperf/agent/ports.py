@@ -1,0 +1,78 @@
+"""Ports of this host: whether one is free, whether a server answers there, and what is still open on it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.errors import LabError
+
+# In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT and LAST_ACK.
+# TIME_WAIT is not among them: it lasts a minute, costs nothing, and every connection that the server closes ends in it.
+_OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09"})
+
+
+def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
+    """Whether a socket of this kind has the port there already; LabError where the address is not this host's."""
+    family, where = _sockaddr(address, port)
+    with socket.socket(family, kind) as sock:
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if kind == socket.SOCK_STREAM:  # connections in TIME_WAIT do not keep a server from listening
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(where)
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return True
+            raise LabError(
+                f"a server cannot listen on address {address}: {error.strerror}; it has to be an address of this host"
+            ) from None
+    return False
+
+
+def knock(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
+    """Says the first half of the probe and waits for the second; why there is no such answer, empty when there is."""
+    family, where = _sockaddr(address, port)
+    said, expected = probe
+    answer = b""
+    with socket.socket(family, kind) as sock:
+        sock.settimeout(wait_s)
+        try:
+            sock.connect(where)
+            sock.sendall(said)
+            while len(answer) < len(expected) and (data := sock.recv(4096)):
+                answer += data
+        except OSError as error:
+            return error.strerror or str(error)
+    return "" if answer.startswith(expected) else f"it answered {answer[:60]!r} instead of {expected!r}"
+
+
+def open_connections(port: int) -> int:
+    """TCP connections of this host's namespace that have `port` at this end and are not over yet."""
+    wanted = f":{port:04X}"
+    count = 0
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+            for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+                if wanted in line:
+                    _, local, _, state, *_ = line.split(maxsplit=4)
+                    count += local.endswith(wanted) and state in _OPEN_STATES
+    return count
+
+
+def _sockaddr(address: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    try:
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        raise LabError(f"address {address!r} is not an IP address such as 198.18.0.2 or 2001:2::2") from None
+    return found[0][0], found[0][4]
+
+
+def listed(words: Sequence[str]) -> str:
+    """`127.0.0.1 and ::1`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -1,0 +1,70 @@
+"""aiohttp.web: the page of an embedded HTTP server, each connection closed after its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from pytest_ipperf.servers.base import Entry, Server, Site
+
+_BACKLOG = 4096
+
+
+class Aiohttp(Server):
+    """One process and one thread."""
+
+    name = "aiohttp"
+    protocol = "http"
+    embedded = True
+    apt = "python3-aiohttp"
+    probe = (b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 ")
+
+    def missing(self) -> str:
+        return "" if find_spec("aiohttp") else "aiohttp is not installed for this Python (pip install aiohttp)"
+
+    def version(self) -> str:
+        return version("aiohttp")
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        return (Entry("index.html", site.content, 0o644),)
+
+    def argv(self, site: Site) -> Sequence[str]:
+        order = {"addresses": site.addresses, "port": site.port, "page": f"{site.folder}/index.html"}
+        return ("python", "-m", __name__, json.dumps(order))
+
+
+async def _serve(addresses: Sequence[str], port: int, page: bytes) -> None:
+    from aiohttp import web  # noqa: PLC0415 - a host without it must still be able to read the recipe
+
+    async def answer(_: web.Request) -> web.Response:
+        response = web.Response(body=page, content_type="text/html")
+        response.force_close()
+        return response
+
+    application = web.Application()
+    application.router.add_get("/index.html", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    for address in addresses:
+        await web.TCPSite(runner, address, port, backlog=_BACKLOG, reuse_address=True).start()
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    order = json.loads(argv[0])
+    asyncio.run(_serve(order["addresses"], order["port"], Path(order["page"]).read_bytes()))
+
+
+server = Aiohttp()
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

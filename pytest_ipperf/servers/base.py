@@ -1,0 +1,116 @@
+"""What a server recipe tells: never runs anything itself, the agent on the host carries it out.
+
+Recipes travel to hosts (standard library only, Python 3.10), except for the packages of the embedded servers,
+which they look for and name when they are missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+# Not on the PATH of an ordinary user of Debian.
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one disposable instance lives and what it is to hold.
+
+    `folder` is private to the instance and absolute; `addresses` are what it listens on, with one `port` for all.
+    `connections` is the largest number of clients at once. `content` is the page or file it serves.
+    `zone` maps host names to their addresses, for name servers.
+    """
+
+    folder: str
+    addresses: tuple[str, ...]
+    port: int
+    connections: int
+    content: bytes = b""
+    zone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder (`content` is None) or a file that an instance needs, relative to its site's folder.
+
+    `owner` and `group` are names of the host's users; None keeps the agent's own.
+    """
+
+    path: str
+    content: bytes | None = None
+    mode: int = 0o755
+    owner: str | None = None
+    group: str | None = None
+
+
+class Server(ABC):
+    """A recipe for one server program."""
+
+    name: str
+    protocol: str
+    embedded: bool
+    """Whether it is a Python server that comes with the project instead of the host's own program."""
+    apt: str
+    """The Debian package that brings it, for the sentence about a missing program."""
+    probe: tuple[bytes, bytes]
+    """What readiness means: bytes to send after connecting (may be empty) and how the answer must begin."""
+    datagram: bool = False
+    """Whether it is asked by UDP; others are asked by TCP."""
+
+    @abstractmethod
+    def missing(self) -> str:
+        """Why it cannot run on this host for this user, as the end of a sentence; empty where it can."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """The program's version, as its results name it: `3.7.11`."""
+
+    @abstractmethod
+    def entries(self, site: Site) -> Sequence[Entry]:
+        """Folders and files, parents first."""
+
+    @abstractmethod
+    def argv(self, site: Site) -> Sequence[str]:
+        """The foreground command.
+
+        An embedded server is `("python", "-m", module, *arguments)`: the agent fills in the interpreter and the path to
+        the code that travelled.
+        """
+
+    def busy(self, site: Site) -> str:
+        """What still goes on after a run (a queue that drains), as a few words; empty when quiet."""
+        del site
+        return ""
+
+
+def program(*names: str) -> str:
+    """The path of the first of these programs that this host has; empty when it has none."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS))
+    return next((found for name in names if (found := shutil.which(name, path=path))), "")
+
+
+@cache
+def words(*argv: str) -> str:
+    """What a short command prints; empty when it cannot be started or fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def true_root() -> bool:
+    """Whether this process is root of the machine and not of a user namespace, which has no other users to become."""
+    if os.geteuid() != 0:
+        return False
+    try:
+        return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+    except FileNotFoundError:  # a kernel without user namespaces
+        return True

@@ -1,0 +1,159 @@
+"""A name server: A and AAAA of one zone over UDP (RFC 1035, RFC 3596), so fast that it is never what is measured.
+
+Authoritative, TTL 0, no EDNS: an OPT record and its padding are ignored (RFC 6891, section 7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import platform
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+
+from pytest_ipperf.servers.base import Entry, Server, Site
+
+_HEADER_BYTES = 12
+# A header and the longest question, as one name has 255 bytes at most; the kernel drops the rest of a longer query.
+_READ_BYTES = _HEADER_BYTES + 255 + 4
+_RECEIVE_BUFFER_BYTES = 8 << 20
+_SO_RCVBUFFORCE = 33
+# Queries answered on one socket before the others get their turn.
+_TURN = 64
+_OPCODE, _RECURSION_DESIRED = 0x78, 0x01
+_FORMERR, _NXDOMAIN, _NOTIMP = 1, 3, 4
+
+Answers = Mapping[bytes, tuple[int, bytes]]
+"""By question in wire format and lower case: how many records answer it, and the records."""
+
+
+class Nameserver(Server):
+    """One process and one thread; the zone travels on its command line."""
+
+    name = "nameserver"
+    protocol = "dns"
+    embedded = True
+    apt = ""
+    # The address of the root, which is in no zone of ours: NXDOMAIN with the AA flag.
+    probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x03")
+    datagram = True
+
+    def missing(self) -> str:
+        return ""
+
+    def version(self) -> str:
+        return f"Python {platform.python_version()}"
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        del site
+        return ()
+
+    def argv(self, site: Site) -> Sequence[str]:
+        order = {"addresses": site.addresses, "port": site.port, "zone": dict(site.zone)}
+        return ("python", "-m", __name__, json.dumps(order))
+
+
+def answers(zone: Mapping[str, Sequence[str]]) -> Answers:
+    """All answers of a zone, made once; a name without addresses of a family has an answer of no records."""
+    made: dict[bytes, tuple[int, bytes]] = {}
+    for name, addresses in zone.items():
+        labels = [label.encode("ascii") for label in name.lower().rstrip(".").split(".")]
+        wire = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+        for rtype, family in ((1, socket.AF_INET), (28, socket.AF_INET6)):
+            records = [
+                # A pointer to the question's name, then type, class IN, TTL 0.
+                struct.pack("!HHHIH", 0xC000 | _HEADER_BYTES, rtype, 1, 0, len(data)) + data
+                for data in (
+                    socket.inet_pton(family, address)
+                    for address in addresses
+                    if (":" in address) == (family == socket.AF_INET6)
+                )
+            ]
+            made[wire + struct.pack("!HH", rtype, 1)] = (len(records), b"".join(records))
+    return made
+
+
+def reply(query: bytes, known: Answers) -> bytes:
+    """The response to a query, of which the first bytes are enough; empty for what must not be answered."""
+    end = query.find(b"\0", _HEADER_BYTES) + 5
+    question = query[_HEADER_BYTES:end]
+    found = known.get(question.lower())
+    # The plain query for a known name, which is all that a measurement sends.
+    if found and query[2] & ~_RECURSION_DESIRED == 0 and query[4:6] == b"\0\1":
+        flags = 0x84 | query[2]
+        return struct.pack("!2sBBHHHH", query[:2], flags, 0, 1, found[0], 0, 0) + question + found[1]
+    return _unusual(query, known)
+
+
+def _unusual(query: bytes, known: Answers) -> bytes:
+    if len(query) < _HEADER_BYTES or query[2] & 0x80:  # no message, or a response: two servers would talk for ever
+        return b""
+    kept = query[2] & (_OPCODE | _RECURSION_DESIRED)
+    if query[2] & _OPCODE:
+        return struct.pack("!2sBB8x", query[:2], 0x80 | kept, _NOTIMP)
+    question = _question(query)
+    if not question:
+        return struct.pack("!2sBB8x", query[:2], 0x80 | kept, _FORMERR)
+    # Each name of the zone has an answer of type A, be it of no records.
+    rcode = 0 if question[:-4].lower() + b"\0\1\0\1" in known else _NXDOMAIN
+    return struct.pack("!2sBBHHHH", query[:2], 0x84 | kept, rcode, 1, 0, 0, 0) + question
+
+
+def _question(query: bytes) -> bytes:
+    """The only question, walked label by label; empty when it is malformed or not the only one."""
+    at = _HEADER_BYTES
+    with contextlib.suppress(IndexError):
+        while query[at]:
+            if query[at] > 63 or query[4:6] != b"\0\1":
+                return b""
+            at += 1 + query[at]
+        return query[_HEADER_BYTES : at + 5] if len(query) >= at + 5 and at < _HEADER_BYTES + 255 else b""
+    return b""
+
+
+def _bound(address: str, port: int) -> socket.socket:
+    # Without SO_REUSEADDR, which on UDP would let two servers share the port.
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+    sock.bind((address, port))
+    return sock
+
+
+def _serve(socks: Sequence[socket.socket], known: Answers) -> None:
+    waiting = select.epoll()
+    by_number = {sock.fileno(): sock for sock in socks}
+    for number in by_number:
+        waiting.register(number, select.EPOLLIN)
+    while True:
+        for number, _ in waiting.poll():
+            sock = by_number[number]
+            # Nothing to read, or no way back to the one who asked: neither ends the service.
+            with contextlib.suppress(OSError):
+                for _ in itertools.repeat(None, _TURN):
+                    query, peer = sock.recvfrom(_READ_BYTES, socket.MSG_DONTWAIT)
+                    response = reply(query, known)
+                    if response:
+                        sock.sendto(response, peer)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    order = json.loads(argv[0])
+    _serve([_bound(address, order["port"]) for address in order["addresses"]], answers(order["zone"]))
+
+
+server = Nameserver()
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,154 @@
+"""Postfix: takes every message with `250 2.0.0 Ok: queued as`, queues it on disk and discards it.
+
+Never an open relay: it listens on the site's addresses alone, and the only way out of its queue is `discard`.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from collections.abc import Sequence
+
+from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words
+
+_USER, _GROUP = "postfix", "postdrop"
+_BUSY_QUEUES = ("maildrop", "incoming", "active", "deferred")
+_QUEUES = ("incoming", "active", "deferred", "defer", "bounce", "corrupt", "flush", "hold", "saved", "trace", "private")
+# Room for connections that have ended at the client but not yet here.
+_SPARE = 50
+
+# The compatibility level is the highest that all versions from 3.4 on can read. Processes are kept once they run: a new
+# one takes 10 ms and more to start, one after the other, and would hit a random connection in a hundred.
+_MAIN = """\
+compatibility_level = 2
+queue_directory = {folder}/queue
+data_directory = {folder}/data
+maillog_file = {folder}/log
+maillog_file_prefixes = {folder}
+mail_owner = postfix
+setgid_group = postdrop
+myhostname = mail.ipperf.test
+mydomain = ipperf.test
+mydestination =
+inet_interfaces = {addresses}
+inet_protocols = {families}
+mynetworks = 0.0.0.0/0 [::]/0
+smtpd_relay_restrictions = permit_mynetworks, reject
+smtpd_relay_before_recipient_restrictions = yes
+smtpd_recipient_restrictions =
+smtpd_peername_lookup = no
+smtpd_tls_security_level = none
+default_process_limit = {limit}
+max_idle = 1h
+max_use = 1000000
+smtpd_client_connection_count_limit = 0
+smtpd_client_connection_rate_limit = 0
+smtpd_client_message_rate_limit = 0
+smtpd_client_recipient_rate_limit = 0
+smtpd_client_event_limit_exceptions = static:all
+smtpd_timeout = 300s
+in_flow_delay = 0
+message_size_limit = 0
+alias_maps =
+alias_database =
+local_recipient_maps =
+relay_domains =
+default_transport = discard:
+relay_transport = discard:
+local_transport = discard:
+virtual_transport = discard:
+smtp_dns_support_level = disabled
+notify_classes =
+bounce_queue_lifetime = 0
+"""
+_SMTPD = "{listen}:{port} inet n - n - {limit} smtpd"
+_MASTER = """\
+pickup    unix  n - n 60    1 pickup
+cleanup   unix  n - n -     0 cleanup
+qmgr      unix  n - n 300   1 qmgr
+rewrite   unix  - - n -     - trivial-rewrite
+bounce    unix  - - n -     0 bounce
+defer     unix  - - n -     0 bounce
+trace     unix  - - n -     0 bounce
+flush     unix  n - n 1000? 0 flush
+proxymap  unix  - - n -     - proxymap
+error     unix  - - n -     - error
+retry     unix  - - n -     - error
+discard   unix  - - n -     - discard
+postlog   unix-dgram n - n - 1 postlogd
+"""
+
+
+class Postfix(Server):
+    """Its configuration and queue folders are laid out ready, which spares it two seconds of checks at the start."""
+
+    name = "postfix"
+    protocol = "smtp"
+    embedded = False
+    apt = "postfix"
+    probe = (b"", b"220 ")
+
+    def missing(self) -> str:
+        if not program("postfix"):
+            return f"postfix is not installed (Debian: apt-get install {self.apt})"
+        if not true_root():
+            return "postfix needs root"
+        try:
+            pwd.getpwnam(_USER)
+            grp.getgrnam(_GROUP)
+        except KeyError:
+            return f"postfix needs user {_USER} and group {_GROUP} (Debian: apt-get install {self.apt})"
+        return ""
+
+    def version(self) -> str:
+        return words(program("postconf"), "-d", "-h", "mail_version") or "unknown"
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        return (
+            Entry("etc"),
+            Entry("etc/main.cf", _main(site).encode(), 0o644),
+            Entry("etc/master.cf", _master(site).encode(), 0o644),
+            Entry("data", mode=0o700, owner=_USER),
+            Entry("queue"),
+            Entry("queue/pid"),
+            *(Entry(f"queue/{queue}", mode=0o700, owner=_USER) for queue in _QUEUES),
+            Entry("queue/maildrop", mode=0o730, owner=_USER, group=_GROUP),
+            Entry("queue/public", mode=0o710, owner=_USER, group=_GROUP),
+            # Tells the start script that the folders above need no check.
+            Entry("queue/quick-start", b"", 0o644),
+        )
+
+    def argv(self, site: Site) -> Sequence[str]:
+        return (program("postfix") or "postfix", "-c", f"{site.folder}/etc", "start-fg")
+
+    def busy(self, site: Site) -> str:
+        count = sum(
+            len(files)
+            for queue in _BUSY_QUEUES
+            for _, _, files in os.walk(os.path.join(site.folder, "queue", queue))  # noqa: PTH118 - asked often
+        )
+        return f"{count} message{'s' * (count != 1)} in the queue" if count else ""
+
+
+def _main(site: Site) -> str:
+    versions = {"ipv6" if ":" in address else "ipv4" for address in site.addresses}
+    return _MAIN.format(
+        folder=site.folder,
+        addresses=", ".join(site.addresses),
+        families=", ".join(sorted(versions)),
+        limit=site.connections + _SPARE,
+    )
+
+
+def _master(site: Site) -> str:
+    lines = (
+        _SMTPD.format(
+            listen=f"[{address}]" if ":" in address else address, port=site.port, limit=site.connections + _SPARE
+        )
+        for address in site.addresses
+    )
+    return "\n".join((*lines, _MASTER))
+
+
+server = Postfix()

@@ -1,0 +1,123 @@
+"""Private folders: made, locked, removed, swept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.servers.base import Entry
+
+ROOT = Path(__file__).parents[2]
+DIES = """
+import os
+from pytest_ipperf.agent.folder import private_folder
+with private_folder() as folder:
+    (folder / "data").mkdir()
+    (folder / "data" / "file").write_text("x")
+    os._exit(9)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def _age(folder, seconds):
+    then = time.time() - seconds
+    os.utime(folder / ".lock", (then, then))
+
+
+def _left_behind(tmp_path):
+    before = set(tmp_path.iterdir())
+    done = subprocess.run([sys.executable, "-c", DIES], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert done.returncode == 9
+    (folder,) = set(tmp_path.iterdir()) - before
+    return folder
+
+
+def test_is_there_for_everyone_to_enter_and_then_gone(tmp_path):
+    with private_folder() as folder:
+        assert folder.parent == tmp_path
+        assert folder.name.startswith("ipperf-")
+        assert folder.stat().st_mode & 0o777 == 0o755
+        (folder / "data").mkdir(mode=0o700)
+        (folder / "data" / "file").touch()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_is_gone_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), private_folder():
+        _ = 1 / 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_hold_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    expected = f"no private folder below {tmp_path}/nowhere: No such file or directory; set TMPDIR to a writable one"
+    with pytest.raises(LabError) as caught, private_folder():
+        pass
+    assert str(caught.value) == expected
+
+
+def test_sweep_removes_what_a_dead_owner_left(tmp_path):
+    _age(_left_behind(tmp_path), 60)
+    _age(_left_behind(tmp_path), 60)
+    assert sweep() == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sweep_leaves_what_is_young(tmp_path):
+    folder = _left_behind(tmp_path)
+    assert sweep() == 0
+    assert folder.exists()
+
+
+def test_sweep_leaves_what_is_held():
+    with private_folder() as folder:
+        _age(folder, 60)
+        assert sweep() == 0
+        assert folder.exists()
+
+
+def test_sweep_leaves_what_is_not_its_own(tmp_path):
+    (tmp_path / "ipperf-lab-other").mkdir()
+    (tmp_path / "ipperf-file").touch()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / ".lock").touch()
+    _age(elsewhere, 60)
+    (tmp_path / "ipperf-link").symlink_to(elsewhere)
+    before = set(tmp_path.iterdir())
+    assert sweep() == 0
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_lays_out_over_an_earlier_start(tmp_path):
+    folder = tmp_path / "site"
+    entries = [Entry("etc"), Entry("etc/main.cf", b"new", 0o640), Entry("data", mode=0o700)]
+    lay_out(str(folder), entries)
+    (folder / "data" / "kept").touch()
+    (folder / "etc" / "main.cf").write_text("old")
+    lay_out(str(folder), entries)
+    assert (folder / "data" / "kept").exists()
+    assert (folder / "etc" / "main.cf").read_text() == "new"
+    assert [(folder / path).stat().st_mode & 0o777 for path in (".", "etc/main.cf", "data")] == [0o755, 0o640, 0o700]
+    assert time.time() - (folder / "etc" / "main.cf").stat().st_mtime > 30
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [(Entry("x", b"", owner="no-such-user"), "no-such-user"), (Entry("no/parent", b""), "No such file or directory")],
+)
+def test_what_cannot_be_laid_out_is_named(tmp_path, entry, words):
+    with pytest.raises(LabError, match=words) as caught:
+        lay_out(str(tmp_path / "site"), [entry])
+    assert str(caught.value).startswith(f"folder {tmp_path}/site cannot be laid out: ")

@@ -1,0 +1,219 @@
+"""Every server for real, on 127.0.0.1 and ::1, from its start to nothing left."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import random
+import smtplib
+import socket
+import struct
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site, true_root
+
+ADDRESSES = ("127.0.0.1", "::1")
+PAGE = b"<html><body>" + b"x" * 10_000 + b"</body></html>\n"
+ZONE = {"www.ipperf.test": ("127.0.0.1", "::1")}
+MESSAGE = b"Subject: test\r\n\r\n" + b"x" * 70 + b"\r\n"
+
+
+def installed(name):
+    missing = SERVERS[name].missing()
+    if missing:
+        pytest.skip(f"{name} cannot run here: {missing}")
+    return SERVERS[name]
+
+
+@contextlib.contextmanager
+def running(name, addresses=ADDRESSES, connections=100):
+    recipe = installed(name)
+    with private_folder() as folder:
+        port = free_port(addresses, 20000, 29999, random.Random())
+        site = Site(str(folder / name), addresses, port, connections, PAGE, ZONE)
+        daemon = Daemon(recipe, site)
+        daemon.start()
+        try:
+            yield site, daemon
+        finally:
+            daemon.stop()
+
+
+def lives(pid):
+    """Whether the process runs; one that only waits for its parent to hear of its end does not."""
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    return False
+
+
+def get(address, port, path="/index.html"):
+    connection = http.client.HTTPConnection(address, port, timeout=5)
+    try:
+        connection.request("GET", path, headers={"Host": "www.ipperf.test"})
+        response = connection.getresponse()
+        return response.status, response.getheaders(), response.read()
+    finally:
+        connection.close()
+
+
+def send(address, port, everyone=None, recipient="<server@ipperf.test>"):
+    """One message; with `everyone`, a barrier, all connections are open before the first message is sent."""
+    client = smtplib.SMTP(timeout=30, local_hostname="client.ipperf.test")
+    client.connect(address, port)
+    try:
+        if everyone:
+            everyone.wait(30)
+        client.ehlo()
+        client.docmd("MAIL FROM:<client@ipperf.test>")
+        client.docmd(f"RCPT TO:{recipient}")
+        return client.data(MESSAGE)
+    finally:
+        client.quit()
+
+
+def ask(address, port, rtype, padding=0):
+    query = struct.pack("!6H", 7, 0x0100, 1, 0, 0, 1 if padding else 0) + b"\3www\6ipperf\4test\0"
+    query += struct.pack("!HH", rtype, 1)
+    if padding:
+        query += b"\0" + struct.pack("!HHIHHH", 41, 4096, 0, padding + 4, 12, padding) + bytes(padding)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(5)
+        sock.connect((address, port))
+        sock.sendall(query)
+        response = sock.recv(65535)
+    assert struct.unpack_from("!4H", response) == (7, 0x8500, 1, 1)
+    return response
+
+
+def over_http(address, port):
+    status, headers, body = get(address, port)
+    assert (status, body) == (200, PAGE)
+    assert b"</html>" in body
+    assert ("Connection", "close") in headers
+    assert get(address, port, "/etc/passwd")[0] == 404
+
+
+def over_smtp(address, port):
+    code, text = send(address, port)
+    assert code == 250
+    assert text.startswith(b"2.0.0 Ok: queued as ")
+
+
+def over_dns(address, port):
+    assert ask(address, port, 1).endswith(b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\x7f\0\0\1")
+    assert ask(address, port, 28).endswith(b"\0\x10" + bytes(15) + b"\1")
+
+
+TRANSACTIONS = {"http": over_http, "smtp": over_smtp, "dns": over_dns}
+covered = pytest.mark.parametrize("name", [name for name in SERVERS if SERVERS[name].protocol in TRANSACTIONS])
+
+
+@covered
+def test_serves_both_families_and_leaves_nothing(name):
+    with running(name) as (site, daemon):
+        for address in ADDRESSES:
+            TRANSACTIONS[SERVERS[name].protocol](address, site.port)
+        assert daemon.wait_quiet(5) == ""
+        pids, folder = daemon.pids(), Path(site.folder)
+        assert pids
+        assert daemon.cpu_seconds() >= 0
+        assert daemon.exit_sentence() == ""
+    assert not daemon.alive()
+    assert not any(lives(pid) for pid in pids)
+    assert not folder.parent.exists()
+
+
+@covered
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_serves_the_given_address_only(name, address):
+    with running(name, addresses=(address,)) as (site, _):
+        TRANSACTIONS[SERVERS[name].protocol](address, site.port)
+        other = ADDRESSES[1 - ADDRESSES.index(address)]
+        with pytest.raises(OSError, match="refused"):
+            TRANSACTIONS[SERVERS[name].protocol](other, site.port)
+
+
+@covered
+def test_starts_again_in_its_folder(name):
+    with running(name) as (site, daemon):
+        daemon.stop()
+        assert not daemon.alive()
+        daemon.start()
+        TRANSACTIONS[SERVERS[name].protocol]("::1", site.port)
+
+
+@pytest.mark.parametrize("name", ["postfix", "aiosmtpd"])
+def test_takes_a_hundred_messages_at_once(name):
+    with running(name) as (site, daemon):
+        everyone = threading.Barrier(100)
+        with ThreadPoolExecutor(100) as threads:
+            sent = [threads.submit(send, ADDRESSES[i % 2], site.port, everyone) for i in range(100)]
+        replies = [one.result() for one in sent]
+        assert {code for code, _ in replies} == {250}
+        assert len({text for _, text in replies}) == 100
+        assert daemon.wait_quiet(20) == ""
+
+
+@pytest.mark.parametrize("name", ["apache", "aiohttp"])
+def test_serves_five_hundred_pages_at_once(name):
+    with running(name, connections=500) as (site, daemon):
+        with ThreadPoolExecutor(100) as threads:
+            got = list(threads.map(lambda i: get(ADDRESSES[i % 2], site.port), range(500)))
+        assert {(status, body) for status, _, body in got} == {(200, PAGE)}
+        assert daemon.wait_quiet(5) == ""
+
+
+def test_postfix_sends_nothing_anywhere():
+    with running("postfix") as (site, daemon):
+        code, _ = send("127.0.0.1", site.port, recipient="<someone@example.org>")
+        assert code == 250
+        assert daemon.wait_quiet(5) == ""
+        log = Path(site.folder, "log").read_text()
+    assert "relay=none" in log
+    assert "status=sent (example.org)" in log
+
+
+def test_postfix_is_ready_at_once():
+    with running("postfix") as (_, daemon):
+        daemon.stop()
+        begun = time.monotonic()
+        daemon.start()
+        # It would sleep for two seconds if it distrusted its files.
+        assert time.monotonic() - begun < 1.5
+
+
+def test_postfix_needs_root():
+    if true_root():
+        pytest.skip("runs as root here")
+    assert SERVERS["postfix"].missing() in {
+        "postfix needs root",
+        "postfix is not installed (Debian: apt-get install postfix)",
+    }
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("padding", [400, 65_000])
+def test_nameserver_answers_a_padded_query(address, padding):
+    with running("nameserver") as (site, _):
+        assert ask(address, site.port, 28, padding) == ask(address, site.port, 28)
+
+
+def test_nameserver_keeps_a_burst():
+    with running("nameserver") as (site, _), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        sock.connect(("127.0.0.1", site.port))
+        sock.settimeout(5)
+        question = b"\3www\6ipperf\4test\0\0\1\0\1"
+        for ident in range(200):
+            sock.send(struct.pack("!6H", ident, 0, 1, 0, 0, 0) + question)
+        heard = {sock.recv(512)[:2] for _ in range(200)}
+        assert heard == {struct.pack("!H", ident) for ident in range(200)}
