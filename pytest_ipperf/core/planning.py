@@ -64,7 +64,7 @@ def minimum_detectable(
     return slowdown_fraction(delta * sd_epoch_effect / math.sqrt(epochs), direction)
 
 
-def detectable(  # noqa: PLR0913 - a design in question is these numbers
+def detectable(
     sd_run: float,
     sd_interaction: float,
     epochs: int,

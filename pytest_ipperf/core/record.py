@@ -8,10 +8,13 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.cell import Arm, Cell
-from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.run import Run
+
+if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
+    from pytest_ipperf.core.judge import Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ def parse_seconds(text: str) -> float:
 
 def seconds_text(seconds: float) -> str:
     """A duration for people: `850 ms`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
-    if seconds < 1:
+    if seconds < 0.9995:  # above, three digits of milliseconds would round to a thousand of them
         return f"{seconds * 1000:.3g} ms"
     whole = round(seconds)
     if whole < 120:

@@ -9,7 +9,8 @@ from pytest_ipperf.core.claim import Claim, InconclusiveError, Slowdown
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, IpperfError, UsageError
 from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import Margin, Verdict
+from pytest_ipperf.core.judge import Verdict
+from pytest_ipperf.core.margin import Margin
 
 
 def slowdown(ratio, noise=0.01, *, judges=True, design="quick", alpha=0.05):

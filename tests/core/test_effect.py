@@ -189,7 +189,8 @@ def test_the_interval_covers_what_it_says():
 
 
 def drifting_runs(rng, truth, n_epochs=8, n_blocks=2):
-    runs, total = [], 2 * n_epochs * n_blocks
+    runs: list[Run] = []
+    total = 2 * n_epochs * n_blocks
     for epoch in range(n_epochs):
         shift, interaction = rng.gauss(0, 0.05), rng.gauss(0, 0.005)
         for block in range(n_blocks):
