@@ -15,13 +15,12 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 from pytest_ipperf.agent import path
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
-from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.errors import IpperfError
@@ -36,9 +35,11 @@ class Agent:
     def __init__(self, stack: contextlib.ExitStack, code_fd: int) -> None:
         self._stack = stack
         self._code_fd = code_fd
+        sweep()  # what earlier agents left that were killed
         self._folder = stack.enter_context(private_folder())
         self._daemons: dict[str, Daemon] = {}
         self._protocol41 = path.Protocol41()
+        stack.callback(self._protocol41.close)
         self._lease: Lease | None = None
 
     def hello(self) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class Agent:
         return {"python": platform.python_version(), "pid": os.getpid(), "host": socket.gethostname()}
 
     def pin(self, cpus: list[int]) -> list[int]:
-        """Binds the agent and all that it starts to these processors, as far as they are allowed; none leaves it free."""
+        """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""
         allowed = os.sched_getaffinity(0) & set(cpus)
         if allowed:
             os.sched_setaffinity(0, allowed)
@@ -64,15 +65,16 @@ class Agent:
         return {name: SERVERS[name].missing() for name in SERVERS}
 
     def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Starts a server on `addresses`, on a free port of `ports`, with the page of `protocol` and `payload_bytes`."""
+        """Starts a server on `addresses`, on a free port of `ports`, with a page or message of `payload_bytes`."""
         recipe = SERVERS[name]
         content = b""
         if recipe.protocol in PROTOCOLS:
             content = PROTOCOLS[recipe.protocol].content(order["payload_bytes"])
+        low, high = order["ports"]
         site = Site(
-            folder=os.path.join(self._folder, name),
+            folder=str(self._folder / name),
             addresses=tuple(order["addresses"]),
-            port=free_port(order["addresses"], *order["ports"], random.Random()),  # noqa: S311 - not a secret
+            port=free_port(order["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
             connections=order["connections"],
             content=content,
             zone={host: tuple(found) for host, found in order["zone"].items()},
@@ -129,14 +131,18 @@ def serve(channel: Any, code_fd: int) -> None:
         agent = Agent(stack, code_fd)
         channel.setcallback(heard, endmarker=None)
         channel.send(("ok", agent.hello()))
-        while (order := orders.get()) is not None:
-            name, arguments = order
-            channel.send(_answer(getattr(agent, name), arguments))
+        try:
+            while (order := orders.get()) is not None:
+                channel.send(_answer(agent, *order))
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `heard` may be late, in the midst of the clean-up
 
 
-def _answer(method: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return "ok", method(*arguments)
+        if name.startswith("_"):
+            raise AttributeError(f"no order {name!r}")  # noqa: TRY301 - told as that of any other name is
+        return "ok", getattr(agent, name)(*arguments)
     except IpperfError as error:
         return "error", type(error).__name__, str(error)
     except Exception:  # noqa: BLE001 - whatever broke here has to be told there, with its place

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import Design
-from pytest_ipperf.core.errors import InvalidError, LabError
+from pytest_ipperf.core.errors import InvalidError, IpperfError, LabError
 from pytest_ipperf.core.plan import Epoch, Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.lab.inventory import Testbed
@@ -38,14 +38,17 @@ class Listener(Protocol):
     def note(self, text: str) -> None:
         """Something a person waiting should know."""
 
-    def began(self, plan: Plan) -> None:
-        """The measurement of a workload begins."""
-
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
 
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done."""
+
+    def broke_off(self, sentence: str) -> None:
+        """The measurement ended in trouble."""
+
+    def ended(self) -> None:
+        """The measurement is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +81,15 @@ def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener
     """
     began = time.monotonic()
     found = _Progress(rows={arm: [] for arm in plan.arms})
-    hear.began(plan)
-    with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
-        for epoch in plan.epochs:
-            with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
-                _measure_epoch(epoch, plan, standing, conditions, found, hear)
+    try:
+        with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
+            for epoch in plan.epochs:
+                with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
+                    _measure_epoch(epoch, plan, standing, conditions, found, hear)
+    except IpperfError as error:
+        hear.broke_off(str(error))
+        raise
+    hear.ended()
     return Measurement(
         plan=plan,
         service=found.services[-1],

@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.inventory import Host, Testbed
 
-_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
+_PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
 _TIMEOUT_S = 10.0
 _DEVICE = "eth0"
 # Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
@@ -28,6 +28,7 @@ _SYSCTLS = {
     "net/ipv6/conf/default/dad_transmits": "0",
     "net/ipv6/conf/default/router_solicitations": "0",
     "net/ipv4/ip_local_port_range": "30000 65535",
+    "net/ipv4/tcp_tw_reuse": "1",
     "net/ipv4/tcp_max_syn_backlog": "65535",
     "net/core/somaxconn": "65535",
 }
@@ -82,7 +83,7 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
     user, why = _way_to_root()
     if why:
         raise LabError(f"testbed {testbed.name}: cannot stand here: {why}; --testbed=loopback needs nothing")
-    folder = tempfile.mkdtemp(prefix="ipperf-lab-")
+    folder = tempfile.mkdtemp(prefix="pytest-ipperf-lab-")
     Path(folder).chmod(0o755)
     names = [host.name for host in testbed.hosts]
     holder = subprocess.Popen(
@@ -138,7 +139,8 @@ def _join(client: Host, server: Host, entries: Mapping[str, Sequence[str]], serv
     for host in (client, server):
         settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in _SYSCTLS.items())
         _inside(entries[host.name], ["sh", "-e"], settings + "ip link set lo up\n")
-    _inside(entries[client.name], ["ip", "-batch", "-"], f"link add {_DEVICE} type veth peer name {_DEVICE} netns {server_pid}\n")
+    pair = f"link add {_DEVICE} type veth peer name {_DEVICE} netns {server_pid}\n"
+    _inside(entries[client.name], ["ip", "-batch", "-"], pair)
     for host in (client, server):
         lines = [f"link set {_DEVICE} up", f"addr add {host.ipv4}/24 dev {_DEVICE}"]
         lines.append(f"addr add {host.ipv6}/64 dev {_DEVICE} nodad")

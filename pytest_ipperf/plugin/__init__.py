@@ -31,6 +31,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Reads the settings once; registers what depends on being the main process, and on xdist."""
     collection.register_markers(config)
@@ -40,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[SESSION] = Session(config, settings, told)
+    config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     if told is None:
         config.stash[TALLY] = tally = Tally(config)
         config.pluginmanager.register(tally, "ipperf-tally")
@@ -52,13 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes the cells."""
     collection.parametrize(metafunc)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Applies the filters; last, so that the order is ours and not that of pytest's grouping."""
-    collection.deselect(config, items)
-    collection.arrange(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -127,6 +127,17 @@ def cell_from(
     return Cell(workload, Arm(ipver, transport))
 
 
+class Selection:
+    """Filters and order, as a plugin of its own: pytest calls hooks in the reverse order of registration, and this one must
+    come after pytest's grouping by parameters and before `--sw`, which remembers the order that it sees.
+    """
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Applies both."""
+        deselect(config, items)
+        arrange(config, items)
+
+
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the cells that the filters ask for and their testbeds can have; ids stay as they are for `--lf`."""
     session = config.stash[SESSION]
@@ -145,7 +156,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
             dropped.append(item)
         else:
             kept.append(item)
-    session.lacking = dict(lacking)
+    session.lacking = [f"{count} cell{'s' * (count > 1)} left out: {why}" for why, count in sorted(lacking.items())]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept

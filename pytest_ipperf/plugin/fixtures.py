@@ -29,7 +29,8 @@ def margin(request: pytest.FixtureRequest) -> Margin:
     try:
         return Margin.parse(*mark.args, **mark.kwargs)
     except (UsageError, TypeError) as error:
-        pytest.fail(f"marker margin: {error}", pytrace=False)
+        sentence = f"marker margin: {error}"
+    pytest.fail(sentence, pytrace=False)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ RECORD = pytest.StashKey[Record]()
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Measured:
     """What a test sees of its cell.
 
@@ -42,7 +42,10 @@ class Measured:
     slowdown: HeardSlowdown
     effect: Effect | None
     failures: Interval | None
-    runs: tuple[Run, ...] = field(repr=False)
+    runs: tuple[Run, ...]
+
+    def __repr__(self) -> str:
+        return f"<measured {self.cell}>"  # pytest prints it above every failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +63,12 @@ class HeardSlowdown(Slowdown):
 def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margin) -> Measured:
     """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
     try:
-        measurement = _measurement(session, cell)
-        return _seen(item, session, cell, margin, measurement)
+        return _seen(item, session, cell, margin, _measurement(session, cell))
     except UndecidedError:
         raise
     except IpperfError as error:
-        pytest.fail(str(error), pytrace=False)
+        sentence = str(error)
+    pytest.fail(sentence, pytrace=False)  # out here, where no chain of exceptions is printed with it
 
 
 def _measurement(session: Session, cell: Cell) -> Measurement:
@@ -93,14 +96,11 @@ def _measure(session: Session, cell: Cell) -> Measurement | IpperfError:
         owner=session.owner,
         wait_s=settings.wait_s,
     )
-    progress = Progress.of(session)
     try:
+        progress = Progress.of(session, plan)
         measurement = measure(plan, settings.inventory[cell.workload.testbed], conditions, progress)
     except IpperfError as error:
-        progress.failed(error)
         return error
-    finally:
-        progress.ended()
     session.remember_s(plan, measurement.seconds)
     return measurement
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.units import milliseconds_text, seconds_text
@@ -23,23 +22,24 @@ JOURNAL = pytest.StashKey[Journal]()
 class Progress:
     """The listener of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
 
-    def __init__(self, session: Session, journal: Journal, screen: Screen) -> None:
-        self._session = session
+    def __init__(self, plan: Plan, journal: Journal, screen: Screen) -> None:
+        self._plan = plan
         self._journal = journal
         self._screen = screen
-        self._plan: Plan
         self._done = 0
-        self._began = 0.0
+        self._began = time.monotonic()
         self._service = ""
+        order = [{"epoch": e.number, "warmups": e.warmups, "blocks": e.blocks} for e in plan.epochs]
+        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": _texts(order)})
 
     @classmethod
-    def of(cls, session: Session) -> Progress:
+    def of(cls, session: Session, plan: Plan) -> Progress:
         """For the next workload of the session; opens the session's journal at the first."""
         if JOURNAL not in session.config.stash:
             journal = session.config.stash[JOURNAL] = Journal(session.folder, session.writer)
             session.config.add_cleanup(journal.close)
             journal.append("session", _facts(session))
-        return cls(session, session.config.stash[JOURNAL], Screen(session.config))
+        return cls(plan, session.config.stash[JOURNAL], Screen(session.config))
 
     # --- what the experiment tells -----------------------------------------------------------------------------------
 
@@ -47,12 +47,6 @@ class Progress:
         """Something a person waiting should know."""
         self._journal.append("note", {"text": text})
         self._screen.line(f"ipperf: {text}")
-
-    def began(self, plan: Plan) -> None:
-        """The measurement of a workload begins."""
-        self._plan, self._began = plan, time.monotonic()
-        order = [{"epoch": e.number, "warmups": e.warmups, "blocks": e.blocks} for e in plan.epochs]
-        self._journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": _texts(order)})
 
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands."""
@@ -78,13 +72,13 @@ class Progress:
             f"  {run.arm} {milliseconds_text(run.value)} ms  {seconds_text(left)} left"
         )
 
-    def failed(self, error: IpperfError) -> None:
-        """The measurement broke off."""
-        workload = str(self._plan.workload)
-        self._journal.append("broken", {"workload": workload, "sentence": str(error)})
+    def broke_off(self, sentence: str) -> None:
+        """The measurement ended in trouble, which the item tells."""
+        self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
+        self._screen.line(f"  broke off {self._plan.workload} after {self._done} of {self._plan.runs} runs")
 
     def ended(self) -> None:
-        """The measurement is over, one way or the other."""
+        """The measurement is complete."""
         took = seconds_text(time.monotonic() - self._began)
         self._screen.line(f"  measured {self._plan.workload}: {self._done} runs in {took}, server {self._service}")
 

@@ -41,7 +41,7 @@ class Session:
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if told else "main"
         self.owner = f"{uuid.uuid4().hex}"
         self.plans: dict[Workload, Plan] = {}
-        self.lacking: dict[str, int] = {}
+        self.lacking: list[str] = []
         self.results: dict[Workload, Measurement | IpperfError] = {}
         self.measuring_since: float | None = None
 

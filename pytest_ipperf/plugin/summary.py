@@ -27,7 +27,7 @@ def plan(config: pytest.Config) -> list[str]:
     """The plan with its forecast, and the arms that had to be left out. Under xdist the workers hold the items."""
     session = config.stash[SESSION]
     lines = forecast_lines(session, each=config.option.collectonly)
-    return lines + [f"ipperf: {count} cells left out: {reason}" for reason, count in sorted(session.lacking.items())]
+    return lines + [f"ipperf: {line}" for line in session.lacking]
 
 
 def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -42,8 +42,8 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         for line in tables(tally.records):
             reporter.write_line(line)
     _reasons(reporter, tally)
-    for reason, count in sorted(session.lacking.items()):
-        reporter.write_line(f"{count} cells left out: {reason}")
+    for line in session.lacking:
+        reporter.write_line(line)
     if session.folder.exists():
         reporter.write_line(f"records: {session.folder}")
     _exit_line(reporter, tally, config)

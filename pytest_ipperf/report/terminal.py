@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import percent_text
@@ -24,15 +25,15 @@ Row = tuple[str, list[str]]
 
 
 def tables(records: Iterable[Record]) -> list[str]:
-    """All tables, as lines; empty without records."""
-    groups: dict[tuple[str, str, int, str, str], list[Record]] = defaultdict(list)
+    """All tables and what their figures are, as lines; empty without records."""
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
-        key = (record.testbed, record.protocol, record.payload_bytes, record.server, record.design)
-        groups[key].append(record)
+        groups[record.testbed, record.protocol, record.payload_bytes, record.server, record.design].append(record)
     lines: list[str] = []
-    for group in groups.values():
-        lines += [*_table(group), ""]
-    return lines
+    for key in sorted(groups):
+        lines += [*_table(groups[key]), ""]
+    notes = dict.fromkeys(tuple(_notes(group[0])) for group in groups.values())
+    return lines + [line for note in notes for line in (*note, "")]
 
 
 def _table(records: Sequence[Record]) -> list[str]:
@@ -46,16 +47,14 @@ def _table(records: Sequence[Record]) -> list[str]:
     for arm in arms:
         found = {record.connections: record for record in records if record.test.arm == str(arm)}
         rows += _study_rows(arm, found, columns) if paper else _arm_rows(arm, found, columns)
-    title = f"{PROTOCOLS[first.protocol].title} {METRICS[first.metric].metric.title} in milliseconds, by connections at once"
-    return [title, _conditions(first), "", *_aligned(rows), "", *_notes(first, paper=paper)]
-
-
-def _conditions(record: Record) -> str:
-    return (
-        f"testbed {record.testbed}, server {record.server}, client {record.client}, "
-        f"payload {bytes_text(record.payload_bytes)}, design {record.design} "
-        f"({record.epochs} epochs x {record.blocks} blocks), seed {record.seed}"
-    )
+    protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
+    return [
+        f"{protocol.title} {metric.title} in milliseconds, by connections at once",
+        f"testbed {first.testbed}, server {first.server}, client {first.client}, "
+        f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}",
+        "",
+        *_aligned(rows),
+    ]
 
 
 def _reference_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], *, paper: bool) -> list[Row]:
@@ -108,21 +107,21 @@ def _study_interval(side: ArmSummary) -> str:
     return f"{milliseconds_text(interval.low)} - {milliseconds_text(interval.high)}"
 
 
-def _notes(record: Record, *, paper: bool) -> list[str]:
-    counted = f"{len(record.test.values)} runs"
-    protocol = PROTOCOLS[record.protocol]
-    failures = f"A failed connection counts with the deadline of {seconds_text(record.deadline_s)}."
-    timed = f"Timed from the first socket's opening, DNS look-up included, to {protocol.ends_with!r}."
-    if paper:
+def _notes(record: Record) -> list[str]:
+    counted = f"{len(record.test.values)} runs for each arm, warm-ups left out"
+    timed = "Timed from a connection's first socket, DNS look-up included; a failed one counts with the deadline of "
+    timed += f"{seconds_text(record.deadline_s)}."
+    if record.design == "paper":
         return [
-            f"Means of {counted}; the formulas are those of paper 000: its 95 % intervals of a mean truly cover 91.8 %,",
-            "its confidence level is one-sided (50 % says nothing). This design never judges.",
-            f"{timed} {failures}",
+            f"Means of {counted}. The formulas are those of paper 000: its 95 % intervals of a mean truly",
+            "cover 91.8 %, its confidence level is one-sided (50 % says nothing). This design never judges.",
+            timed,
         ]
     return [
-        f"Milliseconds: mean over {counted}, warm-ups left out. Change: median log ratio within the blocks of an epoch,",
-        f"mean over {record.epochs} epochs, two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
-        f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin. {failures}",
+        f"First rows: mean of {counted}.",
+        f"Change: median log ratio of an epoch's {record.blocks} blocks, mean over {record.epochs} epochs, with a",
+        f"two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
+        f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design}).",
         timed,
     ]
 

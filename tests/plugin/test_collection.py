@@ -1,0 +1,154 @@
+"""What is measured for which question."""
+
+import pytest
+
+IDS = ["loopback-smtp-c1-1k-ipv6", "loopback-smtp-c10-1k-ipv6"]
+
+
+def ids(result):
+    return [line.split("[")[1].rstrip("]") for line in result.outlines if "::" in line]
+
+
+def test_the_reference_is_measured_with_the_selected_arms(project):
+    project.network()
+    result = project.run("--ipver=6")
+    result.assert_outcomes(passed=2, deselected=10)
+    assert project.measured == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c10-1k ipv4 ipv6"]
+
+
+def test_collect_only_measures_nothing_and_prints_the_plan_with_its_forecast(project):
+    project.network()
+    result = project.run("--collect-only", "-q", "--design=standard")
+    assert ids(result) == IDS
+    result.stdout.fnmatch_lines(
+        [
+            "ipperf: plan: 2 workloads, 10 epochs x 3 blocks (design standard), 160 runs, about *",
+            "ipperf:   loopback-smtp-c1-1k: ipv4, ipv6; 80 runs, about *",
+        ]
+    )
+    assert project.measured == []
+
+
+def test_levels_of_the_command_line_replace_the_suites(project):
+    result = project.run("--collect-only", "-q", "--connections=2,50", "--connections=7", "--payload=4k")
+    assert ids(result) == [f"loopback-smtp-c{n}-4k-ipv6" for n in (2, 50, 7)]
+
+
+def test_another_reference_turns_the_question_round(project):
+    project.network()
+    result = project.run("--reference=ipv6", "--connections=1", "-v")
+    result.stdout.fnmatch_lines(["*[[]loopback-smtp-c1-1k-ipv4] PASSED*"])
+    assert project.measured == ["loopback-smtp-c1-1k ipv4 ipv6"]
+
+
+def test_an_arm_that_the_testbed_cannot_have_is_left_out_with_the_reason(project):
+    project.network()
+    result = project.run("--transport=native,tunnel")
+    result.assert_outcomes(passed=2, deselected=10)
+    reason = "2 cells left out: testbed loopback has no tunnel: its hosts are joined by a plain link"
+    result.stdout.fnmatch_lines([f"ipperf: {reason}", "*= measurements =*", reason])
+
+
+def test_only_arms_that_cannot_be_leave_nothing_and_say_why(project):
+    result = project.run("--transport=isatap")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["ipperf: 2 cells left out: testbed loopback has no isatap: *"])
+
+
+def test_one_node_id_measures_one_workload(project):
+    project.network()
+    name = "test_one_node_id_measures_one_workload.py::test_smtp_response_time[loopback-smtp-c10-1k-ipv6]"
+    project.pytester.runpytest_subprocess(name).assert_outcomes(passed=1)
+    assert project.measured == ["loopback-smtp-c10-1k ipv4 ipv6"]
+
+
+def test_k_and_m_select_as_pytests_users_expect(project):
+    project.network()
+    project.run("-k", "c10").assert_outcomes(passed=1, deselected=11)
+    project.run("-m", "smtp and arm(ipver=6)", "--connections=1").assert_outcomes(passed=1, deselected=5)
+    assert project.run("-m", "smpt").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_two_tests_of_one_workload_share_its_measurement(project):
+    project.network()
+    project.pytester.makepyfile(
+        test_more="""
+        import pytest
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1, 10])
+        def test_failures(measured):
+            assert measured.failures.estimate == 0
+            assert measured.effect.n_epochs == 6
+            assert len(measured.runs) == 36
+        """
+    )
+    project.run("-p", "randomly").assert_outcomes(passed=4, deselected=20)
+    assert sorted(project.measured) == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c10-1k ipv4 ipv6"]
+
+
+def test_a_test_may_ask_for_its_factors(project):
+    project.network()
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.http
+        @pytest.mark.levels(connections=[3], payload=["2k"])
+        def test_factors(measured, margin, testbed, connections, payload, ipver, transport):
+            assert (testbed, connections, payload, ipver, transport) == ("loopback", 3, 2048, 6, "native")
+            assert str(measured.cell) == "loopback-http-c3-2k-ipv6"
+            assert str(margin) == "10 % (at least 0.5 ms)"
+            assert measured.slowdown <= margin
+        """
+    )
+    project.run().assert_outcomes(passed=1, deselected=5)
+
+
+def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.http
+        @pytest.mark.levels(connections=[1])
+        @pytest.mark.grid(connections=[1, 500, 1000])
+        def test_http(measured):
+            pass
+        """
+    )
+    assert len(ids(project.run("--collect-only", "-q"))) == 1
+    assert len(ids(project.run("--collect-only", "-q", "--design=paper"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("marks", "sentence"),
+    [
+        ("", "has no protocol marker; it needs exactly one of http, smtp"),
+        ("@pytest.mark.http\n@pytest.mark.smtp", "has the protocol markers http, smtp; it needs exactly one"),
+        ("@pytest.mark.http\n@pytest.mark.levels(threads=[1])", "marker levels takes only the keywords connections"),
+        ("@pytest.mark.http\n@pytest.mark.levels(connections=['many'])", "level 'many' is not a number of connections"),
+        ("@pytest.mark.http\n@pytest.mark.levels(payload=['1 parsec'])", "size '1 parsec' is not a whole number of by"),
+        ("@pytest.mark.smtp\n@pytest.mark.levels(payload=[10])", "payload 10 is too small for smtp"),
+    ],
+)
+def test_a_suite_that_makes_no_sense_is_told_so_in_a_sentence(project, marks, sentence):
+    project.pytester.makepyfile(f"import pytest\n{marks}\ndef test_it(measured): pass\n")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*test_it: *{sentence.replace('[', '[[]')}*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_test_with_parameters_of_our_names_is_nobodys_measurement(project):
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("cell", [1])
+        @pytest.mark.parametrize("testbed", ["x"])
+        def test_mine(cell, testbed):
+            assert cell == 1
+        """
+    )
+    project.run().assert_outcomes(passed=1)

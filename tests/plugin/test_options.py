@@ -1,0 +1,86 @@
+"""Every wrong value gets one sentence that names the option, the value and what would be right."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ipver=5"], "--ipver: '5' is no IP version; there are 4 and 6"),
+        (["--transport=teredo"], "--transport: 'teredo' does not exist; there are isatap, native, tunnel"),
+        (["--testbed=office"], "--testbed: 'office' does not exist; there are lab, loopback"),
+        (["--connections=0"], "--connections: '0' is not a number of connections such as 1, 10 or 100"),
+        (["--connections=1,,2"], "--connections: '' is not a number of connections such as 1, 10 or 100"),
+        (["--payload=big"], "--payload: size 'big' is not a whole number of bytes such as 512, 1k or 2m"),
+        (["--design=fast"], "--design: design 'fast' does not exist; there are smoke, quick, standard, paper"),
+        (["--reference=ipv5"], "--reference: arm 'ipv5' is not of the form ipv4, ipv6 or ipv6-TRANSPORT"),
+        (["--reference=ipv6-teredo"], "--reference: 'teredo' does not exist; there are isatap, native, tunnel"),
+        (["--margin=10"], "--margin: share '10' is not a percentage such as 10%"),
+        (["--margin=10%,5"], "--margin: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        (["--client=fat"], "--client: 'fat' does not exist; there are lean"),
+        (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix"),
+        (["--ipperf-hosts=nowhere.ini"], "*nowhere.ini: cannot be read (No such file or directory); name an inventory*"),
+        (["--ipperf-seed=lucky"], "--ipperf-seed: 'lucky' is not a whole number of zero or more"),
+        (["--ipperf-budget=5"], "--ipperf-budget: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        (["--ipperf-inconclusive=pass"], "--ipperf-inconclusive: 'pass' does not exist; there are report, fail"),
+        (["--ipperf-deadline=soon"], "--ipperf-deadline: time 'soon' is not a number with a unit*"),
+        (["--ipver=4", "--transport=tunnel"], "IPv4 with transport 'tunnel' does not exist; IPv4 is always native*"),
+        (["--ipver=4"], "the filters leave only the reference arm ipv4, which is compared with nothing; add --ipver=6*"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_a_sentence(project, arguments, sentence):
+    result = project.run(*arguments, testbed="")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_every_setting_has_an_ini_twin(project):
+    project.network()
+    project.pytester.makepyprojecttoml(
+        """
+        [tool.pytest]
+        ipperf_design = "standard"
+        ipperf_reference = "ipv6"
+        ipperf_margin = "25%"
+        ipperf_seed = "7"
+        ipperf_records = "kept"
+        ipperf_testbed = ["loopback"]
+        """
+    )
+    result = project.pytester.runpytest_subprocess("--connections=1", "-p", "no:randomly")
+    result.assert_outcomes(passed=1, deselected=5)
+    result.stdout.fnmatch_lines(["ipperf *: testbed loopback; design standard; reference ipv6; *; seed 7", "*25 %*"])
+    assert list((project.pytester.path / "kept" / "runs").iterdir())
+
+
+def test_the_command_line_beats_the_ini_file(project):
+    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "standard"\n')
+    project.run("--collect-only", "--design=smoke").stdout.fnmatch_lines(["ipperf *; design smoke; *"])
+
+
+def test_a_wrong_ini_value_names_the_ini_key(project):
+    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "fast"\n')
+    project.run().stderr.fnmatch_lines(["ERROR: ini ipperf_design: design 'fast' does not exist; *"])
+
+
+def test_the_help_teaches(project):
+    text = " ".join(project.run("--help").stdout.str().split())
+    assert "quick (6 epochs x 2 blocks: a person at a terminal)" in text
+    assert "ini: ipperf_design; default quick" in text
+    assert "such as 10%,0.5ms" in text
+
+
+def test_a_session_without_measurements_says_nothing_of_them(project):
+    project.pytester.makepyfile("def test_plain(): pass")
+    result = project.run()
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*= measurements =*")
+    assert not (project.pytester.path / ".ipperf").exists()
+
+
+def test_whoever_measures_nothing_does_not_wait_for_scipy(project):
+    project.pytester.makepyfile(
+        "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.link'} & set(sys.modules)"
+    )
+    project.pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=1)

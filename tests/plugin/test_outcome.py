@@ -1,0 +1,172 @@
+"""The three outcomes, as pytest, its cache, its reports and its exit status show them."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+
+
+def test_within_the_margin_passes(project):
+    project.network(slower=0.02)
+    result = project.run()
+    result.assert_outcomes(passed=2, deselected=10)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_beyond_the_margin_fails_and_shows_the_interval_against_it(project):
+    project.network(slower=0.3, noise=0.05)
+    result = project.run("--connections=10")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(failed=1, deselected=5)
+    result.stdout.fnmatch_lines(
+        [
+            "E * IPv6 is slower than IPv4 by * % [[]*] (95 % interval); the one-sided 95 % lower bound +* % lies beyond*",
+            "E *[[]*o*]   +* % [[]+*, +*]",
+            "E *0*|*   0 = no change, | = margin 10 %",
+        ]
+    )
+    result.stdout.fnmatch_lines(["*verdict*exceeds", "EXCEEDS loopback-smtp-c10-1k-ipv6: IPv6 is slower*"])
+
+
+def test_too_little_evidence_is_neither_green_nor_red(project):
+    project.network(slower=0.09, noise=0.2)
+    result = project.run("-rA")
+    assert result.ret == NOTHING_DECIDED
+    result.stdout.fnmatch_lines(
+        [
+            "*[?]*",
+            "INCONCLUSIVE test_smtp_response_time[[]loopback-smtp-c1-1k-ipv6]: *not enough evidence*",
+            "no cell was decided (too little evidence): exit status 6 unless something failed",
+            "*10 deselected, 2 inconclusive in *",
+        ]
+    )
+
+
+def test_a_decided_cell_beside_an_undecided_one_ends_with_0_unless_told_otherwise(project):
+    project.network(slower=0.02, noise=0.02)
+    project.pytester.makepyfile(
+        test_more="""
+        import pytest
+
+        @pytest.mark.http
+        @pytest.mark.levels(connections=[1])
+        def test_http(measured):
+            assert measured.slowdown <= "2%"
+        """
+    )
+    result = project.run()
+    result.stdout.fnmatch_lines(["1 undecided cells do not fail this session (--ipperf-inconclusive)"])
+    assert result.ret == pytest.ExitCode.OK
+    assert project.run("--ipperf-inconclusive=fail").ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_design_that_never_judges_never_ends_with_0(project):
+    project.network()
+    result = project.run("--design=smoke")
+    assert result.ret == NOTHING_DECIDED
+    result.stdout.fnmatch_lines(["no cell was decided (design smoke never judges): exit status 6*"])
+
+
+def test_trouble_of_the_testbed_is_an_error_and_other_workloads_go_on(project):
+    project.network(broken=["loopback-smtp-c1-1k"])
+    result = project.run()
+    result.assert_outcomes(passed=1, errors=1, deselected=10)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["host server: the server died"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_an_arm_whose_proof_fails_is_an_error_with_what_was_seen(project):
+    project.network(invalid="arm ipv6 is not what it is called: expected sockets of AF_INET6, seen AF_INET")
+    result = project.run("--connections=1")
+    result.assert_outcomes(errors=1, deselected=5)
+    result.stdout.fnmatch_lines(["arm ipv6 is not what it is called: expected sockets of AF_INET6, seen AF_INET"])
+
+
+def test_epochs_that_agree_to_the_last_bit_are_a_broken_clock(project):
+    project.network(noise=0.0)
+    result = project.run("--connections=1")
+    result.assert_outcomes(errors=1, deselected=5)
+    result.stdout.fnmatch_lines(["loopback-smtp-c1-1k-ipv6: invalid measurement: all 6 epochs gave exactly the same*"])
+
+
+def test_last_failed_takes_failed_and_undecided_cells_along(project):
+    project.network(slower=0.09, noise=0.2)
+    project.run("--connections=1,10")
+    project.network(slower=0.02)
+    project.run("--lf", "--connections=1,10,20").assert_outcomes(passed=2)
+    project.run("--lf", "--connections=1,10,20").assert_outcomes(passed=3, deselected=15)
+
+
+def test_x_stops_at_the_first_failure_and_sw_goes_on_from_there(project):
+    project.network(slower=0.3)
+    project.run("-x").assert_outcomes(failed=1, deselected=10)
+    assert len(project.measured) == 1
+    project.run("--sw").assert_outcomes(failed=1, deselected=10)
+    project.network()
+    project.run("--sw").assert_outcomes(passed=2, deselected=10)
+
+
+def test_the_assertion_may_be_the_other_way_round_or_a_plain_text(project):
+    project.network(slower=0.3)
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1])
+        def test_text(measured):
+            assert measured.slowdown <= "50%"
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1])
+        def test_wrong(measured):
+            assert measured.slowdown <= 0.5
+        """
+    )
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1, deselected=10)
+    result.stdout.fnmatch_lines(["E *UsageError: a slow-down is compared with a margin such as '10%', not with 0.5"])
+
+
+def test_the_record_holds_the_question_that_was_asked(project):
+    project.network(slower=0.02)
+    project.pytester.makeconftest(
+        project.pytester.path.joinpath("conftest.py").read_text()
+        + "\n\ndef pytest_ipperf_measured(record):\n    print(record.to_json())\n"
+    )
+    result = project.run("--margin=25%,1ms", "--connections=10", "-s", "-q")
+    heard = [json.loads(line[line.index("{") :]) for line in result.outlines if '{"cell"' in line]
+    assert [(r["cell"], r["margin"], r["verdict"]) for r in heard] == [
+        ("loopback-smtp-c10-1k-ipv6", "25 % (at least 1 ms)", "within")
+    ]
+
+
+def test_junit_tells_the_three_outcomes_apart(project):
+    project.network(slower=0.09, noise=0.2, broken=["loopback-smtp-c10-1k"])
+    project.run("--junit-xml=report.xml")
+    cases = {
+        case.get("name").split("-c")[1]: [child.tag for child in case if child.tag != "properties"]
+        for case in ET.parse(project.pytester.path / "report.xml").iter("testcase")
+    }
+    assert cases == {"1-1k-ipv6]": ["skipped"], "10-1k-ipv6]": ["error"]}
+
+
+def test_a_spent_budget_leaves_the_rest_undecided_with_the_figures(project):
+    project.network()
+    result = project.run("--ipperf-budget=12s", "--connections=1,100")
+    result.assert_outcomes(passed=1, deselected=10)
+    result.stdout.fnmatch_lines(
+        [
+            "ipperf: the budget of 12 s will not do for all of it; what does not fit is INCONCLUSIVE",
+            "INCONCLUSIVE *c100-1k-ipv6]: not measured: of the budget of 12 s there are * left and it needs about *",
+        ]
+    )
+    assert len(project.measured) == 1
+
+
+def test_without_pytests_cache_everything_else_works(project):
+    project.network()
+    project.run("-p", "no:cacheprovider").assert_outcomes(passed=2, deselected=10)
