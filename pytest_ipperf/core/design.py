@@ -40,7 +40,7 @@ DESIGNS = {
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
         # Pocock's level for three looks, of which the first is taken: a cell left open stays open.
         Design(name="standard", epochs=10, blocks=3, alpha=0.0221, judges=True, purpose="a decision"),
-        # The study's 11 runs of which the first is discarded: the warm-up is that first one. One burst is one run there.
+        # The study's 11 runs, the first of which is discarded: that is the warm-up. One burst is one run there.
         Design(
             name="paper",
             epochs=1,

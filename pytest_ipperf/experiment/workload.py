@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,9 @@ from pytest_ipperf.lab.standing import Receipt, Service, Standing, leased, stand
 from pytest_ipperf.metrics import METRICS
 
 METRIC = "response_time"
+WARMUP = -1
+"""The block number of an epoch's warm-up runs."""
+
 _TOTAL = -1
 
 
@@ -63,16 +66,6 @@ class Measurement:
     seconds: float
 
 
-@dataclass
-class _Progress:
-    """What has come in so far."""
-
-    services: list[Service] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    rows: dict[Arm, list[tuple[float, ...]]] = field(default_factory=dict)
-    invalid: dict[Arm, str] = field(default_factory=dict)
-
-
 def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener) -> Measurement:
     """Carries out `plan`.
 
@@ -80,103 +73,99 @@ def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener
     arm whose proof fails is measured no further and comes back in `invalid`.
     """
     began = time.monotonic()
-    found = _Progress(rows={arm: [] for arm in plan.arms})
+    course = _Course(plan, conditions, hear, rows={arm: [] for arm in plan.arms})
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
             for epoch in plan.epochs:
                 with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
-                    _measure_epoch(epoch, plan, standing, conditions, found, hear)
+                    course.epoch(epoch, standing)
     except IpperfError as error:
         hear.broke_off(str(error))
         raise
     hear.ended()
     return Measurement(
         plan=plan,
-        service=found.services[-1],
-        runs=tuple(found.runs),
-        rows={arm: tuple(rows) for arm, rows in found.rows.items()},
-        invalid=found.invalid,
+        service=course.services[-1],
+        runs=tuple(course.runs),
+        rows={arm: tuple(rows) for arm, rows in course.rows.items()},
+        invalid=course.invalid,
         seconds=time.monotonic() - began,
     )
 
 
-def _measure_epoch(
-    epoch: Epoch, plan: Plan, standing: Standing, conditions: Conditions, found: _Progress, hear: Listener
-) -> None:
-    service = standing.serve(plan.workload, conditions.server)
-    found.services.append(service)
-    paths = {arm: standing.prove(arm, service, plan.workload) for arm in plan.arms if arm not in found.invalid}
-    hear.epoch(epoch.number, service, paths, standing.fingerprint(conditions.reference))
-    for arm, facts in paths.items():
-        _note_contradictions(found, arm, facts["contradictions"], conditions.reference, f"epoch {epoch.number}")
-    measurement = _EpochRuns(epoch.number, plan, standing, service, conditions, found, hear)
-    for slot, arm in enumerate(epoch.warmups):
-        measurement.run(arm, block=-1, slot=slot, warmup=True)
-    for number, block in enumerate(epoch.blocks):
-        for slot, arm in enumerate(block):
-            measurement.run(arm, block=number, slot=slot, warmup=False)
-
-
 @dataclass
-class _EpochRuns:
-    """The runs of one epoch share all of this."""
+class _Course:
+    """The measurement under way, and what has come in so far."""
 
-    epoch: int
     plan: Plan
-    standing: Standing
-    service: Service
     conditions: Conditions
-    found: _Progress
     hear: Listener
+    rows: dict[Arm, list[tuple[float, ...]]]
+    services: list[Service] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    invalid: dict[Arm, str] = field(default_factory=dict)
 
-    def run(self, arm: Arm, *, block: int, slot: int, warmup: bool) -> None:
-        """One run, unless the arm has been found invalid."""
-        if arm in self.found.invalid:
-            return
-        workload, design = self.plan.workload, self.conditions.design
-        bursts = -(-design.burst_connections // workload.connections)
+    def epoch(self, epoch: Epoch, standing: Standing) -> None:
+        """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
+        workload = self.plan.workload
+        service = standing.serve(workload, self.conditions.server)
+        self.services.append(service)
+        paths = {arm: standing.prove(arm, service, workload) for arm in self.plan.arms if arm not in self.invalid}
+        self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
+        for arm, facts in paths.items():
+            self._note_contradictions(arm, facts["contradictions"], f"epoch {epoch.number}")
+        for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
+            for slot, arm in enumerate(block):
+                if arm not in self.invalid:
+                    self._run(standing, service, arm, _Place(epoch.number, number, slot))
+
+    def _run(self, standing: Standing, service: Service, arm: Arm, place: _Place) -> None:
+        workload, deadline_s = self.plan.workload, self.conditions.deadline_s
+        bursts = -(-self.conditions.design.burst_connections // workload.connections)
         started = time.monotonic()
-        receipt = self.standing.run(
-            arm, self.service, workload, bursts=bursts, deadline_s=self.conditions.deadline_s
-        )
+        receipt = standing.run(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         samples = tuple(row[_TOTAL] for row in receipt.rows)
-        failures = receipt.attempted - len(samples)
         run = Run(
             arm=arm,
-            epoch=self.epoch,
-            block=block,
-            slot=slot,
-            warmup=warmup,
+            epoch=place.epoch,
+            block=place.block,
+            slot=place.slot,
+            warmup=place.block == WARMUP,
             started_at=started,
             attempted=receipt.attempted,
             failed=receipt.failed,
             samples=samples,
-            value=METRICS[METRIC].value(samples, failures, self.conditions.deadline_s),
+            value=METRICS[METRIC].value(samples, receipt.attempted - len(samples), deadline_s),
         )
-        self.found.runs.append(run)
-        if not warmup:
-            self.found.rows[arm].extend(receipt.rows)
+        self.runs.append(run)
+        if not run.warmup:
+            self.rows[arm].extend(receipt.rows)
         self.hear.run(run, receipt)
-        self._check(run, receipt)
+        self._check(run, receipt, service)
 
-    def _check(self, run: Run, receipt: Receipt) -> None:
-        reference = self.conditions.reference
-        if run.arm == reference and not run.completed:
+    def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
+        if run.arm == self.conditions.reference and not run.completed:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(run.failed.items()))
             raise LabError(
-                f"workload {self.plan.workload}: the reference {reference} completed none of {run.attempted} "
-                f"connections ({kinds}), so there is nothing to compare with; is the server {self.service} well?"
+                f"workload {self.plan.workload}: the reference {run.arm} completed none of {run.attempted} "
+                f"connections ({kinds}), so there is nothing to compare with; is the server {service} well?"
             )
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
-        _note_contradictions(self.found, run.arm, receipt.contradictions, reference, where)
+        self._note_contradictions(run.arm, receipt.contradictions, where)
+
+    def _note_contradictions(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
+        if not contradictions:
+            return
+        sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
+        if arm == self.conditions.reference:
+            raise InvalidError(sentence)
+        self.invalid[arm] = sentence
 
 
-def _note_contradictions(
-    found: _Progress, arm: Arm, contradictions: list[str] | tuple[str, ...], reference: Arm, where: str
-) -> None:
-    if not contradictions:
-        return
-    sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
-    if arm == reference:
-        raise InvalidError(sentence)
-    found.invalid[arm] = sentence
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the plan a run stands."""
+
+    epoch: int
+    block: int
+    slot: int

@@ -128,8 +128,10 @@ def cell_from(
 
 
 class Selection:
-    """Filters and order, as a plugin of its own: pytest calls hooks in the reverse order of registration, and this one must
-    come after pytest's grouping by parameters and before `--sw`, which remembers the order that it sees.
+    """Filters and order, as a plugin of its own.
+
+    pytest calls hooks in the reverse order of registration, and this one must come after pytest's grouping by
+    parameters and before `--sw`, which remembers the order that it sees.
     """
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -201,8 +203,10 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     total = sum(map(session.forecast_s, plans))
     runs = sum(plan.runs for plan in plans)
     lines = [
-        f"ipperf: plan: {len(plans)} workload{'s' * (len(plans) > 1)}, {design.epochs} epochs x {design.blocks} blocks"
-        f" (design {design.name}), {runs} runs, about {seconds_text(total)}"
+        (
+            f"ipperf: plan: {len(plans)} workload{'s' * (len(plans) > 1)}, {design.epochs} epochs x {design.blocks} blocks"
+            f" (design {design.name}), {runs} runs, about {seconds_text(total)}"
+        )
     ]
     if each:
         lines += [

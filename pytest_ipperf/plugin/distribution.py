@@ -54,13 +54,16 @@ class Distribution:
         """Ours, whatever `--dist` says, except for what cannot be."""
         del log
         if config.getvalue("dist") == "each":
-            raise pytest.UsageError("--dist=each would measure on one testbed from several workers at once; leave it out")
+            raise pytest.UsageError(
+                "--dist=each would measure on one testbed from several workers at once; leave it out"
+            )
         return TestbedScheduling(config, independent(config.stash[SESSION].settings.inventory.values()))
 
 
 class TestbedScheduling:
-    """xdist's `Scheduling` protocol over units: a group of testbeds, or a file of other tests. A unit is never split
-    between workers that live; what a worker that died leaves of it goes to another.
+    """The `Scheduling` protocol of xdist over units: a group of testbeds, or a file of other tests.
+
+    A unit is never split between workers that live; what a worker that died leaves of it goes to another.
     """
 
     __test__ = False
@@ -121,7 +124,7 @@ class TestbedScheduling:
 
     def _unit(self, nodeid: str) -> str:
         match = re.search(r"\[([A-Za-z0-9_.]+)-", nodeid)
-        return self._unit_of_testbed.get(match[1] if match else "", nodeid.split("::")[0])
+        return self._unit_of_testbed.get(match[1] if match else "", nodeid.partition("::")[0])
 
     def _top_up(self, node: Any) -> None:
         # A worker starts an item only when it knows the next one, or that there is none.
@@ -142,11 +145,11 @@ class TestbedScheduling:
         self._top_up(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """xdist asks for this only to repeat an item, which a measurement must not be."""
+        """Asked for only to repeat an item, which a measurement must not be."""
         raise NotImplementedError(item)
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
-        """xdist asks for this only to steal work, which would split a testbed."""
+        """Asked for only to steal work, which would split a testbed."""
         raise NotImplementedError(indices)
 
     def remove_node(self, node: Any) -> str | None:
@@ -163,5 +166,3 @@ class TestbedScheduling:
         for unit, indices in left.items():
             self._waiting[unit] = indices + self._waiting.get(unit, [])
         return self.collection[died_in]
-
-

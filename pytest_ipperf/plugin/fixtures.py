@@ -34,7 +34,7 @@ def margin(request: pytest.FixtureRequest) -> Margin:
 
 
 @pytest.fixture
-def measured(
+def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     request: pytest.FixtureRequest,
     margin: Margin,
     testbed: str,

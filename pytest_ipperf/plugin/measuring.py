@@ -113,7 +113,11 @@ def _seen(item: pytest.Item, session: Session, cell: Cell, margin: Margin, measu
     if settings.design.epochs > 1:
         effect = compare(measurement.runs, cell.arm, settings.reference, metric, confidence=CONFIDENCE)
         failures = difference(
-            measurement.runs, cell.arm, settings.reference, lambda run: run.failures / run.attempted, confidence=CONFIDENCE
+            measurement.runs,
+            cell.arm,
+            settings.reference,
+            lambda run: run.failures / run.attempted,
+            confidence=CONFIDENCE,
         )
         judgement = judge(effect, margin, alpha=settings.design.alpha)
         if judgement.verdict is Verdict.INVALID:

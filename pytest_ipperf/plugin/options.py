@@ -27,11 +27,10 @@ CLIENTS = ("lean",)
 _SERVER_WORDS = ("auto", "real", "embedded")
 
 FILTERS = (
-    ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm that the testbed has, and the reference "
-     "is always measured with them"),
+    ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
     ("--transport", "NAME", f"measure only these transports: {', '.join(TRANSPORTS)}"),
-    ("--testbed", "NAME", "measure on these testbeds: lab (namespaces of this machine), loopback, or one of hosts.ini; "
-     "without it the better of lab and loopback that works here"),
+    ("--testbed", "NAME", ("measure on these: lab (namespaces of this machine), loopback, or one of hosts.ini; without "
+                           "it the better of lab and loopback that works here")),
 )  # fmt: skip
 LEVELS = (
     ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
@@ -41,14 +40,13 @@ SETTINGS = (
     ("--design", "NAME", "quick", "how much is measured: "
      + "; ".join(f"{d.name} ({d.epochs} epochs x {d.blocks} blocks: {d.purpose})" for d in DESIGNS.values())),
     ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
-    ("--margin", "SHARE[,TIME]", "", "how much worse is acceptable, in place of the suite's margins, such as 10%%,0.5ms"),
+    ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
     ("--client", "NAME", "lean", f"the measuring client: {', '.join(CLIENTS)}"),
-    ("--ipperf-server", "NAME", "auto", "auto (the host's own program, else the embedded server), real, embedded, or "
-     f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}"),
+    ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
+      f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}")),
     ("--ipperf-hosts", "FILE", "hosts.ini", "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
-    ("--ipperf-budget", "TIME", "", "measure no workload that would not end within this time, such as 5min; the rest is "
-     "INCONCLUSIVE"),
+    ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
     ("--ipperf-inconclusive", "report|fail", "report", "whether too little evidence for a cell fails the session"),
     ("--ipperf-deadline", "TIME", "10s", "a connection without its end by then has failed"),
     ("--ipperf-wait", "TIME", "10min", "how long to wait for a host on which another job measures"),
@@ -195,7 +193,11 @@ def _inventory(config: pytest.Config) -> dict[str, Testbed]:
 def _testbeds(config: pytest.Config, inventory: dict[str, Testbed]) -> tuple[str, ...]:
     read = _one_of(list(inventory))
     asked = config.getoption("--testbed")
-    return _read_list("--testbed", asked, read) if asked else _read_list("ini ipperf_testbed", config.getini("ipperf_testbed"), read)
+    return (
+        _read_list("--testbed", asked, read)
+        if asked
+        else _read_list("ini ipperf_testbed", config.getini("ipperf_testbed"), read)
+    )
 
 
 def _check_arms(settings: Settings) -> None:
@@ -214,4 +216,3 @@ def _check_arms(settings: Settings) -> None:
             f"the filters leave only the reference arm {settings.reference}, which is compared with nothing; "
             f"add --ipver={10 - settings.reference.ipver}, or choose another arm with --reference"
         )
-

@@ -95,7 +95,7 @@ class Tally:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """Sets the exit status first, as the summary names it; then, after the cache is written, adds what `--lf` needs."""
+        """Sets the exit status; adds to the cache what `--lf` needs, after pytest has written it."""
         if session.exitstatus == pytest.ExitCode.OK and self.measurements:
             if not self.decided:
                 session.exitstatus = NOTHING_DECIDED

@@ -65,10 +65,10 @@ class Progress:
         }  # fmt: skip
         self._journal.append("run", facts)
         self._done += 1
-        elapsed = time.monotonic() - self._began
-        left = elapsed / self._done * (self._plan.runs - self._done)
+        plan = self._plan
+        left = (time.monotonic() - self._began) / self._done * (plan.runs - self._done)
         self._screen.status(
-            f"  {self._plan.workload}  epoch {run.epoch + 1}/{len(self._plan.epochs)}  run {self._done}/{self._plan.runs}"
+            f"  {plan.workload}  epoch {run.epoch + 1}/{len(plan.epochs)}  run {self._done}/{plan.runs}"
             f"  {run.arm} {milliseconds_text(run.value)} ms  {seconds_text(left)} left"
         )
 

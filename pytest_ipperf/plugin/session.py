@@ -73,9 +73,7 @@ class Session:
             return float(earlier)
         design, workload = self.settings.design, plan.workload
         connections = workload.connections * -(-design.burst_connections // workload.connections)
-        return design.epochs * _EPOCH_S + plan.runs * (
-            _RUN_S + connections * PROTOCOLS[workload.protocol].typical_s
-        )
+        return design.epochs * _EPOCH_S + plan.runs * (_RUN_S + connections * PROTOCOLS[workload.protocol].typical_s)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Keeps how long a plan took, for the next forecast; workers leave the cache to the controller's process."""

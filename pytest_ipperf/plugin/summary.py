@@ -15,8 +15,10 @@ def header(config: pytest.Config, version: str) -> list[str]:
     settings = session.settings
     names = ", ".join(testbed.name for testbed in session.testbeds)
     lines = [
-        f"ipperf {version}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
-        f"client {settings.client}; server {settings.server}; seed {settings.seed}"
+        (
+            f"ipperf {version}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
+            f"client {settings.client}; server {settings.server}; seed {settings.seed}"
+        )
     ]
     if session.lab_trouble and not settings.testbeds:
         lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")

@@ -10,7 +10,9 @@ from pytest_ipperf.protocols.base import Conversation, Protocol
 _HEAD = b"<html><head><title>pytest-ipperf</title></head><body><pre>\n"
 _TAIL = b"</pre></body></html>"
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\n"
-_REQUEST = b"GET /index.html HTTP/1.1\r\nHost: %s\r\nUser-Agent: pytest-ipperf\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+_REQUEST = (
+    b"GET /index.html HTTP/1.1\r\nHost: %s\r\nUser-Agent: pytest-ipperf\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+)
 
 
 class Get(Conversation):
@@ -54,9 +56,10 @@ class Http(Protocol):
     typical_s: float = 0.0003
 
     def content(self, payload_bytes: int) -> bytes:
-        room = payload_bytes - len(_HEAD) - len(_TAIL)
+        least = len(_HEAD) + len(_TAIL)
+        room = payload_bytes - least
         if room < 0:
-            raise UsageError(f"payload {payload_bytes} is too small for http, whose page has at least {len(_HEAD) + len(_TAIL)} bytes")
+            raise UsageError(f"payload {payload_bytes} is too small for http, whose page has at least {least} bytes")
         return _HEAD + (_LINE * (room // len(_LINE) + 1))[:room] + _TAIL
 
     def conversation(self, content: bytes, index: int) -> Conversation:

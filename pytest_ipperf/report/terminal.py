@@ -50,8 +50,10 @@ def _table(records: Sequence[Record]) -> list[str]:
     protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
     return [
         f"{protocol.title} {metric.title} in milliseconds, by connections at once",
-        f"testbed {first.testbed}, server {first.server}, client {first.client}, "
-        f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}",
+        (
+            f"testbed {first.testbed}, server {first.server}, client {first.client}, "
+            f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
+        ),
         "",
         *_aligned(rows),
     ]
@@ -72,7 +74,9 @@ def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> lis
         row(arm.title, lambda record: milliseconds_text(record.test.mean)),
         row("  change", lambda record: "" if record.estimate is None else f"{percent_text(record.estimate)} %"),
         row("  95 % interval", _interval),
-        row("  margin", lambda record: "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} %"),
+        row(
+            "  margin", lambda record: "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} %"
+        ),
         row("  verdict", lambda record: record.verdict),
         *_failure_row({count: record.test for count, record in found.items()}, columns),
     ]
@@ -157,6 +161,7 @@ def interval_picture(judgement: Judgement) -> list[str]:
     scale[column(0.0)], scale[column(limit)] = "0", "|"
     change = effect.percent
     return [
-        "".join(bar).rstrip() + f"   {percent_text(change.estimate)} % [{percent_text(change.low)}, {percent_text(change.high)}]",
+        "".join(bar).rstrip()
+        + f"   {percent_text(change.estimate)} % [{percent_text(change.low)}, {percent_text(change.high)}]",
         "".join(scale).rstrip() + f"   0 = no change, | = margin {100 * allowed:.3g} %",
     ]

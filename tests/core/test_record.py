@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import compare
@@ -21,7 +22,7 @@ def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int
 
 def record(**change) -> Record:
     side = ArmSummary(arm="ipv6", values=(0.01, 0.011), attempted=6, completed=6, failed={}, phases={"dns": 0.001})
-    facts = {
+    facts: dict[str, Any] = {
         "cell": "lab-smtp-c10-1k-ipv6", "testbed": "lab", "protocol": "smtp", "connections": 10, "payload_bytes": 1024,
         "ipver": 6, "transport": "native", "client": "lean", "server": "postfix 3.7.11", "metric": "response_time",
         "design": "quick", "judges": True, "seed": 1, "epochs": 6, "blocks": 2, "deadline_s": 10.0, "test": side,

@@ -1,6 +1,5 @@
 """Under xdist: one testbed, one worker; testbeds that share a machine are one."""
 
-
 import pytest
 
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
@@ -150,5 +149,3 @@ def test_plain_tests_are_spread_by_file(project):
     for number in range(3):
         project.pytester.makepyfile(**{f"test_{number}": "def test_a(): pass\ndef test_b(): pass"})
     project.run("-n", "2", "-k", "test_a or test_b").assert_outcomes(passed=6)
-
-

@@ -19,13 +19,19 @@ import pytest
         (["--margin=10%,5"], "--margin: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         (["--client=fat"], "--client: 'fat' does not exist; there are lean"),
         (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix"),
-        (["--ipperf-hosts=nowhere.ini"], "*nowhere.ini: cannot be read (No such file or directory); name an inventory*"),
+        (
+            ["--ipperf-hosts=nowhere.ini"],
+            "*nowhere.ini: cannot be read (No such file or directory); name an inventory*",
+        ),
         (["--ipperf-seed=lucky"], "--ipperf-seed: 'lucky' is not a whole number of zero or more"),
         (["--ipperf-budget=5"], "--ipperf-budget: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         (["--ipperf-inconclusive=pass"], "--ipperf-inconclusive: 'pass' does not exist; there are report, fail"),
         (["--ipperf-deadline=soon"], "--ipperf-deadline: time 'soon' is not a number with a unit*"),
         (["--ipver=4", "--transport=tunnel"], "IPv4 with transport 'tunnel' does not exist; IPv4 is always native*"),
-        (["--ipver=4"], "the filters leave only the reference arm ipv4, which is compared with nothing; add --ipver=6*"),
+        (
+            ["--ipver=4"],
+            "the filters leave only the reference arm ipv4, which is compared with nothing; add --ipver=6*",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_in_a_sentence(project, arguments, sentence):

@@ -57,10 +57,9 @@ def test_smtp_sends_one_message_and_ends_at_queued():
     for reply, command in SMTP[:4]:
         assert send.feed(reply) == command
     assert send.feed(SMTP[4][0]) == PROTOCOLS["smtp"].content(1024) + b".\r\n"
-    assert not send.finished
+    assert (send.finished, send.trouble) == (False, "")
     assert send.feed(SMTP[5][0]) == b""
-    assert send.finished
-    assert not send.trouble
+    assert (send.finished, send.trouble) == (True, "")
     assert send.goodbye == b"QUIT\r\n"
 
 
