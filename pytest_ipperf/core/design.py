@@ -15,7 +15,8 @@ class Design:
     """`epochs` rebuilds of the testbed, each with `blocks` in which every arm is measured once.
 
     `judges` is False where a verdict would be more than the data can carry, or than the study gave.
-    `burst_connections` is how many connections a run holds at least: a small N is repeated until it does.
+    `run_connections` is how many connections a run holds at least: the burst of N is repeated until it does
+    (docs/decisions/0003-runs-of-300-connections.md).
     `full_grid` measures the levels of the suite's `grid` marker in place of its everyday `levels`.
     """
 
@@ -25,8 +26,12 @@ class Design:
     alpha: float
     judges: bool
     purpose: str
-    burst_connections: int = 30
+    run_connections: int = 300
     full_grid: bool = False
+
+    def bursts(self, connections: int) -> int:
+        """Bursts of a run of that many connections at once; warm-up runs have as many."""
+        return -(-self.run_connections // connections)
 
     def runs(self, arms: int) -> int:
         """Runs of one workload, warm-ups included (one for each arm and epoch)."""
@@ -36,7 +41,15 @@ class Design:
 DESIGNS = {
     design.name: design
     for design in (
-        Design(name="smoke", epochs=2, blocks=1, alpha=0.05, judges=False, purpose="does it run at all; never judges"),
+        Design(
+            name="smoke",
+            epochs=2,
+            blocks=1,
+            alpha=0.05,
+            judges=False,
+            purpose="does it run at all; never judges",
+            run_connections=30,
+        ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
         # Pocock's level for three looks, of which the first is taken: a cell left open stays open.
         Design(name="standard", epochs=10, blocks=3, alpha=0.0221, judges=True, purpose="a decision"),
@@ -48,7 +61,7 @@ DESIGNS = {
             alpha=0.05,
             judges=False,
             purpose="re-running a study with its own formulas; never judges",
-            burst_connections=1,
+            run_connections=1,
             full_grid=True,
         ),
     )

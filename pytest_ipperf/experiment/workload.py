@@ -121,7 +121,7 @@ class _Course:
 
     def _run(self, standing: Standing, service: Service, arm: Arm, place: _Place) -> None:
         workload, deadline_s = self.plan.workload, self.conditions.deadline_s
-        bursts = -(-self.conditions.design.burst_connections // workload.connections)
+        bursts = self.conditions.design.bursts(workload.connections)
         started = time.monotonic()
         receipt = standing.run(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         samples = tuple(row[_TOTAL] for row in receipt.rows)

@@ -202,12 +202,9 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     design = session.settings.design
     total = sum(map(session.forecast_s, plans))
     runs = sum(plan.runs for plan in plans)
-    lines = [
-        (
-            f"ipperf: plan: {len(plans)} workload{'s' * (len(plans) > 1)}, {design.epochs} epochs x {design.blocks} blocks"
-            f" (design {design.name}), {runs} runs, about {seconds_text(total)}"
-        )
-    ]
+    scale = f"{design.epochs} epochs x {design.blocks} blocks (design {design.name})"
+    workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
+    lines = [f"ipperf: plan: {workloads}, {scale}, {runs} runs, about {seconds_text(total)}"]
     if each:
         lines += [
             f"ipperf:   {plan.workload}: {', '.join(map(str, plan.arms))}; {plan.runs} runs, "

