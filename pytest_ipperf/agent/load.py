@@ -39,6 +39,7 @@ class LoadOrder:
 def load(order: LoadOrder) -> dict[str, Any]:
     """Runs the order and tells all: `rows` (packed, see `burst.PHASES`), counts, and what the sockets were.
 
+    The run ends early after a burst of which no connection completed; `attempted` counts what was begun.
     Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
     """
     protocol = PROTOCOLS[order.protocol]
@@ -46,7 +47,7 @@ def load(order: LoadOrder) -> dict[str, Any]:
     family = socket.AF_INET6 if order.ipver == 6 else socket.AF_INET
     target = Target(family, (order.resolver, order.resolver_port), order.name, order.port, order.source)
     rows, failed, peers, sources = [], Counter[str](), Counter[str](), set[str]()
-    retries = 0
+    retries = attempted = 0
     _enough_descriptors(2 * order.connections + 64)
     gc.collect()
     gc.disable()
@@ -61,11 +62,14 @@ def load(order: LoadOrder) -> dict[str, Any]:
             peers.update(each.peer for each in burst.connections if each.peer)
             sources |= burst.sources
             retries += burst.dns_retries
+            attempted += order.connections
+            if not rows[-1]:
+                break  # a server that answers nobody would cost a deadline for each of hundreds of bursts
     finally:
         gc.enable()
     return {
         "rows": b"".join(rows),
-        "attempted": order.bursts * order.connections,
+        "attempted": attempted,
         "failed": dict(failed),
         "family": family.name,
         "peers": dict(peers),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -145,7 +144,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     session = config.stash[SESSION]
     cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
     wanted = _wanted_testbeds(session, [cell.workload.testbed for cell in cells.values()])
-    lacking: Counter[str] = Counter()
+    lacking: set[str] = set()
     kept, dropped = [], []
     for item in items:
         cell = cells.get(item)
@@ -154,11 +153,11 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
         elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
             dropped.append(item)
         elif reason := session.settings.inventory[cell.workload.testbed].lacks(cell.arm):
-            lacking[reason] += 1
+            lacking.add(reason)
             dropped.append(item)
         else:
             kept.append(item)
-    session.lacking = [f"{count} cell{'s' * (count > 1)} left out: {why}" for why, count in sorted(lacking.items())]
+    session.lacking = [f"left out: {reason}" for reason in sorted(lacking)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept

@@ -14,7 +14,7 @@ from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.units import milliseconds_text, seconds_text
 from pytest_ipperf.lab.standing import Receipt, Service
 from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import SCHEMA, Journal
 
 JOURNAL = pytest.StashKey[Journal]()
 
@@ -86,7 +86,7 @@ class Progress:
 def _facts(session: Session) -> dict[str, Any]:
     settings = session.settings
     return {
-        "seed": settings.seed, "design": settings.design, "reference": str(settings.reference),
+        "schema": SCHEMA, "seed": settings.seed, "design": settings.design, "reference": str(settings.reference),
         "server": settings.server, "client": settings.client, "deadline_s": settings.deadline_s,
         "arguments": list(session.config.invocation_params.args), "pytest": pytest.__version__,
     }  # fmt: skip

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_ipperf.experiment import Measurement
 
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
-_EPOCH_S = 0.9
-_RUN_S = 0.08
+_EPOCH_S = 0.6
+_RUN_S = 0.05
 _CACHE_KEY = "ipperf/seconds"
 
 

@@ -53,7 +53,7 @@ class Http(Protocol):
     host: str = "www.ipperf.test"
     source: str = "RFC 9112; paper 000, section 2.3"
     ends_with: str = "</html>"
-    typical_s: float = 0.0003
+    typical_s: float = 0.00025
 
     def content(self, payload_bytes: int) -> bytes:
         least = len(_HEAD) + len(_TAIL)

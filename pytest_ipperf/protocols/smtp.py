@@ -68,7 +68,7 @@ class Smtp(Protocol):
     host: str = "mail.ipperf.test"
     source: str = "RFC 5321; paper 000, section 2.5"
     ends_with: str = "250 ... queued"
-    typical_s: float = 0.002
+    typical_s: float = 0.0011
 
     def content(self, payload_bytes: int) -> bytes:
         room = payload_bytes - len(_HEADERS) - 2

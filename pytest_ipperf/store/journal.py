@@ -1,22 +1,26 @@
 """The journal of a session: one line of JSON for each event, and the raw samples beside them.
 
-Each line is written whole and handed to the kernel at once, so that a killed session loses at most the run in flight.
+Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight.
 A session's folder holds `NAME.jsonl` and `NAME.f64` for each writing process: `main`, or a worker of xdist.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import secrets
 import time
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pytest_ipperf.core.errors import LabError
 
 SCHEMA = 1
+"""Of the events; a reader of records must know it (event `session`)."""
 
 
 def run_folder(root: Path) -> Path:
@@ -30,50 +34,42 @@ class Journal:
     def __init__(self, folder: Path, writer: str) -> None:
         self.folder = folder
         self._writer = writer
-        self._lines: IO[str] | None = None
-        self._samples: IO[bytes] | None = None
+        self._files: dict[str, FileIO] = {}
 
     def append(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Appends one event; LabError naming the file when it cannot be written."""
-        try:
-            if self._lines is None:
-                self._open()
-            assert self._lines is not None  # noqa: S101 - opened the line before
-            line = {"event": event, "at": time.time(), **facts}
-            self._lines.write(json.dumps(line, default=_plain) + "\n")
-            self._lines.flush()
-        except OSError as error:
-            raise self._trouble(error) from error
+        """Appends one event; LabError naming the folder when it cannot be written."""
+        line = json.dumps({"event": event, "at": time.time(), **facts}, default=_plain) + "\n"
+        self._write("jsonl", line.encode())
 
     def append_samples(self, packed: bytes) -> int:
-        """Appends raw float64 rows; returns the byte offset at which they start."""
+        """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
+        return self._write("f64", packed)
+
+    def _write(self, kind: str, data: bytes) -> int:
         try:
-            if self._samples is None:
-                self._open()
-            assert self._samples is not None  # noqa: S101 - opened the line before
-            offset = self._samples.tell()
-            self._samples.write(packed)
-            self._samples.flush()
+            if kind not in self._files:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                # Unbuffered: what has been written is the kernel's, and no rest is left to fail once more at the end.
+                self._files[kind] = (self.folder / f"{self._writer}.{kind}").open("ab", buffering=0)
+            file = self._files[kind]
+            offset = file.tell()
+            written = file.write(data)
         except OSError as error:
-            raise self._trouble(error) from error
+            raise self._trouble(error.strerror) from error
+        if written != len(data):
+            raise self._trouble(os.strerror(errno.ENOSPC))
         return offset
 
-    def _open(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lines = (self.folder / f"{self._writer}.jsonl").open("a", encoding="utf-8")
-        self._samples = (self.folder / f"{self._writer}.f64").open("ab")
-
-    def _trouble(self, error: OSError) -> LabError:
+    def _trouble(self, why: str) -> LabError:
         return LabError(
-            f"records: {self.folder} cannot be written ({error.strerror}); what was written before is kept; "
+            f"records: {self.folder} cannot be written ({why}); what was written before is kept; "
             "name another folder with --ipperf-records"
         )
 
     def close(self) -> None:
         """Closes the files."""
-        for file in (self._lines, self._samples):
-            if file is not None:
-                file.close()
+        for file in self._files.values():
+            file.close()
 
 
 def _plain(value: Any) -> Any:

@@ -30,7 +30,7 @@ def test_collect_only_measures_nothing_and_prints_the_plan_with_its_forecast(pro
 
 
 def test_levels_of_the_command_line_replace_the_suites(project):
-    result = project.run("--collect-only", "-q", "--connections=2,50", "--connections=7", "--payload=4k")
+    result = project.ask("--collect-only", "-q", "--connections=2,50", "--connections=7", "--payload=4k")
     assert ids(result) == [f"loopback-smtp-c{n}-4k-ipv6" for n in (2, 50, 7)]
 
 
@@ -45,14 +45,14 @@ def test_an_arm_that_the_testbed_cannot_have_is_left_out_with_the_reason(project
     project.network()
     result = project.run("--transport=native,tunnel")
     result.assert_outcomes(passed=2, deselected=10)
-    reason = "2 cells left out: testbed loopback has no tunnel: its hosts are joined by a plain link"
+    reason = "left out: testbed loopback has no tunnel: its hosts are joined by a plain link"
     result.stdout.fnmatch_lines([f"ipperf: {reason}", "*= measurements =*", reason])
 
 
 def test_only_arms_that_cannot_be_leave_nothing_and_say_why(project):
-    result = project.run("--transport=isatap")
+    result = project.ask("--transport=isatap")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(["ipperf: 2 cells left out: testbed loopback has no isatap: *"])
+    result.stdout.fnmatch_lines(["ipperf: left out: testbed loopback has no isatap: *"])
 
 
 def test_one_node_id_measures_one_workload(project):
@@ -117,8 +117,8 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
             pass
         """
     )
-    assert len(ids(project.run("--collect-only", "-q"))) == 1
-    assert len(ids(project.run("--collect-only", "-q", "--design=paper"))) == 3
+    assert len(ids(project.ask("--collect-only", "-q"))) == 1
+    assert len(ids(project.ask("--collect-only", "-q", "--design=paper"))) == 3
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
 )
 def test_a_suite_that_makes_no_sense_is_told_so_in_a_sentence(project, marks, sentence):
     project.pytester.makepyfile(f"import pytest\n{marks}\ndef test_it(measured): pass\n")
-    result = project.run()
+    result = project.ask()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([f"*test_it: *{sentence.replace('[', '[[]')}*"])
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -151,4 +151,4 @@ def test_a_test_with_parameters_of_our_names_is_nobodys_measurement(project):
             assert cell == 1
         """
     )
-    project.run().assert_outcomes(passed=1)
+    project.ask().assert_outcomes(passed=1)

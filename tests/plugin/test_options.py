@@ -35,7 +35,7 @@ import pytest
     ],
 )
 def test_a_wrong_value_is_refused_in_a_sentence(project, arguments, sentence):
-    result = project.run(*arguments, testbed="")
+    result = project.ask(*arguments, testbed="")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {sentence}"])
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -62,16 +62,16 @@ def test_every_setting_has_an_ini_twin(project):
 
 def test_the_command_line_beats_the_ini_file(project):
     project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "standard"\n')
-    project.run("--collect-only", "--design=smoke").stdout.fnmatch_lines(["ipperf *; design smoke; *"])
+    project.ask("--collect-only", "--design=smoke").stdout.fnmatch_lines(["ipperf *; design smoke; *"])
 
 
 def test_a_wrong_ini_value_names_the_ini_key(project):
     project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "fast"\n')
-    project.run().stderr.fnmatch_lines(["ERROR: ini ipperf_design: design 'fast' does not exist; *"])
+    project.ask().stderr.fnmatch_lines(["ERROR: ini ipperf_design: design 'fast' does not exist; *"])
 
 
 def test_the_help_teaches(project):
-    text = " ".join(project.run("--help").stdout.str().split())
+    text = " ".join(project.ask("--help").stdout.str().split())
     assert "quick (6 epochs x 2 blocks: a person at a terminal)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "such as 10%,0.5ms" in text
@@ -79,7 +79,7 @@ def test_the_help_teaches(project):
 
 def test_a_session_without_measurements_says_nothing_of_them(project):
     project.pytester.makepyfile("def test_plain(): pass")
-    result = project.run()
+    result = project.ask()
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*= measurements =*")
     assert not (project.pytester.path / ".ipperf").exists()

@@ -156,12 +156,12 @@ def test_junit_tells_the_three_outcomes_apart(project):
 
 def test_a_spent_budget_leaves_the_rest_undecided_with_the_figures(project):
     project.network()
-    result = project.run("--ipperf-budget=12s", "--connections=1,100")
+    result = project.run("--ipperf-budget=20s", "--connections=1,1000")
     result.assert_outcomes(passed=1, deselected=10)
     result.stdout.fnmatch_lines(
         [
-            "ipperf: the budget of 12 s will not do for all of it; what does not fit is INCONCLUSIVE",
-            "INCONCLUSIVE *c100-1k-ipv6]: not measured: of the budget of 12 s there are * left and it needs about *",
+            "ipperf: the budget of 20 s will not do for all of it; what does not fit is INCONCLUSIVE",
+            "INCONCLUSIVE *c1000-1k-ipv6]: not measured: of the budget of 20 s there are * left and it needs about *",
         ]
     )
     assert len(project.measured) == 1

@@ -1,0 +1,77 @@
+import json
+import signal
+import subprocess
+import sys
+from array import array
+
+import pytest
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.store import Journal, run_folder
+
+
+def test_a_session_that_measures_nothing_leaves_nothing(tmp_path):
+    Journal(tmp_path / "runs" / "one", "main").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_events_and_samples_can_be_read_back(tmp_path):
+    journal = Journal(tmp_path / "one", "main")
+    rows = array("d", [0.0, 0.1, 0.2, 0.3, 0.4])
+    offsets = [journal.append_samples(rows.tobytes()) for _ in range(2)]
+    journal.append("run", {"offset": offsets[1], "rows": 1, "odd": {1, 2}, "path": tmp_path})
+    journal.close()
+    line = json.loads((tmp_path / "one" / "main.jsonl").read_text())
+    assert (line["event"], line["rows"], line["odd"], line["path"]) == ("run", 1, [1, 2], str(tmp_path))
+    back = array("d")
+    with (tmp_path / "one" / "main.f64").open("rb") as file:
+        file.seek(line["offset"])
+        back.fromfile(file, 5 * line["rows"])
+    assert back == rows
+
+
+def test_workers_write_side_by_side(tmp_path):
+    for writer in ("gw0", "gw1"):
+        journal = Journal(tmp_path / "one", writer)
+        journal.append("note", {"text": writer})
+        journal.append_samples(b"")
+        journal.close()
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        "gw0.f64",
+        "gw0.jsonl",
+        "gw1.f64",
+        "gw1.jsonl",
+    ]
+
+
+def test_folders_of_sessions_sort_by_time_and_never_collide(tmp_path):
+    names = {run_folder(tmp_path).name for _ in range(50)}
+    assert len(names) == 50
+    assert run_folder(tmp_path).parent == tmp_path / "runs"
+
+
+def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
+    code = (
+        "import os, signal, sys, pathlib; from pytest_ipperf.store import Journal\n"
+        "journal = Journal(pathlib.Path(sys.argv[1]), 'main')\n"
+        "for n in range(1000): journal.append('run', {'n': n})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "one"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    lines = (tmp_path / "one" / "main.jsonl").read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == list(range(1000))
+
+
+def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path):
+    """/dev/full takes nothing; a link to it stands for the disk on which there is no room any more."""
+    folder = tmp_path / "one"
+    journal = Journal(folder, "main")
+    journal.append("note", {"text": "kept"})
+    journal.close()
+    (folder / "full.jsonl").symlink_to("/dev/full")
+    full = Journal(folder, "full")
+    with pytest.raises(LabError, match=rf"records: {folder} cannot be written \(No space left on device\); .* is kept"):
+        full.append("note", {"text": "lost"})
+    full.close()
+    assert "kept" in (folder / "main.jsonl").read_text()
