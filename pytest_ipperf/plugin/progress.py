@@ -117,11 +117,17 @@ class Screen:
 
     def line(self, text: str) -> None:
         """A line that stays."""
-        if self._silent:
-            return
+        if not self._silent:
+            self._show(lambda: self._write_line(text))
+
+    def _write_line(self, text: str) -> None:
         if self._reporter.isatty:
-            self._show(lambda: self._reporter.rewrite("", erase=True))
-        self._show(lambda: self._reporter.write_line(text))
+            self._reporter.rewrite("", erase=True)
+        # Not by the reporter's own write_line, after which pytest would name the test file once more for each item.
+        writer = self._reporter._tw  # noqa: SLF001 - see above
+        if writer.width_of_current_line:
+            writer.line()
+        writer.line(text)
 
     def _show(self, write: Callable[[], None]) -> None:
         with self._capture.global_and_fixture_disabled():

@@ -121,11 +121,12 @@ def _notes(record: Record) -> list[str]:
             "cover 91.8 %, its confidence level is one-sided (50 % says nothing). This design never judges.",
             timed,
         ]
+    verdict = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})."
     return [
         f"First rows: mean of {counted}.",
-        f"Change: median log ratio of an epoch's {record.blocks} blocks, mean over {record.epochs} epochs, with a",
+        f"Change: median log ratio of the blocks of an epoch ({record.blocks}), mean over the epochs ({record.epochs}), with a",
         f"two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
-        f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design}).",
+        verdict if record.judges else f"Design {record.design} never judges.",
         timed,
     ]
 
