@@ -124,8 +124,8 @@ def _notes(record: Record) -> list[str]:
     verdict = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})."
     return [
         f"First rows: mean of {counted}.",
-        f"Change: median log ratio of the blocks of an epoch ({record.blocks}), mean over the epochs ({record.epochs}), with a",
-        f"two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
+        f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({record.epochs}),",
+        f"with a two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
         verdict if record.judges else f"Design {record.design} never judges.",
         timed,
     ]
