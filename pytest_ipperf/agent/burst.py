@@ -4,6 +4,9 @@ Closed mode: every connection is opened as fast as the loop can, and its own clo
 opened, so what a late start costs is not charged to it. The loop is bare `epoll` around sans-I/O conversations
 because the instrument's own work per connection is part of every figure.
 
+A closed burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so the
+larger N is and the faster the server.
+
 Finished sessions stay open until the last one has its figure: N really are open at once, and a server's work on
 closing sessions is in nobody's time.
 """
@@ -26,7 +29,10 @@ PHASES = ("start", "dns", "connect", "first_byte", "total")
 """Columns of the packed samples, in seconds: the start since the burst began, the others since the start."""
 
 _RETRY_S = (1.0, 2.0, 4.0)  # RFC 1035 leaves the schedule to the resolver; this is the usual stub's
-_RESOLVING, _CONNECTING, _TALKING, _DONE = range(4)
+_RESOLVING, _CONNECTING, _TALKING, _SENDING, _DONE = range(5)
+_PHASE_OF = {_RESOLVING: "dns", _CONNECTING: "connect", _TALKING: "talk", _SENDING: "talk"}
+_IP_BIND_ADDRESS_NO_PORT = 24
+_UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Connection:
 
     __slots__ = (
         "connected", "conversation", "done", "failure", "first", "opened", "peer", "query", "resolved",
-        "retries", "sock", "state",
+        "retries", "sock", "state", "unsent",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, query: bytes) -> None:
@@ -58,6 +64,7 @@ class Connection:
         self.resolved = self.connected = self.first = self.done = 0.0
         self.sock: socket.socket
         self.opened = 0.0
+        self.unsent = memoryview(b"")
 
 
 class Burst:
@@ -97,6 +104,10 @@ class Burst:
         sock = socket.socket(self._target.family, kind | socket.SOCK_NONBLOCK)
         connection.sock = sock
         if self._target.source:
+            if kind == socket.SOCK_STREAM:
+                # The port is then chosen when the peer is known, and need not differ from that of every connection
+                # closed in the last minute: searching for such a one took milliseconds, and 28000 were all there are.
+                sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((self._target.source, 0))
         return sock
 
@@ -184,26 +195,44 @@ class Burst:
             self._say(connection, said)
 
     def _say(self, connection: Connection, data: bytes) -> None:
-        """Sends all of `data`; a message larger than the socket's buffer is waited for by the loop's own patience."""
+        """Sends `data`; what the socket's buffer does not take goes out as the peer reads, while the others go on."""
         if not data:
             return
-        sock = connection.sock
+        if connection.unsent:
+            connection.unsent = memoryview(bytes(connection.unsent) + data)
+            return
         try:
-            sent = sock.send(data)
-            if sent < len(data):
-                sock.settimeout(self._left())
-                sock.sendall(memoryview(data)[sent:])
-                sock.setblocking(False)
+            sent = connection.sock.send(data)
+        except BlockingIOError:
+            sent = 0
         except OSError as error:
             self._fail(connection, f"talk {_kind(error)}")
+            return
+        if sent < len(data):
+            connection.unsent = memoryview(data)[sent:]
+            connection.state = _SENDING
+            self._epoll.modify(connection.sock.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    def _send_on(self, connection: Connection) -> None:
+        """Goes on with a large message, and listens: a server may answer before it has heard all."""
+        try:
+            connection.unsent = connection.unsent[connection.sock.send(connection.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._fail(connection, f"talk {_kind(error)}")
+            return
+        if not connection.unsent:
+            connection.state = _TALKING
+            self._epoll.modify(connection.sock.fileno(), select.EPOLLIN)
+        self._talk(connection)
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _left(self) -> float:
-        return max(0.001, self._end - self._clock())
-
     def _drive(self) -> None:
-        step = {_RESOLVING: self._resolved, _CONNECTING: self._connected, _TALKING: self._talk}
+        step = {
+            _RESOLVING: self._resolved, _CONNECTING: self._connected, _TALKING: self._talk, _SENDING: self._send_on,
+        }  # fmt: skip
         retry_at = self._clock() + _RETRY_S[0]
         while self._live:
             now = self._clock()
@@ -211,14 +240,15 @@ class Burst:
                 break
             if now >= retry_at:
                 retry_at = self._ask_again(now)
+            # A descriptor is closed only by the step that its own event causes, and a batch has one event for each:
+            # so a number that is used again within a batch has no older event left in it.
             for fd, _ in self._epoll.poll(max(0.0, min(self._end, retry_at) - now), 1024):
                 connection = self._by_fd.get(fd)
                 if connection is not None and connection.state != _DONE:
                     step[connection.state](connection)
         for connection in self.connections:
             if connection.state != _DONE:
-                phase = {_RESOLVING: "dns", _CONNECTING: "connect", _TALKING: "talk"}[connection.state]
-                self._fail(connection, f"{phase} deadline")
+                self._fail(connection, f"{_PHASE_OF[connection.state]} deadline")
 
     def _ask_again(self, now: float) -> float:
         """Repeats the queries without an answer; a lost datagram must not cost more than a resolver's patience."""
@@ -248,7 +278,9 @@ class Burst:
         sock.close()  # which takes it out of the epoll set too
 
     def _note_source(self, sock: socket.socket) -> None:
-        self.sources.add(sock.getsockname()[0])
+        address = sock.getsockname()[0]
+        if address not in _UNBOUND:  # one that failed before it had any
+            self.sources.add(address)
 
     def _settle(self, connection: Connection) -> None:
         connection.state = _DONE
@@ -290,8 +322,6 @@ def _kind(error: OSError) -> str:
         errno.EMFILE: "out of file descriptors",
         errno.EADDRNOTAVAIL: "no source address",
     }
-    if isinstance(error, TimeoutError):
-        return "deadline"
     return words.get(error.errno or 0, errno.errorcode.get(error.errno or 0, type(error).__name__))
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1
+# Nobody takes the connections of those who ask who holds it, so each stays in the queue as long as the lease is held.
+_MOST_QUESTIONS = 4096
 
 
 class Lease:
@@ -55,7 +57,7 @@ class Lease:
         except OSError:
             sock.close()
             raise
-        sock.listen(64)  # from now on the kernel names this process to whoever asks
+        sock.listen(_MOST_QUESTIONS)  # from now on the kernel names this process to whoever asks
         self._socks.append(sock)
 
     def holder(self) -> str:

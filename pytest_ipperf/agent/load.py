@@ -13,6 +13,9 @@ from typing import Any
 from pytest_ipperf.agent.burst import Burst, Target, packed
 from pytest_ipperf.protocols import PROTOCOLS
 
+# A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
+_DEAD_BURSTS = 3
+
 
 @dataclass(frozen=True)
 class LoadOrder:
@@ -39,7 +42,7 @@ class LoadOrder:
 def load(order: LoadOrder) -> dict[str, Any]:
     """Runs the order and tells all: `rows` (packed, see `burst.PHASES`), counts, and what the sockets were.
 
-    The run ends early after a burst of which no connection completed; `attempted` counts what was begun.
+    The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
     """
     protocol = PROTOCOLS[order.protocol]
@@ -47,7 +50,7 @@ def load(order: LoadOrder) -> dict[str, Any]:
     family = socket.AF_INET6 if order.ipver == 6 else socket.AF_INET
     target = Target(family, (order.resolver, order.resolver_port), order.name, order.port, order.source)
     rows, failed, peers, sources = [], Counter[str](), Counter[str](), set[str]()
-    retries = attempted = 0
+    retries = attempted = dead = 0
     _enough_descriptors(2 * order.connections + 64)
     gc.collect()
     gc.disable()
@@ -63,8 +66,9 @@ def load(order: LoadOrder) -> dict[str, Any]:
             sources |= burst.sources
             retries += burst.dns_retries
             attempted += order.connections
-            if not rows[-1]:
-                break  # a server that answers nobody would cost a deadline for each of hundreds of bursts
+            dead = 0 if rows[-1] else dead + 1
+            if dead == _DEAD_BURSTS:
+                break
     finally:
         gc.enable()
     return {

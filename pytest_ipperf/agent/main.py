@@ -127,7 +127,7 @@ def serve(channel: Any, code_fd: int) -> None:
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, leave)
-    with contextlib.ExitStack() as stack:
+    with contextlib.suppress(SystemExit), contextlib.ExitStack() as stack:
         agent = Agent(stack, code_fd)
         channel.setcallback(heard, endmarker=None)
         channel.send(("ok", agent.hello()))

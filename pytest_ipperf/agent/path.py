@@ -26,6 +26,7 @@ _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
 _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 _PROBE_TRIES, _PROBE_WAIT_S = 4, 0.5
+_NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 
 
 class Protocol41:
@@ -58,6 +59,12 @@ class Protocol41:
         packets: int = struct.unpack("II", self._sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[0]
         return packets
 
+    def close(self) -> None:
+        """Ends the counting."""
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+
 
 def ip_packets() -> dict[str, int]:
     """Packets sent by this host's namespace so far, by IP version, without ICMP (RFC 4293: OutRequests)."""
@@ -75,7 +82,7 @@ def ip_packets() -> dict[str, int]:
 
 
 def route(destination: str) -> dict[str, Any]:
-    """The route to an address: `device`, its hardware `type` and `mtu` in bytes, `gateway` (empty on the link), `source`.
+    """The route to an address: `device`, its hardware `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
 
     Asked of the kernel by rtnetlink, as a bare host may have no `ip`. Where there is no route there is only `error`.
     """
@@ -141,18 +148,17 @@ def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
             sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_PROBE)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * packet_bytes)
         sock.settimeout(_PROBE_WAIT_S)
-        sock.connect((resolver, port))
         for _ in range(_PROBE_TRIES):
             try:
+                sock.connect((resolver, port))
                 sock.send(query)
                 if not dns.answer(sock.recv(4096), rtype)[1]:
                     return "yes"
-            except TimeoutError:
-                continue
-            except ConnectionRefusedError:
-                time.sleep(_PROBE_WAIT_S)
             except OSError as error:
                 if error.errno == errno.EMSGSIZE:
                     return "too big"
-                raise
+                if error.errno in _NO_ANSWER:  # told at once, unlike silence, which has been waited for
+                    time.sleep(_PROBE_WAIT_S)
+                elif not isinstance(error, TimeoutError):
+                    raise
     return "no answer"

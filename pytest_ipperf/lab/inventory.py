@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import ipaddress
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,16 +95,18 @@ BUILTIN = {
 
 
 def read_inventory(path: Path) -> dict[str, Testbed]:
-    """The built-in testbeds and those of the file; UsageError with file, section and key where a line makes no sense."""
+    """The built-in testbeds and those of the file; UsageError with section and key where a line makes no sense."""
     parser = configparser.ConfigParser(
-        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, default_section="defaults", strict=True
+        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, default_section="", strict=True
     )
     try:
         parser.read_string(path.read_text(encoding="utf-8"), source=str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
-    except (configparser.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except configparser.Error as error:
+        raise UsageError(f"{path}, {_misread(error)}") from error
     sections = {name: dict(parser[name]) for name in parser.sections()}
     hosts = {name: _host(path, name, keys) for kind, name, keys in _of(path, sections) if kind == "host"}
     found = dict(BUILTIN)
@@ -111,6 +114,20 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
         if kind == "testbed":
             found[name] = _testbed(path, name, keys, hosts)
     return found
+
+
+def _misread(error: configparser.Error) -> str:
+    match error:
+        case configparser.DuplicateSectionError():
+            return f"line {error.lineno}: section [{error.section}] is there already; give it once"
+        case configparser.DuplicateOptionError():
+            return f"line {error.lineno}: key {error.option!r} is in [{error.section}] already; give it once"
+        case configparser.MissingSectionHeaderError():
+            return f"line {error.lineno}: {error.line.strip()!r} comes before the first section, such as [host NAME]"
+        case configparser.ParsingError():
+            number, line = error.errors[0]
+            return f"line {number}: {line} is neither [host NAME], [testbed NAME] nor KEY = VALUE"
+    return " ".join(str(error).split())
 
 
 def _of(path: Path, sections: Mapping[str, dict[str, str]]) -> list[tuple[str, str, dict[str, str]]]:
@@ -165,7 +182,24 @@ def _address(where: str, keys: Mapping[str, str], version: int) -> str:
             address = None
         if address is None or address.version != version:
             raise UsageError(f"{where}: ipv{version} = {text!r} is not a literal IPv{version} address")
+        # 2001:db8:0::1 and 2001:DB8::1 are one address; sockets tell it as the kernel writes it.
+        family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        text = socket.inet_ntop(family, address.packed)
+        if why := _unfit(address):
+            raise UsageError(f"{where}: ipv{version} = {text!r} is {why}; give an address of one network interface")
     return text
+
+
+def _unfit(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """Why a host cannot be measured at that address, as the end of a sentence; empty where it can."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return "an IPv4 address in the clothes of IPv6, and what goes there is IPv4"
+        if address.is_link_local:
+            return "a link-local address, which means nothing without an interface"
+    if address.is_multicast or address.is_unspecified:
+        return "the address of no single host"
+    return ""
 
 
 def _ports(where: str, text: str | None) -> tuple[int, int]:

@@ -6,22 +6,34 @@ every step here has a deadline and ends in a sentence.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import signal
+import subprocess
 import threading
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import execnet
+from execnet.gateway_bootstrap import bootstrap
+from execnet.gateway_io import create_io
 
+from pytest_ipperf.agent.leash import survivors, tree
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.inventory import Host
 from pytest_ipperf.lab.ways import WAYS
 
 _START_S = 20.0
-_STOP_S = 2.0
+_LOOK_S = 0.25
+_STOP_S = 5.0  # an agent ends its servers first, politely
 # Runs on the host. The code lives in memory: whatever happens there, no file of ours is left.
 _BOOT = """
 import os, sys
+if sys.version_info < (3, 10):
+    raise RuntimeError("Python " + sys.version.split()[0] + " is too old; 3.10 is needed")
 code = channel.receive()
 fd = os.memfd_create("pytest-ipperf")
 with open(fd, "wb", closefd=False) as file:
@@ -38,13 +50,15 @@ class Link:
     def __init__(self, host: Host, entry: Sequence[str] = ()) -> None:
         self.host = host
         self._group = execnet.Group()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lost = ""
         try:
             self._channel = self._started(entry)
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,46 +70,99 @@ class Link:
 
         def open_gateway() -> None:
             try:
-                gateway = self._group.makegateway(way.spec(settings, entry))
-                channel = gateway.remote_exec(_BOOT)
+                channel = self._gateway(way.spec(settings, entry)).remote_exec(_BOOT)
                 channel.send(cargo())
                 opened.append(channel.receive(_START_S) and channel)
-            except Exception as error:  # noqa: BLE001 - it crosses a thread and is told below
+            except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 
         # execnet waits for a gateway's first byte without a deadline of its own.
         thread = threading.Thread(target=open_gateway, daemon=True)
         thread.start()
         thread.join(_START_S)
-        if opened and not isinstance(opened[0], Exception):
+        if opened and not isinstance(opened[0], BaseException):
             return opened[0]
-        why = way.diagnosis(settings, entry) or (_last_line(opened[0]) if opened else f"no answer in {_START_S:.0f} s")
+        why = way.diagnosis(settings, entry) or (_reason(opened[0]) if opened else f"no answer in {_START_S:g} s")
         raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
 
-    def order(self, name: str, *arguments: Any, deadline_s: float = 30.0) -> Any:
-        """Sends one order and waits for its answer.
+    def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
+        """As execnet's `makegateway`, but its process is known, so that it can be ended before it has answered."""
+        # A process inherits what its thread has blocked: a Ctrl-C at the terminal is ours to handle, not the agent's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        spec = execnet.XSpec(f"execmodel={self._group.remote_execmodel.backend}")
+        for name, value in attributes.items():
+            setattr(spec, name, value)
+        self._group.allocate_id(spec)
+        line = create_io(spec, self._group.execmodel)
+        self._process = line.popen
+        try:
+            gateway = bootstrap(line, spec)
+        except BaseException:
+            with contextlib.suppress(OSError):  # what could not be written matters no more
+                line.close_write()
+            line.close_read()
+            raise
+        self._group._register(gateway)  # noqa: SLF001 - so that the group ends it
+        return gateway
 
-        Raises the LabError that the agent reports, or an AgentError when it died or the deadline passed.
+    @property
+    def ended(self) -> bool:
+        """Whether the agent's process, or the one that leads to it, is gone."""
+        return self._process is None or self._process.poll() is not None
+
+    def order(self, name: str, *arguments: Any, deadline_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+        """Sends one order and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
+
+        Raises the LabError that the agent reports, or an AgentError when one died or the deadline passed; after that
+        there are no further orders, as their answers would be mistaken for each other.
         """
+        if self._lost:
+            raise AgentError(f"host {self.host.name}: {self._lost}")
+        self._lost = f"the agent was left with order {name!r}"
         try:
             self._channel.send((name, arguments))
-            answer = self._channel.receive(deadline_s)
+            answer = self._answer(deadline_s, beside)
         except self._channel.TimeoutError:
-            raise AgentError(
-                f"host {self.host.name}: the agent did not answer order {name!r} in {deadline_s:.0f} s"
-            ) from None
+            self._lost = f"the agent did not answer order {name!r} in {deadline_s:g} s"
+            raise AgentError(f"host {self.host.name}: {self._lost}") from None
         except (EOFError, OSError, self._channel.RemoteError) as error:
-            raise AgentError(f"host {self.host.name}: the agent died during order {name!r}") from error
+            self._lost = f"the agent died during order {name!r}"
+            raise AgentError(f"host {self.host.name}: {self._lost}") from error
+        self._lost = ""
         if answer[0] == "ok":
             return answer[1]
         _, kind, sentence = answer
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {sentence}")
 
+    def _answer(self, deadline_s: float, beside: Sequence[Link]) -> Any:
+        end = time.monotonic() + deadline_s
+        while True:
+            for other in beside:
+                if other.ended:
+                    raise AgentError(f"host {other.host.name}: the agent died while host {self.host.name} needed it")
+            left = max(0.0, end - time.monotonic())
+            patience = min(left, _LOOK_S) if beside else left
+            try:
+                return self._channel.receive(patience)
+            except self._channel.TimeoutError:
+                if patience == left:
+                    raise
+
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""
+        # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
+        levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
+        everything = [process for level in levels for process in level]
         self._group.terminate(timeout=_STOP_S)
+        for process in survivors(everything):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
 
 
-def _last_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1] if lines else type(error).__name__
+def _reason(error: BaseException) -> str:
+    if isinstance(error, EOFError | OSError):
+        return "what was started there ended before it answered; it has to be a Python"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -60,7 +61,12 @@ def _way_to_root() -> tuple[bool, str]:
     said = ""
     for user in (False, True) if os.geteuid() == 0 else (True,):
         done = subprocess.run(
-            [*_unshare(user=user), "true"], capture_output=True, text=True, timeout=_TIMEOUT_S, env=_environment()
+            [*_unshare(user=user), "true"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            env=_environment(),
+            check=False,
         )
         if done.returncode == 0:
             return user, ""
@@ -112,13 +118,15 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
 def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """For each node its process as seen here and as seen inside, once it is in its own namespaces."""
     assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
-    inside = {}
-    for _ in names:
-        line = holder.stdout.readline()
-        if not line:
+    heard = b""
+    while heard.count(b"\n") < len(names):
+        if not select.select([holder.stdout], [], [], _TIMEOUT_S)[0]:
+            raise LabError(f"the lab did not come up in {_TIMEOUT_S:.0f} s")
+        more = os.read(holder.stdout.fileno(), 4096)
+        if not more:
             raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
-        name, pid = line.split()
-        inside[name] = int(pid)
+        heard += more
+    inside = {name: int(pid) for name, pid in (line.split() for line in heard.decode().splitlines())}
     init = _children(_children(holder.pid)[0])[0]
     outside = {_pid_inside(pid): pid for pid in _children(init)}
     return {name: (outside[pid], pid) for name, pid in inside.items()}
@@ -149,7 +157,13 @@ def _join(client: Host, server: Host, entries: Mapping[str, Sequence[str]], serv
 
 def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:
     done = subprocess.run(
-        [*entry, *argv], input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, env=_environment()
+        [*entry, *argv],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        env=_environment(),
+        check=False,
     )
     if done.returncode:
         raise LabError(f"the lab did not come up: {done.stderr.strip() or 'no message'}")

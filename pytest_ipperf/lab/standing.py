@@ -7,6 +7,7 @@ import dataclasses
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_ipperf.agent.lease import Lease
@@ -42,9 +43,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What one run brought home. `rows` holds a tuple for each completed connection, in seconds: start (since the
-    burst began), dns, connect, first byte, total (since its own start). `proof` holds the facts, `contradictions`
-    what speaks against them.
+    """What one run brought home.
+
+    `rows` holds a tuple for each completed connection, in seconds: start (since the burst began), dns, connect, first
+    byte, total (since its own start). `proof` holds the facts, `contradictions` what speaks against them.
     """
 
     attempted: int
@@ -131,7 +133,9 @@ class Standing:
             ident=self._ident,
         )
         self._ident += bursts * workload.connections
-        told = self._client.order("load", dataclasses.asdict(order), deadline_s=bursts * deadline_s + 30)
+        told = self._client.order(
+            "load", dataclasses.asdict(order), deadline_s=bursts * deadline_s + 30, beside=[self._server]
+        )
         after = self._server.order("quiet", _SETTLE_S)
         if after["dead"]:
             raise LabError(f"host {self._server.host.name}: {after['dead'][0]}")
@@ -165,15 +169,22 @@ class Standing:
 
 
 def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
-    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there."""
+    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
+
+    Names may be those of other protocols' servers: a protocol without one among them is served as by `auto`.
+    """
     serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
     kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
              "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
-    candidates = kinds.get(wanted) or [n for n in serving if n in wanted.split(",")] or serving
+    names = wanted.split(",")
+    for name in names:
+        if name not in kinds and name not in SERVERS:
+            raise LabError(f"no server {name!r}; there are: {', '.join((*kinds, *SERVERS))}")
+    candidates = kinds[wanted] if wanted in kinds else [n for n in serving if n in names] or serving
     for name in candidates:
         if not unusable[name]:
             return name
-    reasons = "; ".join(unusable[name] for name in candidates)
+    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {wanted!r}"
     raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
 
 
@@ -194,13 +205,18 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
         lease.release()
 
 
+def _lease_there(link: Link, owner: str, wait_s: float) -> str:
+    holder: str = link.order("lease", owner, wait_s, deadline_s=wait_s + 30)
+    return holder
+
+
 def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
     holder = acquire(0.0)
     if holder:
         tell(f"waiting for {what}, where {holder} measures")
         holder = acquire(wait_s)
     if holder:
-        raise LabError(f"{what} is still held by {holder} after {wait_s:.0f} s; wait for it or end it")
+        raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")
 
 
 @contextlib.contextmanager
@@ -213,12 +229,7 @@ def stand(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], Non
         # Always in the same order, so that two jobs cannot wait for each other.
         for link in sorted(links, key=lambda each: each.host.machine):
             if WAYS[link.host.way].leased_by_agent:
-                _acquire(
-                    lambda patience, link=link: link.order("lease", owner, patience, deadline_s=patience + 30),
-                    f"host {link.host.name}",
-                    wait_s,
-                    tell,
-                )
+                _acquire(partial(_lease_there, link, owner), f"host {link.host.name}", wait_s, tell)
             if link.host.cpus:
                 link.order("pin", list(link.host.cpus))
         yield Standing(testbed, *links)

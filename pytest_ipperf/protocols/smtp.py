@@ -19,6 +19,7 @@ _COMMANDS = (
     ("the message", b"", b"2"),
 )
 _LAST = 5
+_LONGEST_LINE = 4096  # eight times what RFC 5321, section 4.5.3.1.5 allows
 
 
 class Send(Conversation):
@@ -38,13 +39,16 @@ class Send(Conversation):
         return b""
 
     def feed(self, data: bytes) -> bytes:
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
+        self._buffer += data
+        while (end := self._buffer.find(b"\n")) >= 0:
+            line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
             if line[3:4] == b"-":  # a reply of several lines ends with the line that has a space there
                 continue
             said = self._reply(line)
             if said or self.finished or self.trouble:
                 return said
+        if len(self._buffer) > _LONGEST_LINE:
+            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
 
     def _reply(self, line: bytes) -> bytes:

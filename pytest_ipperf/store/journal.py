@@ -60,7 +60,7 @@ class Journal:
             raise self._trouble(os.strerror(errno.ENOSPC))
         return offset
 
-    def _trouble(self, why: str) -> LabError:
+    def _trouble(self, why: str | None) -> LabError:
         return LabError(
             f"records: {self.folder} cannot be written ({why}); what was written before is kept; "
             "name another folder with --ipperf-records"

@@ -105,6 +105,13 @@ def test_smtp_names_the_reply_that_was_wrong(step, reply, trouble):
     assert send.trouble == trouble
 
 
+def test_smtp_does_not_gather_an_endless_line():
+    send = talk("smtp")
+    for _ in range(5):
+        send.feed(b"x" * 1000)
+    assert send.trouble == "a reply line of more than 4096 bytes"
+
+
 @given(st.integers(100, 3000), st.data())
 def test_http_ends_when_the_end_of_the_page_is_seen_however_it_is_cut(size, data):
     get, stream = talk("http"), HTTP + PROTOCOLS["http"].content(size)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+
+_PATIENCE_S = 15.0
 
 
 class Way(ABC):
@@ -28,8 +32,11 @@ class Way(ABC):
         return "this machine"
 
     @abstractmethod
-    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
-        """The execnet specification of a gateway; `entry` is the command that enters the host's namespaces, if any."""
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
+        """The attributes of an execnet specification; `entry` is the command that enters the host's namespaces, if any.
+
+        Not its text, in which `//` separates: a folder of the PATH may hold one.
+        """
 
     @abstractmethod
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
@@ -38,15 +45,25 @@ class Way(ABC):
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """What the host says when asked plainly; empty when the plain command works."""
         try:
-            done = subprocess.run(
-                self.command(settings, entry), capture_output=True, text=True, timeout=15, stdin=subprocess.DEVNULL
+            asked = subprocess.Popen(
+                self.command(settings, entry),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # so that all of it can be ended
             )
-        except subprocess.TimeoutExpired:
-            return "no answer in 15 s"
         except OSError as error:
             return str(error)
-        said = (done.stderr or done.stdout).strip().splitlines()
-        return f"{said[-1] if said else 'no message'} (exit status {done.returncode})" if done.returncode else ""
+        with asked:
+            try:
+                printed, complained = asked.communicate(timeout=_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(asked.pid, signal.SIGKILL)
+                return f"no answer in {_PATIENCE_S:g} s"
+        said = (complained or printed).strip().splitlines()
+        return f"{said[-1] if said else 'no message'} (exit status {asked.returncode})" if asked.returncode else ""
 
 
 def quoted(argv: Sequence[str]) -> str:

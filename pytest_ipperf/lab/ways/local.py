@@ -14,9 +14,9 @@ PYTHON = (sys.executable, "-P")
 class Local(Way):
     """The interpreter that runs pytest, so that its packages are there for the embedded servers."""
 
-    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
         del settings
-        return f"popen//python={quoted([*entry, *PYTHON])}"
+        return {"popen": True, "python": quoted([*entry, *PYTHON])}
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         del settings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pytest_ipperf.lab.ways.base import Way
 
@@ -16,11 +17,15 @@ _OPTIONS = (
 # What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
 _DESTINATION = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]*")
 _PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
+_CHECK = (
+    'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
+    ' + " is too old; 3.10 is needed")'
+)
 _CONFIG = re.compile(r"[A-Za-z0-9_./~+-]+")
 
 
 class Ssh(Way):
-    """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` another configuration."""
+    """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration."""
 
     keys = frozenset({"ssh", "python", "ssh_config"})
     leased_by_agent = True
@@ -34,23 +39,26 @@ class Ssh(Way):
             ("ssh_config", _CONFIG, "/etc/lab/ssh_config"),
         ):
             value = settings.get(key)
-            if value is not None and (not form.fullmatch(value) or "//" in value):
+            if value is not None and not form.fullmatch(value):
                 return f"{key} = {value!r} is not of a form such as {example}"
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:
         return f"ssh {settings['ssh']}"
 
-    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
         del entry
-        config = f"//ssh_config={settings['ssh_config']}" if "ssh_config" in settings else ""
-        return f"ssh={' '.join(_OPTIONS)} {settings['ssh']}//python={_python(settings)} -I{config}"
+        config = {"ssh_config": _config(settings)} if "ssh_config" in settings else {}
+        return {"ssh": " ".join((*_OPTIONS, settings["ssh"])), "python": f"{_python(settings)} -I", **config}
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         del entry
-        config = ["-F", settings["ssh_config"]] if "ssh_config" in settings else []
-        check = f"{_python(settings)} -I -c 'import sys; sys.exit(sys.version_info < (3, 10) and \"Python \" + sys.version.split()[0] + \" is too old; 3.10 is needed\")'"
-        return ["ssh", *config, *_OPTIONS, settings["ssh"], check]
+        config = ["-F", _config(settings)] if "ssh_config" in settings else []
+        return ["ssh", *config, *_OPTIONS, settings["ssh"], f"{_python(settings)} -I -c '{_CHECK}'"]
+
+
+def _config(settings: Mapping[str, str]) -> str:
+    return str(Path(settings["ssh_config"]).expanduser())  # which ssh leaves to the shell
 
 
 def _python(settings: Mapping[str, str]) -> str:

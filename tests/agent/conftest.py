@@ -1,0 +1,48 @@
+"""Network namespaces of their own for the tests of this room, where the machine gives them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+def _unshare():
+    """The words that make a network namespace here, as root or as anyone; none where nobody may."""
+    for identity in ((), ("--user", "--map-root-user")):
+        words = ["unshare", *identity, "--net", "--mount"]
+        if not subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+            return words
+    return []
+
+
+@pytest.fixture(scope="session")
+def own_network():
+    """The words before a command that is to have a network namespace of its own."""
+    words = _unshare()
+    if not words:
+        pytest.skip("no rights for a network namespace")
+    return words
+
+
+@pytest.fixture(scope="session")
+def isolated(own_network):
+    """Runs Python code in a new network namespace, with the test files importable, and gives what it printed.
+
+    `up` sets up the network first, in shell; its default is a loopback device that works.
+    """
+
+    def run(code, up="ip link set lo up"):
+        paths = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(HERE)!r}]\n"
+        script = f'PATH=$PATH:/usr/sbin:/sbin; {up}\nexec "$@"'
+        argv = [*own_network, "sh", "-ec", script, "sh", sys.executable, "-c", paths + code]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return run

@@ -1,0 +1,211 @@
+"""A real agent at the end of a real execnet line: it answers, survives bad orders, and leaves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import execnet
+import pytest
+
+from pytest_ipperf.agent.leash import leash, survivors, tree
+from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.link import _BOOT
+from pytest_ipperf.lab.ways import WAYS
+
+SERVED = {
+    "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
+    "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]},
+}  # fmt: skip
+
+
+class Agent:
+    """As the lab's link, but with all its inside open."""
+
+    def __init__(self, entry=()):
+        self.group = execnet.Group()
+        way = WAYS["local"].spec(BUILTIN["loopback"].client.settings, entry)
+        gateway = self.group.makegateway(f"popen//python={way['python']}")
+        self.channel = gateway.remote_exec(_BOOT)
+        self.channel.send(cargo())
+        self.hello = self.channel.receive(20)
+        line: Any = gateway._io
+        self.line = line
+        self.pid = line.popen.pid
+
+    def order(self, name, *arguments):
+        self.channel.send((name, arguments))
+        return self.channel.receive(30)
+
+    def processes(self):
+        return [process for level in tree(self.pid) for process in level]
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@pytest.fixture
+def agent():
+    made = Agent()
+    everything = made.processes()
+    yield made
+    everything += made.processes()
+    made.group.terminate(timeout=5)
+    assert gone(everything)
+
+
+def gone(processes, within_s=2.0):
+    return becomes(lambda: not survivors(processes), within_s)
+
+
+def becomes(true, within_s=2.0):
+    end = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def silent_load(port):
+    """An order that would take half a minute."""
+    return {
+        "protocol": "smtp", "payload_bytes": 1000, "connections": 3, "bursts": 1, "ipver": 4, "resolver": "127.0.0.1",
+        "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1", "deadline_s": 30.0,
+        "ident": 0,
+    }  # fmt: skip
+
+
+def test_it_says_who_it_is(agent):
+    word, hello = agent.hello
+    assert word == "ok"
+    assert hello == {"python": platform.python_version(), "pid": agent.pid, "host": socket.gethostname()}
+    assert agent.order("hello") == agent.hello
+
+
+@pytest.mark.parametrize("name", ["no_such_order", "_stack", "__class__"])
+def test_an_unknown_order_is_answered_and_survived(agent, name):
+    word, kind, sentence = agent.order(name)
+    assert (word, kind) == ("error", "AgentError")
+    assert name in sentence
+    assert agent.order("hello") == agent.hello
+
+
+def test_an_order_that_breaks_is_told_with_its_place(agent):
+    word, kind, sentence = agent.order("load", {"no": "such key"})
+    assert (word, kind) == ("error", "AgentError")
+    assert "TypeError: LoadOrder.__init__() got an unexpected keyword argument 'no'" in sentence
+    assert "in load" in sentence
+    assert agent.order("hello") == agent.hello
+
+
+def test_trouble_of_the_testbed_is_one_sentence(agent):
+    answer = agent.order("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+    assert answer[:2] == ("error", "LabError")
+    assert answer[2].startswith("a server cannot listen on address 192.0.2.1: ")
+    assert "\n" not in answer[2]
+    assert agent.order("serve", "nowhere", SERVED)[:2] == ("error", "UsageError")
+    assert agent.order("hello") == agent.hello
+
+
+def test_it_serves_measures_and_tells_what_goes_on(agent):
+    assert agent.order("unusable")[1]["nameserver"] == ""
+    _, served = agent.order("serve", "nameserver", SERVED)
+    assert 20000 <= served["port"] <= 29999
+    assert platform.python_version() in served["version"]
+    _, fits = agent.order(
+        "fits",
+        {"mtu": 65536, "ipver": 6, "resolver": "::1", "port": served["port"], "name": "mail.ipperf.test"},
+    )
+    assert fits == {65536: "yes", 65537: "too big"}
+    _, route = agent.order("route", "::1")
+    assert route["device"] == "lo"
+    word, receipt = agent.order("load", {**silent_load(served["port"]), "deadline_s": 5.0})
+    assert word == "ok"
+    assert receipt["failed"] == {"connect refused": 3}
+    assert receipt["packets"]["ipv4"] >= 3
+    _, quiet = agent.order("quiet", 0.0)
+    assert (quiet["busy"], quiet["dead"]) == ([], [])
+
+
+def test_a_dead_server_is_told_in_a_sentence(agent):
+    agent.order("serve", "nameserver", SERVED)
+    (server,) = (process for process in tree(agent.pid)[-1] if process.pid != agent.pid)
+    os.kill(server.pid, signal.SIGKILL)
+    assert gone([server])
+    assert becomes(lambda: agent.order("quiet", 0.0)[1]["dead"])
+    assert agent.order("quiet", 0.0)[1]["dead"] == ["nameserver was killed by signal 9; its log is empty"]
+
+
+def test_it_binds_itself_to_processors_that_it_may_use(agent):
+    (first, *_) = allowed = sorted(os.sched_getaffinity(0))
+    assert agent.order("pin", [first, 100_000])[1] == [first]
+    assert os.sched_getaffinity(agent.pid) == {first}
+    assert agent.order("pin", [100_000])[1] == [first]
+    assert agent.order("pin", allowed)[1] in (allowed, [first])
+
+
+def test_the_lease_is_held_until_the_agent_ends(own_network):
+    """In a network of their own, as someone may be measuring on this machine."""
+    with contextlib.ExitStack() as stack:
+        first = Agent(own_network)
+        stack.callback(first.group.terminate, timeout=5)
+        assert first.order("lease", "job", 0.0) == ("ok", "")
+        assert first.order("lease", "job", 0.0) == ("ok", "")
+        user = ["--user", "--preserve-credentials"] if "--user" in own_network else []
+        second = Agent(["nsenter", "--target", str(first.pid), *user, "--net"])
+        stack.callback(second.group.terminate, timeout=5)
+        assert f"process {first.pid} of user" in second.order("lease", "another job", 0.0)[1]
+        first.line.popen.kill()
+        assert second.order("lease", "another job", 5.0) == ("ok", "")
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of an order"])
+@pytest.mark.parametrize("how", ["line", "terminate", "SIGTERM", "SIGKILL"])
+def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        agent.order("serve", "nameserver", SERVED)
+        assert len(list(tmp_path.iterdir())) == 1
+        everything = agent.processes()
+        assert len(everything) > 1
+        if busy:
+            agent.channel.send(("load", (silent_load(silent.getsockname()[1]),)))
+            assert silent.recv(1000)  # it is in the midst of it
+        if how == "line":
+            agent.line.close_write()
+        elif how == "terminate":
+            agent.group.terminate(timeout=5)
+        else:
+            os.kill(agent.pid, getattr(signal, how))
+            if how == "SIGTERM":  # the line still stands; what the agent has started must be gone all the same
+                everything = everything[1:]
+        assert gone(everything, 2.0)
+        if how != "SIGKILL":
+            assert becomes(lambda: not list(tmp_path.iterdir()))
+        elif leash().signal == "KILL":
+            (left,) = tmp_path.iterdir()
+            assert left.name.startswith("ipperf-")
+
+
+def test_the_next_agent_sweeps_what_a_killed_one_has_left(agent, tmp_path):
+    agent.line.popen.kill()
+    agent.line.popen.wait()
+    (left,) = tmp_path.iterdir()
+    aged = time.time() - 60
+    os.utime(Path(left) / ".lock", (aged, aged))
+    second = Agent()
+    try:
+        assert not left.exists()
+        assert second.order("hello")[0] == "ok"
+    finally:
+        second.group.terminate(timeout=5)

@@ -1,0 +1,220 @@
+"""The facts of a path, each seen in a network namespace where nothing else happens."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent import path
+
+ROOT = Path(__file__).parents[2]
+LINKED = """
+import os, socket, subprocess, sys, time
+from pytest_ipperf.agent import path
+from pytest_ipperf.core import dns
+from test_burst import NAME, Resolver
+
+FAR = '''
+import sys; sys.path[:0] = %r
+from test_burst import Resolver
+print("here", flush=True); sys.stdin.readline()
+with Resolver("198.18.0.2") as four, Resolver("2001:2::2") as six:
+    print(four.port, six.port, flush=True); sys.stdin.read()
+''' % sys.path[:2]
+
+class Far:
+    '''A host at the other end of a veth pair, with a name server on both families.'''
+
+    def __init__(self, near_mtu, far_mtu):
+        self.process = subprocess.Popen(["unshare", "--net", sys.executable, "-c", FAR], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        pid = self.process.pid
+        there = ["nsenter", f"--net=/proc/{pid}/ns/net"]
+        def ip(text, enter=()):
+            subprocess.run([*enter, "ip", "-batch", "-"], input=text, text=True, check=True)
+        ip(f"link add near type veth peer name far netns {pid}")
+        for end, mtu, enter in (("near", near_mtu, ()), ("far", far_mtu, there)):
+            number = 1 if end == "near" else 2
+            ip(f"link set {end} mtu {mtu} up\\naddr add 198.18.0.{number}/24 dev {end}\\n"
+               f"addr add 2001:2::{number}/64 dev {end} nodad\\n", enter)
+        self.process.stdin.write("\\n"); self.process.stdin.flush()
+        four, six = self.process.stdout.readline().split()
+        self.ports = {"198.18.0.2": int(four), "2001:2::2": int(six)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate()
+"""
+
+
+def said(text):
+    return ast.literal_eval(text)
+
+
+def test_the_route_to_oneself_is_by_the_loopback_device(isolated):
+    four, six = (said(isolated(f"from pytest_ipperf.agent.path import route; print(route({address!r}))"))
+                 for address in ("127.0.0.1", "::1"))  # fmt: skip
+    assert four == {"device": "lo", "gateway": "", "source": "127.0.0.1", "mtu": 65536, "type": 772}
+    assert six == {"device": "lo", "gateway": "", "source": "::1", "mtu": 65536, "type": 772}
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
+def test_where_there_is_no_route_is_an_error_in_words(isolated, address):
+    found = isolated(f"from pytest_ipperf.agent.path import route; print(route({address!r}))")
+    assert said(found) == {"error": "Network is unreachable"}
+
+
+def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
+    up = """
+    ip link add one type veth peer name two
+    ip link set one mtu 1400 up; ip link set two up
+    ip addr add 192.0.2.1/24 dev one; ip route add default via 192.0.2.9 dev one
+    ip addr add 2001:db8::1/64 dev one nodad; ip route add default via 2001:db8::9 dev one
+    ip route add prohibit 198.51.100.0/24
+    """
+    code = "from pytest_ipperf.agent.path import route; print([route(a) for a in ADDRESSES])"
+    four, six, near, none = said(
+        isolated(f"ADDRESSES = '203.0.113.1', '2001:db8:1::1', '192.0.2.7', '198.51.100.1'\n{code}", up)
+    )
+    assert four == {"device": "one", "gateway": "192.0.2.9", "source": "192.0.2.1", "mtu": 1400, "type": 1}
+    assert six == {"device": "one", "gateway": "2001:db8::9", "source": "2001:db8::1", "mtu": 1400, "type": 1}
+    assert near["gateway"] == ""
+    assert none == {"error": "Permission denied"}
+
+
+@pytest.mark.parametrize("mtu", [1500, 1400])
+def test_the_mtu_fits_and_one_byte_more_does_not(isolated, mtu):
+    code = f"""
+with Far({mtu}, {mtu}) as far:
+    print([[path.fits(address, port, NAME, size) for size in path.fit_sizes({mtu}, 6 if ":" in address else 4)]
+           for address, port in far.ports.items()])
+"""
+    assert said(isolated(LINKED + code)) == [["yes", "too big"], ["yes", "too big"]]
+
+
+def test_what_a_link_behind_the_first_swallows_has_no_answer(isolated):
+    code = """
+path._PROBE_WAIT_S = 0.1
+with Far(1500, 1400) as far:
+    print([[path.fits(address, port, NAME, size) for size in (1400, 1500)] for address, port in far.ports.items()])
+"""
+    assert said(isolated(LINKED + code)) == [["yes", "no answer"], ["yes", "no answer"]]
+
+
+def test_loopback_takes_its_mtu_and_no_more(isolated):
+    code = """
+from pytest_ipperf.agent.path import fit_sizes, fits
+from pytest_ipperf.agent.daemon import Daemon
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    both = ("127.0.0.1", "::1")
+    daemon = Daemon(SERVERS["nameserver"], Site(folder, both, 20000, 1, b"", {"a.test": both}))
+    daemon.start()
+    print([[fits(a, 20000, "a.test", size) for size in fit_sizes(65536, v)] for a, v in (("127.0.0.1", 4), ("::1", 6))])
+    daemon.stop()
+"""
+    assert said(isolated(code)) == [["yes", "too big"], ["yes", "too big"]]
+
+
+def test_nobody_there_is_no_answer(isolated):
+    """Refused, unreachable on the link, no route: none of them is a fault of the instrument."""
+    up = """
+    ip link set lo up; ip link add one type veth peer name two; ip link set one up; ip link set two up
+    ip addr add 192.0.2.1/24 dev one; ip addr add 2001:db8::1/64 dev one nodad
+    """
+    code = """
+from pytest_ipperf.agent import path
+path._PROBE_WAIT_S = 0.05
+print([path.fits(a, 20000, "a.test", 1000) for a in ("127.0.0.1", "::1", "192.0.2.7", "203.0.113.1", "2001:db8:1::1")])
+"""
+    assert said(isolated(code, up)) == ["no answer"] * 5
+
+
+def test_only_packets_of_protocol_41_are_counted(isolated):
+    code = """
+import socket
+from pytest_ipperf.agent.path import Protocol41
+counter = Protocol41()
+found = [counter.count()]
+with (
+    socket.socket(socket.AF_INET, socket.SOCK_RAW, 41) as tunnel,
+    socket.socket(socket.AF_INET, socket.SOCK_RAW, 47) as gre,
+    socket.socket(socket.AF_INET6, socket.SOCK_RAW, 41) as other,
+    socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as six,
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as four,
+):
+    gre.sendto(bytes(60), ("127.0.0.1", 0))
+    other.sendto(bytes(60), ("::1", 0))
+    six.sendto(b"x" * 100, ("::1", 9))
+    four.sendto(b"x" * 100, ("127.0.0.1", 9))
+    found.append(counter.count())
+    for _ in range(7):
+        tunnel.sendto(b"\\x60" + bytes(59), ("127.0.0.1", 0))
+    found.append(counter.count())
+    # More than its buffer holds, as nothing is ever read.
+    for _ in range(5000):
+        tunnel.sendto(b"\\x60" + bytes(1000), ("127.0.0.1", 0))
+    found += [counter.count(), counter.count()]
+counter.close()
+print([*found, counter.count()])
+"""
+    assert said(isolated(code)) == [0, 0, 7, 5000, 0, None]
+
+
+def test_who_may_not_count_says_so():
+    if os.geteuid() != 0:
+        counter = path.Protocol41()
+        assert counter.count() is None
+        return
+    code = "from pytest_ipperf.agent.path import Protocol41; print(Protocol41().count())"
+    done = subprocess.run(
+        ["setpriv", "--bounding-set", "-net_raw", "--", sys.executable, "-W", "error", "-c", code],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "setpriv" in done.stderr:
+        pytest.skip(f"no right can be given up here ({done.stderr.strip()})")
+    assert (done.stdout, done.stderr) == ("None\n", "")
+
+
+def test_packets_are_counted_by_version_and_without_icmp(isolated):
+    code = """
+import socket
+from pytest_ipperf.agent.path import ip_packets
+def sent(address, kind):
+    before = ip_packets()
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as receiver, socket.socket(family, kind) as sender:
+        receiver.bind((address, 0))
+        for _ in range(10):
+            if kind == socket.SOCK_RAW:
+                sender.sendto(b"x" * 20, (address, 0))
+            else:
+                sender.sendto(b"x", receiver.getsockname()[:2])
+    after = ip_packets()
+    return [after[version] - before[version] for version in ("ipv4", "ipv6")]
+def refused(address):
+    before = ip_packets()
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(10):
+            sender.sendto(b"x", (address, 9))  # each of which ICMP answers
+    after = ip_packets()
+    return [after[version] - before[version] for version in ("ipv4", "ipv6")]
+print([sent("127.0.0.1", socket.SOCK_DGRAM), sent("::1", socket.SOCK_DGRAM), refused("127.0.0.1"), refused("::1")])
+"""
+    assert said(isolated(code)) == [[10, 0], [0, 10], [10, 0], [0, 10]]
+
+
+def test_a_host_without_ipv6_has_sent_none_of_it(monkeypatch):
+    real = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda self: str(self) != "/proc/net/snmp6" and real(self))
+    assert path.ip_packets()["ipv6"] == 0

@@ -1,0 +1,303 @@
+"""Real agents at the end of real links: orders answered, every way to die told in one sentence, nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import namespaces, unusable
+from pytest_ipperf.lab.ways import WAYS, base
+
+HOST = BUILTIN["loopback"].server
+SERVED = {
+    "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
+    "zone": {"mail.ipperf.test": ["127.0.0.1"]},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@pytest.fixture
+def link_of(processes):
+    """Makes links; closes them also when the test fails, and sees to it that all their processes are gone then."""
+    made = []
+
+    def make(host=HOST, entry=()):
+        made.append(Link(host, entry))
+        processes.below(pid_of(made[-1]))
+        return made[-1]
+
+    yield make
+    for link in made:
+        processes.below(pid_of(link))
+        link.close()
+
+
+def pid_of(link):
+    """The process that was started here."""
+    assert link._process
+    return link._process.pid
+
+
+def children():
+    """This process's own, zombies too."""
+    return {process.pid for level in tree(os.getpid())[1:2] for process in level}
+
+
+def long_order(link, port, deadline_s=30.0):
+    """An order that waits half a minute for a name server that says nothing."""
+    order = {
+        "protocol": "smtp", "payload_bytes": 1000, "connections": 1, "bursts": 1, "ipver": 4, "resolver": "127.0.0.1",
+        "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1", "deadline_s": 30.0,
+        "ident": 0,
+    }  # fmt: skip
+    return link.order("load", order, deadline_s=deadline_s)
+
+
+@pytest.fixture
+def silent():
+    """A name server that says nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(10)
+        yield sock
+
+
+def refused(*arguments):
+    """The sentence of a link that does not come up; no child of ours is left by it."""
+    before = children()
+    with pytest.raises(AgentError) as caught:
+        Link(*arguments)
+    assert children() <= before
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+def test_an_order_is_answered(link_of):
+    link = link_of()
+    hello = link.order("hello")
+    assert hello["pid"] == pid_of(link)
+    assert hello["host"] == socket.gethostname()
+    assert link.order("hello") == hello
+
+
+def test_nothing_is_left_after_close(link_of, tmp_path):
+    before = children()
+    with link_of() as link:
+        link.order("serve", "nameserver", SERVED)
+        assert list(tmp_path.iterdir()) != []
+        assert len(tree(pid_of(link))) > 1
+    assert children() <= before
+    assert list(tmp_path.iterdir()) == []
+    link.close()  # twice is no error
+
+
+def test_many_links_stand_at_once_and_leave_no_child(link_of):
+    before = children()
+    links = [link_of() for _ in range(3)]
+    assert len({link.order("hello")["pid"] for link in links}) == 3
+    for link in links:
+        link.close()
+    assert children() <= before
+
+
+def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(link_of):
+    link = link_of()
+    with pytest.raises(LabError) as caught:
+        link.order("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+    assert type(caught.value) is LabError
+    assert str(caught.value).startswith("host server: a server cannot listen on address 192.0.2.1: ")
+    assert link.order("hello")
+
+
+def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(link_of):
+    link = link_of()
+    with pytest.raises(AgentError, match=r"(?s)^host server: Traceback .*no_such_order"):
+        link.order("no_such_order")
+    assert link.order("hello")
+
+
+def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(link_of, silent):
+    link = link_of()
+    pid = pid_of(link)
+
+    def kill():
+        silent.recv(1000)
+        os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    begun = time.monotonic()
+    with pytest.raises(AgentError) as caught:
+        long_order(link, silent.getsockname()[1])
+    killer.join()
+    assert time.monotonic() - begun < 10
+    assert str(caught.value) == "host server: the agent died during order 'load'"
+    with pytest.raises(AgentError, match=r"^host server: the agent died during order 'load'$"):
+        link.order("hello")
+
+
+def test_an_agent_that_is_stopped_is_told_after_the_deadline_and_does_not_stay(link_of, monkeypatch):
+    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    before = children()
+    link = link_of()
+    link.order("serve", "nameserver", SERVED)
+    os.kill(pid_of(link), signal.SIGSTOP)
+    with pytest.raises(AgentError) as caught:
+        link.order("hello", deadline_s=0.3)
+    assert str(caught.value) == "host server: the agent did not answer order 'hello' in 0.3 s"
+    link.close()
+    assert children() <= before
+
+
+def test_after_a_late_answer_no_order_can_be_mistaken_for_another(link_of, silent):
+    link = link_of()
+    with pytest.raises(AgentError, match=r"did not answer order 'load' in 0\.2 s$"):
+        long_order(link, silent.getsockname()[1], deadline_s=0.2)
+    with pytest.raises(AgentError) as caught:
+        link.order("hello")
+    assert str(caught.value) == "host server: the agent did not answer order 'load' in 0.2 s"
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (["/nowhere/nsenter"], "[Errno 2] No such file or directory: '/nowhere/nsenter'"),
+        (["sh", "-c", "echo no such node >&2; exit 3"], "no such node (exit status 3)"),
+        (["sh", "-c", "exit 3"], "no message (exit status 3)"),
+        (["true"], "what was started there ended before it answered; it has to be a Python"),
+        (["cat"], "Try 'cat --help' for more information. (exit status 1)"),
+    ],
+)
+def test_what_is_no_python_is_told_in_the_hosts_words(entry, words):
+    begun = time.monotonic()
+    assert refused(HOST, entry) == f"host server: no agent could be started by way local: {words}"
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
+def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(monkeypatch, processes, script):
+    monkeypatch.setattr(link_module, "_START_S", 0.5)
+    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
+    close, diagnosis = Link.close, WAYS["local"].diagnosis
+    asked: list[int] = []
+
+    def seen(*arguments):
+        watcher = threading.Timer(0.2, lambda: asked.extend(processes.below(os.getpid(), itself=False)))
+        watcher.start()
+        found = diagnosis(*arguments)
+        watcher.join()
+        return found
+
+    monkeypatch.setattr(WAYS["local"], "diagnosis", seen)
+    monkeypatch.setattr(Link, "close", lambda self: (processes.below(pid_of(self)), close(self)))
+    sentence = refused(HOST, ["sh", "-c", script])
+    assert sentence.startswith("host server: no agent could be started by way local: ")
+    assert processes.left() == []
+
+
+def test_an_agent_that_cannot_begin_says_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    assert refused(HOST) == (
+        "host server: no agent could be started by way local: "
+        f"no private folder below {tmp_path}/nowhere: No such file or directory; set TMPDIR to a writable one"
+    )
+
+
+@pytest.fixture
+def lab():
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    with namespaces(BUILTIN["lab"]) as entries:
+        yield entries
+
+
+def test_an_agent_of_the_lab_lives_in_its_node(lab, link_of):
+    host = BUILTIN["lab"].server
+    link = link_of(host, lab["server"])
+    assert link.order("hello")["host"] == "server"
+    assert link.order("route", "198.18.0.1")["device"] == "eth0"
+
+
+def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeypatch):
+    """What was started here is the command that has entered the node; the agent is its child."""
+    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    before = children()
+    link = link_of(BUILTIN["lab"].server, lab["server"])
+    (agent,) = tree(pid_of(link))[1]
+    os.kill(agent.pid, signal.SIGSTOP)
+    with pytest.raises(AgentError, match="did not answer order 'hello'"):
+        link.order("hello", deadline_s=0.3)
+    link.close()
+    assert children() <= before
+
+
+INTERRUPTED = """
+import os, signal, time
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.link import Link
+with Link(BUILTIN["loopback"].server) as link:
+    try:
+        os.killpg(0, signal.SIGINT)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+    print(link.order("hello")["pid"] == link._process.pid)
+"""
+
+
+def test_a_ctrl_c_at_the_terminal_leaves_the_agent_to_the_one_who_holds_the_link(me):
+    """The terminal sends it to the whole process group, and a dying agent would be taken for broken."""
+    done = subprocess.run(
+        me.argv(INTERRUPTED), env=me.env, capture_output=True, text=True, start_new_session=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, number):
+    code = f"""
+import time
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.link import Link
+link = Link(BUILTIN["loopback"].server)
+link.order("serve", "nameserver", {SERVED!r})
+print(flush=True)
+time.sleep(100)
+"""
+    with subprocess.Popen(me.argv(code), env=me.env, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout
+        owner.stdout.readline()
+        assert len(processes.below(owner.pid)) > 2
+        owner.send_signal(number)
+    assert processes.left() == []
+
+
+def test_a_module_beside_the_tests_is_not_taken_for_the_librarys(link_of, tmp_path, monkeypatch):
+    (tmp_path / "socket.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    assert link_of().order("hello")
+
+
+def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(link_of, tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "enter").write_text('#!/bin/sh\nexec "$@"\n')
+    (folder / "enter").chmod(0o755)
+    assert link_of(HOST, [f"{folder}//enter"]).order("hello")

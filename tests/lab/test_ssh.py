@@ -1,0 +1,273 @@
+"""Agents behind a real sshd: private, on 127.0.0.1, with its own keys, and gone with the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import getpass
+import os
+import random
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.daemon import free_port
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.ports import taken
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.ways import base
+
+SERVER = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+LogLevel INFO
+"""
+CLIENT = """
+Host *
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile {key}
+    IdentitiesOnly yes
+    IdentityAgent none
+    UserKnownHostsFile {known}
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+    ControlPath none
+"""
+# Whatever it is told to run, it runs in a Python that takes itself for an old one.
+OLD = """#!/bin/sh
+exec {python} -c 'import sys; sys.version_info = (3, 9, 2, "final", 0); sys.version = "3.9.2 (pretended)"
+exec(sys.argv[sys.argv.index("-c", 1) + 1])' "$@"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sshd:
+    """Where it listens, and where its keys are."""
+
+    pid: int
+    port: int
+    folder: Path
+
+    def host(self, tmp_path, *, key="user", port=None, known="known", python=sys.executable):
+        """A host of an inventory, which the client reaches by these."""
+        (tmp_path / "ssh_config").write_text(
+            CLIENT.format(
+                port=port or self.port, user=getpass.getuser(), key=self.folder / key, known=self.folder / known
+            )
+        )
+        (tmp_path / "hosts.ini").write_text(
+            "[host far]\nway = ssh\nssh = far\nipv4 = 127.0.0.1\nipv6 = ::1\n"
+            f"ssh_config = {tmp_path}/ssh_config\npython = {python}\n"
+            "[testbed ring]\nclient = far\nserver = far\n"
+        )
+        return read_inventory(tmp_path / "hosts.ini")["ring"]
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory):
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if not program or not shutil.which("ssh"):
+        pytest.skip("no sshd or no ssh here (Debian: apt-get install openssh-server openssh-client)")
+    folder = tmp_path_factory.mktemp("sshd")
+    for name in ("host", "user", "stranger"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    port = free_port(["127.0.0.1"], 20000, 29999, random.Random())
+    (folder / "sshd_config").write_text(SERVER.format(port=port, folder=folder))
+    for known, key in (("known", "host"), ("mistaken", "stranger")):
+        (folder / known).write_text(f"[127.0.0.1]:{port} {(folder / f'{key}.pub').read_text()}")
+    separation = Path("/run/sshd")
+    made = os.geteuid() == 0 and not separation.exists()
+    if made:
+        separation.mkdir(mode=0o755)
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
+    try:
+        found = Sshd(process.pid, port, folder)
+        end = time.monotonic() + 10
+        while not taken("127.0.0.1", port, socket.SOCK_STREAM) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        plain = subprocess.run(
+            ["ssh", "-F", _config(found), "-oBatchMode=yes", "far", "true"],
+            capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+        if plain.returncode:
+            why = " ".join(f"{plain.stderr} {(folder / 'log').read_text()}".split())
+            pytest.skip(f"no way in by ssh for {getpass.getuser()}: {why}")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(10)
+        log.close()
+        if made:
+            separation.rmdir()
+
+
+def _config(found):
+    path = found.folder / "ssh_config"
+    path.write_text(
+        CLIENT.format(port=found.port, user=getpass.getuser(), key=found.folder / "user", known=found.folder / "known")
+    )
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """For the configuration; private folders of what runs here."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+SERVED = {
+    "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
+    "zone": {"mail.ipperf.test": ["127.0.0.1"]},
+}  # fmt: skip
+
+
+def pid_of(link):
+    assert link._process
+    return link._process.pid
+
+
+def children():
+    """This process's own, zombies too."""
+    return {process.pid for level in tree(os.getpid())[1:2] for process in level}
+
+
+def refused(testbed):
+    """The sentence of a host that cannot be entered; told in seconds, and no ssh stays behind."""
+    before = children()
+    begun = time.monotonic()
+    with pytest.raises(AgentError) as caught:
+        Link(testbed.server)
+    assert time.monotonic() - begun < 15
+    assert children() <= before
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence.removeprefix("host far: no agent could be started by way ssh: ")
+
+
+def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
+    with Link(sshd.host(folder).server) as link:
+        agent = link.order("hello")["pid"]
+        served = link.order("serve", "nameserver", SERVED)
+        assert 20000 <= served["port"] <= 29999
+        assert link.order("quiet", 0.0)["dead"] == []
+        assert {agent, pid_of(link)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(link))}
+    assert processes.left() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        os.kill(pid_of(link), number)
+        with pytest.raises(AgentError) as caught:
+            link.order("hello")
+        assert str(caught.value) == "host far: the agent died during order 'hello'"
+        assert processes.left() == []
+
+
+def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes, me):
+    sshd.host(folder)
+    code = f"""
+import time
+from pathlib import Path
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.link import Link
+link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
+link.order("serve", "nameserver", {SERVED!r})
+print(flush=True)
+time.sleep(100)
+"""
+    with subprocess.Popen(me.argv(code), env=me.env, stdout=subprocess.PIPE, start_new_session=True) as owner:
+        assert owner.stdout
+        owner.stdout.readline()
+        assert processes.below(owner.pid)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        os.killpg(owner.pid, signal.SIGKILL)
+    assert processes.left() == []
+
+
+def test_a_wrong_key_is_told(sshd, folder):
+    assert refused(sshd.host(folder, key="stranger")).endswith("Permission denied (publickey). (exit status 255)")
+
+
+def test_a_wrong_port_is_told(sshd, folder):
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    sentence = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused (exit status 255)"
+    assert refused(sshd.host(folder, port=port)) == sentence
+
+
+def test_a_host_that_is_not_the_known_one_is_told(sshd, folder):
+    assert refused(sshd.host(folder, known="mistaken")) == "Host key verification failed. (exit status 255)"
+
+
+def test_a_port_on_which_something_else_listens_is_told(sshd, folder, monkeypatch):
+    monkeypatch.setattr(link_module, "_START_S", 0.5)
+    monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        assert refused(sshd.host(folder, port=mute.getsockname()[1])) == "no answer in 0.5 s"
+
+
+def test_a_host_without_that_python_is_told(sshd, folder):
+    sentence = refused(sshd.host(folder, python="/nowhere/python3"))
+    assert "/nowhere/python3" in sentence
+    assert sentence.endswith("(exit status 127)")
+
+
+def test_a_python_that_is_too_old_is_told(sshd, folder):
+    (folder / "python3.9").write_text(OLD.format(python=shlex.quote(sys.executable)))
+    (folder / "python3.9").chmod(0o755)
+    sentence = refused(sshd.host(folder, python=folder / "python3.9"))
+    assert sentence == "Python 3.9.2 is too old; 3.10 is needed (exit status 1)"
+
+
+def test_something_that_is_no_python_is_told(sshd, folder):
+    sentence = "what was started there ended before it answered; it has to be a Python"
+    assert refused(sshd.host(folder, python=shutil.which("true"))) == sentence
+
+
+def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes):
+    """Both of its hosts are one machine, so its lease is found in its own hands."""
+    testbed = sshd.host(folder)
+    waited: list[str] = []
+    workload = Workload(testbed="ring", protocol="smtp", client="lean", connections=5, payload_bytes=1000)
+    with contextlib.ExitStack() as stack:
+        try:
+            standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, waited.append))
+        except LabError as error:
+            if "is still held by" not in str(error):
+                raise
+            pytest.skip(f"someone measures on this machine: {error}")
+        service = standing.serve(workload, "embedded")
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        for ipver in (4, 6):
+            arm = Arm(ipver, "native")
+            assert standing.prove(arm, service, workload)["contradictions"] == []
+            receipt = standing.run(arm, service, workload, bursts=2, deadline_s=10.0)
+            assert (receipt.attempted, receipt.failed, receipt.contradictions) == (10, {}, ())
+    assert processes.left() == []

@@ -1,0 +1,339 @@
+"""A testbed that stands: served, proven, measured, and honest about whatever goes wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import re
+import shutil
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.lab import standing as standing_module
+from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.standing import choose_server, leased, stand
+
+ARMS = [Arm(4, "native"), Arm(6, "native")]
+USABLE = dict.fromkeys(("aiohttp", "aiosmtpd", "apache", "nameserver", "postfix"), "")
+HOST = BUILTIN["loopback"].server
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def children():
+    """This process's own, zombies too."""
+    return {process.pid for level in tree(os.getpid())[1:2] for process in level}
+
+
+@pytest.fixture
+def up(processes, tmp_path):
+    """Testbeds that stand until the test ends, and of which nothing is left then."""
+    before = children()
+    made = []
+
+    def standing_of(name_or_testbed):
+        testbed = BUILTIN[name_or_testbed] if isinstance(name_or_testbed, str) else name_or_testbed
+        if testbed.name == "lab" and (why := unusable()):
+            pytest.skip(f"the lab cannot stand here: {why}")
+        made.append(stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
+        standing = made[-1].__enter__()
+        for link in (standing._client, standing._server):
+            assert link._process
+            processes.below(link._process.pid)
+        return standing
+
+    yield standing_of
+    for each in reversed(made):
+        each.__exit__(None, None, None)
+    assert children() <= before
+    assert list(tmp_path.iterdir()) == []
+
+
+def workload(testbed="loopback", protocol="smtp", connections=10):
+    return Workload(testbed=testbed, protocol=protocol, client="lean", connections=connections, payload_bytes=1000)
+
+
+@pytest.mark.parametrize("protocol", ["smtp", "http"])
+@pytest.mark.parametrize("testbed", ["loopback", "lab"])
+def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
+    standing, work = up(testbed), workload(testbed, protocol)
+    service = standing.serve(work, "embedded")
+    assert service.embedded
+    assert re.fullmatch(r"aio(smtpd|http) \d[\d.]* \(embedded\)", str(service))
+    for arm in ARMS:
+        facts = standing.prove(arm, service, work)
+        assert facts["contradictions"] == []
+        assert list(facts["fits"].values()) == ["yes", "too big"]
+        assert facts["routes"]["client"]["device"] == ("eth0" if testbed == "lab" else "lo")
+        receipt = standing.run(arm, service, work, bursts=3, deadline_s=10.0)
+        assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (30, {}, 30)
+        assert receipt.contradictions == ()
+        assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
+        assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
+        for _, dns, connect, first_byte, total in receipt.rows:
+            assert 0 < dns <= connect <= first_byte <= total < 10
+
+
+def test_the_lab_sends_nothing_but_the_measurement(up):
+    """Not one packet of the other version: the strictest proof there is, and it must hold in every run."""
+    standing, work = up("lab"), workload("lab")
+    service = standing.serve(work, "embedded")
+    for arm in ARMS * 3:
+        receipt = standing.run(arm, service, work, bursts=1, deadline_s=10.0)
+        assert receipt.proof["packets"][f"ipv{10 - arm.ipver}"] == 0
+        assert set(receipt.proof["protocol41"].values()) <= {0, None}
+
+
+def test_real_servers_stand_in_the_lab(up):
+    standing, work = up("lab"), workload("lab", "http", 50)
+    if missing := standing._server.order("unusable")["apache"]:
+        pytest.skip(f"apache cannot run here: {missing}")
+    service = standing.serve(work, "real")
+    assert re.fullmatch(r"apache \d[\d.]*", str(service))
+    receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
+    assert (receipt.failed, receipt.contradictions) == ({}, ())
+
+
+def test_the_fingerprint_tells_of_both_hosts_and_the_device_between_them(up):
+    found = up("lab").fingerprint(ARMS[0])
+    assert set(found) == {"client", "server"}
+    assert {host["device"] for host in found.values()} == {"eth0"}
+    assert all(host["sysctl"]["net.core.somaxconn"] == "65535" for host in found.values())
+
+
+def test_an_epoch_may_follow_an_epoch(up):
+    """Each with agents and servers of its own."""
+    pids = set()
+    for _ in range(2):
+        with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+            pids |= {standing._client.order("hello")["pid"], standing._server.order("hello")["pid"]}
+            service = standing.serve(workload(), "embedded")
+            assert standing.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
+    assert len(pids) == 4
+
+
+def test_a_run_tells_its_failures_as_data(up):
+    standing, work = up("loopback"), workload()
+    service = dataclasses.replace(standing.serve(work, "embedded"), port=9)
+    receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
+    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (10, {"connect refused": 10}, ())
+    assert receipt.packed == b""
+
+
+@pytest.mark.parametrize("name", ["aiosmtpd", "nameserver"])
+def test_a_server_that_dies_in_a_run_is_named(up, name):
+    standing, work = up("loopback"), workload(connections=200)
+    service = standing.serve(work, "embedded")
+    pids = [
+        process.pid
+        for process in tree(standing._server._process.pid)[-1]
+        if f"pytest_ipperf.servers.{name}".encode() in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    ]
+    assert pids
+
+    def kill():
+        time.sleep(0.2)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+
+    def measure():
+        for _ in range(100):
+            standing.run(ARMS[0], service, work, bursts=5, deadline_s=1.0)
+
+    with pytest.raises(LabError) as caught:
+        measure()
+    killer.join()
+    assert str(caught.value) == f"host server: {name} was killed by signal 9; its log is empty"
+
+
+def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
+    standing, work = up("loopback"), workload()
+    service = standing.serve(work, "embedded")
+    os.kill(standing._client._process.pid, signal.SIGKILL)
+    with pytest.raises(AgentError, match=r"^host client: the agent died during order 'load'$"):
+        standing.run(ARMS[0], service, work, bursts=1, deadline_s=1.0)
+    # Its private folder is all that is left of it, for the next agent to sweep; the server's is in use.
+    assert len(list(tmp_path.iterdir())) == 2
+    for folder in tmp_path.iterdir():
+        if list(folder.iterdir()) == [folder / ".lock"]:
+            shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=str)
+def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
+    """Everything completes; only the addresses tell that it was not the server."""
+    standing, work = up("loopback"), workload()
+    service = standing.serve(work, "embedded")
+    host = standing._server.host
+    elsewhere = dataclasses.replace(host, ipv4="127.0.0.2", ipv6="2001:2:0:10::2")
+    standing._server.host = elsewhere  # what the experiment takes for the server
+    expected = standing._expected(arm)
+    standing._server.host = host
+    standing._expected = lambda _: expected
+    receipt = standing.run(arm, service, work, bursts=1, deadline_s=5.0)
+    assert receipt.failed == {}
+    wanted, seen = elsewhere.address(arm.ipver), host.address(arm.ipver)
+    assert receipt.contradictions == (f"expected connections to {wanted}, seen to {seen}",)
+
+
+def test_a_client_that_starts_from_another_address_is_found_out(up):
+    host = dataclasses.replace(HOST, name="client", ipv4="127.0.0.5")
+    testbed = Testbed(name="odd", client=host, server=dataclasses.replace(HOST, name="server"))
+    standing, work = up(testbed), workload("odd")
+    service = standing.serve(work, "embedded")
+    assert standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).contradictions == ()
+    expected = dataclasses.replace(standing._expected(ARMS[0]), client="127.0.0.6")
+    standing._expected = lambda _: expected
+    receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
+    assert receipt.contradictions == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
+
+
+def test_an_address_that_is_not_the_servers_is_told_when_it_is_to_serve(up):
+    away = Host(name="server", way="local", ipv4="192.0.2.1", settings={})
+    testbed = Testbed(name="odd", client=BUILTIN["loopback"].client, server=away)
+    with pytest.raises(LabError, match=r"^host server: a server cannot listen on address 192\.0\.2\.1: "):
+        up(testbed).serve(workload("odd"), "embedded")
+
+
+def test_a_path_without_a_route_contradicts():
+    """As a test of its own, since every address of this machine has a route to itself."""
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    lab = BUILTIN["lab"]
+    with stand(lab, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+        service = standing.serve(workload("lab"), "embedded")
+        standing._server.host = dataclasses.replace(lab.server, ipv4="203.0.113.1")
+        facts = standing.prove(ARMS[0], service, workload("lab"))
+    assert facts["contradictions"] == ["expected a route at the client, seen: Network is unreachable"]
+    assert facts["fits"] == {}
+
+
+# --- which server -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing", "chosen"),
+    [
+        ("auto", (), "postfix"),
+        ("auto", ("postfix",), "aiosmtpd"),
+        ("real", (), "postfix"),
+        ("embedded", (), "aiosmtpd"),
+        ("aiosmtpd", (), "aiosmtpd"),
+        ("apache,aiosmtpd", (), "aiosmtpd"),
+        ("apache", (), "postfix"),  # it says nothing about mail
+    ],
+)
+def test_the_server_is_the_one_that_was_wanted(wanted, missing, chosen):
+    assert choose_server("smtp", wanted, {**USABLE, **dict.fromkeys(missing, "is missing")}, HOST) == chosen
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("real", "host server: no server for smtp: postfix needs root"),
+        ("postfix", "host server: no server for smtp: postfix needs root"),
+        ("auto", "host server: no server for smtp: postfix needs root; aiosmtpd is not installed"),
+        ("exim", "no server 'exim'; there are: auto, real, embedded, "),
+        ("aiosmtpd,exim", "no server 'exim'; there are: auto, real, embedded, "),
+    ],
+)
+def test_a_server_that_cannot_be_had_is_told_and_none_is_taken_in_its_place(wanted, sentence):
+    unusable_there = {**USABLE, "postfix": "postfix needs root", "aiosmtpd": "aiosmtpd is not installed"}
+    with pytest.raises(LabError) as caught:
+        choose_server("smtp", wanted, unusable_there, HOST)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_protocol_without_a_server_of_the_kind_is_told():
+    with pytest.raises(LabError) as caught:
+        choose_server("dns", "real", USABLE, HOST)
+    assert str(caught.value) == "host server: no server for dns: there is none of kind 'real'"
+
+
+# --- the lease ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def name(monkeypatch):
+    """Not the lease of this machine, on which someone may measure just now."""
+    found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
+    monkeypatch.setattr(standing_module, "Lease", functools.partial(Lease, name=found))
+    return found
+
+
+def test_the_machine_is_held_while_the_context_lasts(name):
+    said: list[str] = []
+    with leased(BUILTIN["lab"], "job", 1.0, said.append):
+        assert f"process {os.getpid()} " in Lease("other", name).holder()
+    assert Lease("other", name).holder() == ""
+    assert said == []
+
+
+def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
+    other = Lease("other", name)
+    assert other.acquire(0) == ""
+    said = []
+
+    def tell(sentence):
+        said.append(sentence)
+        other.release()
+
+    with leased(BUILTIN["loopback"], "job", 10.0, tell):
+        pass
+    (sentence,) = said
+    assert sentence.startswith(f"waiting for this machine, where process {os.getpid()} of user ")
+    assert sentence.endswith("measures")
+
+
+def test_one_who_has_waited_long_enough_gives_up_in_a_sentence(name):
+    other = Lease("other", name)
+    assert other.acquire(0) == ""
+    try:
+        with pytest.raises(LabError) as caught, leased(BUILTIN["loopback"], "job", 0.2, lambda _: None):
+            pass
+    finally:
+        other.release()
+    sentence = str(caught.value)
+    assert sentence.startswith(f"this machine is still held by process {os.getpid()} of user ")
+    assert sentence.endswith("after 0.2 s; wait for it or end it")
+
+
+def test_a_testbed_elsewhere_leaves_this_machine_to_others(name):
+    far = Host(name="far", way="ssh", ipv4="192.0.2.1", settings={"ssh": "far"})
+    other = Lease("other", name)
+    assert other.acquire(0) == ""
+    with leased(Testbed(name="ring", client=far, server=far), "job", 0.0, lambda _: None):
+        pass
+    other.release()
+
+
+def test_the_lease_is_given_back_after_an_error(name):
+    with pytest.raises(ZeroDivisionError), leased(BUILTIN["lab"], "job", 1.0, lambda _: None):
+        _ = 1 / 0
+    assert Lease("other", name).holder() == ""
+
+
+def test_work_is_bound_to_the_processors_of_the_host(up):
+    first = min(os.sched_getaffinity(0))
+    hosts = [dataclasses.replace(host, cpus=(first,)) for host in BUILTIN["loopback"].hosts]
+    standing = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
+    for link in (standing._client, standing._server):
+        assert os.sched_getaffinity(link.order("hello")["pid"]) == {first}
+    assert socket.gethostname() == standing._client.order("hello")["host"]
