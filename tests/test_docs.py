@@ -1,0 +1,378 @@
+"""The documentation is true: its examples run, its tables are those of the code, its sentences are in the source."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.burst import PHASES
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.interval import t_quantile
+from pytest_ipperf.core.planning import MIN_EPOCHS, detectable, minimum_detectable
+from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.core.shelf import Shelf
+from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.lab import inventory
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.collection import MARKERS
+from pytest_ipperf.plugin.options import FILTERS, LEVELS, SETTINGS
+from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.transports import TRANSPORTS
+
+TOP = Path(__file__).parents[1]
+DOCS = TOP / "docs"
+PAGES = [TOP / "README.md", *sorted(DOCS.rglob("*.md"))]
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
+
+
+def page(name):
+    return (TOP / name).read_text(encoding="utf-8")
+
+
+def blocks(text, language):
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def table(name, *header):
+    """The rows of the page's table whose first columns are called so."""
+    found: list[list[str]] = []
+    inside = False
+    for line in page(name).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if cells[: len(header)] == list(header):
+            inside = True
+        elif not cells:
+            inside = False
+        elif inside and not set(line) <= set("|-"):
+            found.append(cells)
+    assert found, f"{name} has no table {header}"
+    return found
+
+
+def codes(cell):
+    """What a cell has in back quotes."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def names(name, *header):
+    """The first word in back quotes of each row."""
+    return [codes(row[0])[0] for row in table(name, *header)]
+
+
+def ids(result):
+    return [line.split("[")[1].rstrip("]") for line in result.outlines if "::" in line]
+
+
+# --- examples run -----------------------------------------------------------------------------------------------------
+
+
+def collected(pytester, *arguments):
+    return pytester.runpytest_inprocess(
+        "--ipver=6", "--testbed=lab", "--collect-only", "-q", "-p", "no:randomly", *arguments
+    )
+
+
+def test_the_readmes_suite_has_the_ids_that_it_shows(pytester):
+    text = page("README.md")
+    (suite,) = blocks(text, "python")
+    pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
+    pytester.makepyfile(test_mail=suite)
+    shown = re.findall(r"^test_mail\.py::.*$", text, re.MULTILINE)
+    assert [line for line in collected(pytester, "-m", "smtp").outlines if "::" in line] == shown
+
+
+def test_the_suite_of_the_suites_page_has_its_levels_and_its_grid(pytester):
+    pytester.makepyfile(test_mail=blocks(page("docs/suites.md"), "python")[0])
+    everyday = [f"lab-smtp-c{number}-1k-ipv6" for number in (1, 10, 100)]
+    assert ids(collected(pytester)) == everyday
+    assert ids(collected(pytester, "--design=paper")) == [*everyday, "lab-smtp-c500-1k-ipv6"]
+
+
+def test_the_ini_example_is_accepted(pytester):
+    pytester.makepyprojecttoml(blocks(page("docs/suites.md"), "toml")[0])
+    pytester.makepyfile(test_mail=blocks(page("docs/suites.md"), "python")[0])
+    result = pytester.runpytest_inprocess("-p", "no:randomly", "--collect-only")
+    result.stdout.fnmatch_lines(["ipperf *: testbed lab; design standard; *"])
+
+
+def test_the_inventory_of_the_hosts_page_is_read(tmp_path):
+    (text,) = blocks(page("docs/hosts.md"), "ini")
+    path = tmp_path / "hosts.ini"
+    path.write_text(text)
+    office = inventory.read_inventory(path)["office"]
+    assert (office.client.name, office.server.way, office.domain) == ("alpha", "ssh", "floor1")
+    assert (office.client.cpus, office.server.ports) == ((2, 3), (21000, 21099))
+    assert not office.lacks(Arm(6, "native"))
+
+
+def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_away(tmp_path):
+    text = page("hosts.ini")
+    assert set(inventory.read_inventory(TOP / "hosts.ini")) == set(inventory.BUILTIN)
+    _, _, example = text.partition("#\n")
+    path = tmp_path / "hosts.ini"
+    path.write_text(re.sub(r"^# ?", "", example, flags=re.MULTILINE))
+    assert "office" in inventory.read_inventory(path)
+
+
+def test_the_records_are_read_back_as_the_page_shows(tmp_path):
+    journal = Journal(tmp_path, "main")
+    journal.append("session", {"seed": 1})
+    rows = array("d", [0.0, 0.25, 0.5, 0.75, 1.0, 0.0, 0.25, 0.5, 0.75, 2.0])
+    for block, warmup in ((-1, True), (0, False)):
+        facts = {"workload": "lab-smtp-c2-1k", "arm": "ipv6", "epoch": 0, "block": block, "warmup": warmup}
+        offset = journal.append_samples(rows.tobytes())
+        journal.append("run", {**facts, "value": 1.5, "rows": 2, "offset": offset})
+    journal.close()
+    code = blocks(page("docs/records.md"), "python")[0]
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout) == ("", "lab-smtp-c2-1k ipv6 0 0 1.5 1.5\n")
+
+
+def test_the_hook_of_the_records_page_is_heard(pytester):
+    pytester.makeconftest(blocks(page("docs/records.md"), "python")[1])
+    result = pytester.runpytest_inprocess("--collect-only")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.fixture
+def things(tmp_path, monkeypatch):
+    """What the house's page shows how to add, each on a shelf of its own, by the name of its file."""
+    package = tmp_path / "added"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    offered = {codes(folder)[0]: codes(name)[0] for folder, name, _ in table("docs/house.md", "shelf")}
+    added = re.findall(
+        r"`([\w/]+/)(\w+)\.py`:\n\n```python\n(.*?)^```$", page("docs/house.md"), re.DOTALL | re.MULTILINE
+    )
+    for _, name, code in added:
+        (package / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield {name: Shelf("added", [str(package)], offered[folder])[name] for folder, name, _ in added}
+    for name in [name for name in sys.modules if name.split(".")[0] == "added"]:
+        del sys.modules[name]
+
+
+def test_what_the_house_shows_how_to_add_is_whole(things):
+    assert set(things) == {"daytime", "lighttpd", "docker"}
+
+    daytime = things["daytime"]
+    talk = daytime.conversation(daytime.content(26), 0)
+    assert (daytime.name, talk.opening(), len(daytime.content(26))) == ("daytime", b"", 26)
+    assert (talk.feed(b"Sat Nov 21"), talk.finished) == (b"", False)
+    assert (talk.feed(b" 10:52:31\r\n"), talk.finished) == (b"", True)
+
+    server = things["lighttpd"]
+    site = Site("/site", ("127.0.0.1", "::1"), 20000, 10, b"page")
+    written = {entry.path: entry.content for entry in server.entries(site)}
+    assert written["htdocs/index.html"] == b"page"
+    assert b'$SERVER["socket"] == "[::1]:20000" {}' in (written["conf"] or b"")
+    assert server.argv(site)[-1] == "/site/conf"
+    assert server.protocol in PROTOCOLS
+
+    way = things["docker"]
+    assert way.trouble({})
+    assert not way.trouble({"container": "a"})
+    assert way.spec({"container": "a"}, ())["python"] == "docker exec -i a python3 -I"
+    assert way.machine({"container": "a"}) == "this machine"
+
+
+# --- tables agree with the code ---------------------------------------------------------------------------------------
+
+
+def test_all_options_are_told_with_their_ini_twins_and_defaults():
+    suites = "docs/suites.md"
+    assert names(suites, "filter") == [name for name, *_ in FILTERS]
+    assert names(suites, "level", "value") == [name for name, *_ in LEVELS]
+    told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
+    twin = {name: "ipperf_" + re.sub("^--(ipperf-)?", "", name) for name, *_ in SETTINGS}
+    assert told == [[name, default, twin[name]] for name, _, default, _ in SETTINGS]
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *SETTINGS)}
+    shown = {code.split("=")[0] for row in table("README.md", "option") for code in codes(row[0])}
+    assert shown <= known
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_no_page_names_an_option_of_ours_that_is_not_there(path):
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *SETTINGS)}
+    assert set(re.findall(r"--ipperf-\w+", path.read_text())) <= known
+
+
+def test_designs_are_those_of_the_code():
+    for row in table("docs/suites.md", "design"):
+        design = DESIGNS[codes(row[0])[0]]
+        judges = f"at {100 * design.alpha:g} %" if design.judges else "never"
+        size = f"{design.epochs} x {design.blocks}"
+        assert row[1:] == [size, str(design.run_connections), judges, design.purpose]
+    for row in table("docs/statistics.md", "design"):
+        design = DESIGNS[codes(row[0])[0]]
+        size, runs = f"{design.epochs} x {design.blocks}", str(design.epochs * design.blocks)
+        assert row[1:] == [size, runs, f"{100 * design.alpha:g} %", "yes" if design.judges else "never"]
+    assert names("docs/suites.md", "design") == names("docs/statistics.md", "design") == list(DESIGNS)
+    (row,) = [row for row in table("README.md", "option") if "--design" in row[0]]
+    assert codes(row[1]) == list(DESIGNS)
+
+
+def test_markers_are_those_of_the_code():
+    told = [code.split("(")[0] for code in names("docs/suites.md", "marker")]
+    assert told == [*PROTOCOLS, *(line.split("(")[0] for line in MARKERS)]
+    for row in table("docs/suites.md", "marker")[: len(PROTOCOLS)]:
+        assert PROTOCOLS[codes(row[0])[0]].ends_with == codes(row[1])[0]
+    text = page("docs/suites.md")
+    sizes = re.search(r"A page needs at least (\d+) bytes, a message at least (\d+)", text)
+    assert sizes is not None
+    for protocol, size in zip(("http", "smtp"), map(int, sizes.groups()), strict=True):
+        assert len(PROTOCOLS[protocol].content(size)) == size
+        with pytest.raises(Exception, match=bytes_text(size)):
+            PROTOCOLS[protocol].content(size - 1)
+
+
+def test_servers_are_those_of_the_code():
+    for row in table("docs/servers.md", "server"):
+        server = SERVERS[codes(row[0])[0]]
+        assert row[1:3] == [server.protocol, "embedded" if server.embedded else "real"]
+        assert server.embedded or server.apt in codes(row[3])
+    assert set(names("docs/servers.md", "server")) == set(SERVERS)
+
+
+def test_shelves_are_those_of_the_code():
+    told = {codes(row[0])[0]: codes(row[2]) for row in table("docs/house.md", "shelf")}
+    assert told == {
+        "protocols/": list(PROTOCOLS),
+        "servers/": list(SERVERS),
+        "transports/": list(TRANSPORTS),
+        "metrics/": list(METRICS),
+        "lab/ways/": list(WAYS),
+    }
+
+
+def test_hosts_and_their_keys_are_those_of_the_code():
+    assert names("docs/hosts.md", "testbed") == list(inventory.BUILTIN)
+    for row in table("docs/hosts.md", "testbed"):
+        for host in inventory.BUILTIN[codes(row[0])[0]].hosts:
+            assert {host.ipv4, host.ipv6} <= set(re.findall(r"[\d:.]+[\d]", row[1]))
+    ways = [name for name in WAYS if WAYS[name].in_inventory]
+    keys = [(codes(row[0])[0], len(row)) for row in table("docs/hosts.md", "key", "meaning")]
+    assert {key for key, columns in keys if columns == 2} == inventory._TESTBED_KEYS
+    of_ways = {key for name in ways for key in WAYS[name].keys}
+    assert {key for key, columns in keys if columns == 3} == inventory._HOST_KEYS | of_ways
+    assert names("docs/hosts.md", "way") == ways
+    assert f"{inventory.DEFAULT_PORTS[0]}-{inventory.DEFAULT_PORTS[1]}" in page("docs/hosts.md")
+
+
+def test_exit_statuses_are_pytests_and_ours():
+    statuses = sorted({*range(pytest.ExitCode.NO_TESTS_COLLECTED + 1), NOTHING_DECIDED})
+    assert [int(row[0]) for row in table("docs/exit-status.md", "status", "when")] == statuses
+    assert re.findall(r"^\| exit status \| (.*) \|$", page("README.md"), re.MULTILINE) == [
+        " | ".join(map(str, statuses))
+    ]
+
+
+def test_events_and_columns_of_the_records_are_those_of_the_code():
+    assert tuple(names("docs/records.md", "column")) == PHASES
+    source = ast.parse((TOP / "pytest_ipperf/plugin/progress.py").read_text(encoding="utf-8"))
+    nodes = list(ast.walk(source))
+    written = {
+        key.value for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)
+    }
+    events = table("docs/records.md", "event")
+    told = {code for row in events for code in codes(row[2])} | {"warmups", "blocks"}
+    told |= {code for row in table("docs/records.md", "key") for code in codes(row[0])}
+    assert told == written
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("journal.append")]
+    assert {codes(row[0])[0] for row in events} == {ast.literal_eval(call.args[0]) for call in calls}
+    assert f"today {SCHEMA}" in page("docs/records.md")
+
+
+def test_figures_of_the_statistics_page_are_what_the_code_computes():
+    assert f"fewer than {MIN_EPOCHS} epochs" in page("docs/statistics.md")
+    for count, quantile, share in table("docs/statistics.md", "epochs"):
+        epochs = int(count)
+        assert quantile == f"{t_quantile(0.95, epochs - 1):.2f}"
+        assert share == f"{100 * minimum_detectable(0.05, epochs, alpha=0.05):.1f} %"
+    for spread, *told in table("docs/statistics.md", "spread of a run"):
+        sd = float(spread.removesuffix(" %")) / 100
+        designs = (DESIGNS["quick"], DESIGNS["standard"])
+        found = [detectable(sd, 0.01, design.epochs, design.blocks, alpha=design.alpha) for design in designs]
+        assert told == [f"{100 * each:.1f} %" for each in found]
+
+
+def test_the_proof_says_what_the_page_shows():
+    lab = inventory.BUILTIN["lab"]
+    expected = {
+        ipver: Expected(
+            ipver=ipver,
+            encapsulated=False,
+            client=lab.client.address(ipver),
+            server=lab.server.address(ipver),
+            exclusive=True,
+        )
+        for ipver in (4, 6)
+    }
+    seen = {"family": "AF_INET6", "peers": {"::ffff:198.18.0.2": 300}, "sources": [], "completed": 300,
+            "packets": {"ipv4": 3600, "ipv6": 0}, "protocol41": {"client": None, "server": 1800}}  # fmt: skip
+    route = {"device": "sit1", "type": 776}
+    found = [
+        *path_contradictions(expected[6], {"routes": {"client": route}, "fits": {1500: "no answer", 1501: "too big"}}),
+        *run_contradictions(expected[6], seen),
+    ]
+    assert len(found) == 6
+    shown = "".join(blocks(page("docs/proof.md"), ""))
+    assert not [sentence for sentence in found if sentence not in shown]
+
+
+# --- sentences and links ----------------------------------------------------------------------------------------------
+
+
+def templates():
+    """Every text of the package's source, with `...` where a value is filled in."""
+    for path in (TOP / "pytest_ipperf").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_every_sentence_of_the_trouble_page_is_in_the_source():
+    known = list(templates())
+    sentences = names("docs/trouble.md", "sentence")
+    assert len(sentences) > 50
+    forms = {
+        sentence: re.compile(".*".join(re.escape(part.strip(" ")) for part in sentence.split("...")), re.DOTALL)
+        for sentence in sentences
+    }
+    assert not [sentence for sentence, form in forms.items() if not any(map(form.search, known))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_relative_link_leads_somewhere(path):
+    targets = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+    assert not [each for each in targets if "://" not in each and not (path.parent / each).exists()]
+
+
+def test_the_index_lists_every_page():
+    listed = set(re.findall(r"\]\(([^)]+)\)", page("docs/index.md")))
+    assert listed == {os.path.relpath(path, DOCS) for path in PAGES[1:]} - {"index.md"}
+
+
+def test_readme_and_decisions_keep_to_their_length():
+    assert len(page("README.md").splitlines()) <= 150
+    for path in DECISIONS:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 30, path
+        assert lines[0].startswith(f"# {path.name[:4]} ")
+        assert [line for line in lines if line.startswith("## ")] == ["## Context", "## Decision", "## Consequences"]
