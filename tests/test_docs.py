@@ -283,8 +283,10 @@ def test_exit_statuses_are_pytests_and_ours():
 
 def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
-    source = ast.parse((TOP / "pytest_ipperf/plugin/progress.py").read_text(encoding="utf-8"))
-    nodes = list(ast.walk(source))
+    sources = [
+        (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8") for name in ("progress", "keeping")
+    ]
+    nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {
         key.value for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)
     }
@@ -292,8 +294,11 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
     told = {code for row in events for code in codes(row[2])} | {"warmups", "blocks"}
     told |= {code for row in table("docs/records.md", "key") for code in codes(row[0])}
     assert told == written
-    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("journal.append")]
-    assert {codes(row[0])[0] for row in events} == {ast.literal_eval(call.args[0]) for call in calls}
+    calls = [
+        node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".append", "._keep"))
+    ]
+    named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    assert {codes(row[0])[0] for row in events} == named
     assert f"today {SCHEMA}" in page("docs/records.md")
 
 
@@ -322,7 +327,7 @@ def test_the_proof_says_what_the_page_shows():
         )
         for ipver in (4, 6)
     }
-    seen = {"family": "AF_INET6", "peers": {"::ffff:198.18.0.2": 300}, "sources": [], "completed": 300,
+    seen = {"families": ["AF_INET6"], "peers": {"::ffff:198.18.0.2": 300}, "sources": [], "completed": 300,
             "packets": {"ipv4": 3600, "ipv6": 0}, "protocol41": {"client": None, "server": 1800}}  # fmt: skip
     route = {"device": "sit1", "type": 776}
     found = [

@@ -32,6 +32,7 @@ _RETRY_S = (1.0, 2.0, 4.0)  # RFC 1035 leaves the schedule to the resolver; this
 _RESOLVING, _CONNECTING, _TALKING, _SENDING, _DONE = range(5)
 _PHASE_OF = {_RESOLVING: "dns", _CONNECTING: "connect", _TALKING: "talk", _SENDING: "talk"}
 _IP_BIND_ADDRESS_NO_PORT = 24
+_SO_DOMAIN = 39
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
 
 
@@ -79,6 +80,7 @@ class Burst:
             for index, talk in enumerate(conversations)
         ]
         self.sources: set[str] = set()
+        self.families: set[int] = set()
         self.dns_retries = 0
         self.began = 0.0
         self._end = 0.0
@@ -283,6 +285,10 @@ class Burst:
             self.sources.add(address)
 
     def _settle(self, connection: Connection) -> None:
+        """Its figure is taken; what its socket really was is asked of the kernel now."""
+        self.families.add(connection.sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
+        with contextlib.suppress(OSError):  # a peer that has reset meanwhile leaves the address that was connected to
+            connection.peer = connection.sock.getpeername()[0]
         connection.state = _DONE
         self._live -= 1
         # An EOF of the server would wake the loop again and again while the others still measure.

@@ -49,7 +49,7 @@ def load(order: LoadOrder) -> dict[str, Any]:
     content = protocol.content(order.payload_bytes)
     family = socket.AF_INET6 if order.ipver == 6 else socket.AF_INET
     target = Target(family, (order.resolver, order.resolver_port), order.name, order.port, order.source)
-    rows, failed, peers, sources = [], Counter[str](), Counter[str](), set[str]()
+    rows, failed, peers, sources, families = [], Counter[str](), Counter[str](), set[str](), set[int]()
     retries = attempted = dead = 0
     _enough_descriptors(2 * order.connections + 64)
     gc.collect()
@@ -64,6 +64,7 @@ def load(order: LoadOrder) -> dict[str, Any]:
             failed.update(each.failure for each in burst.connections if each.failure)
             peers.update(each.peer for each in burst.connections if each.peer)
             sources |= burst.sources
+            families |= burst.families
             retries += burst.dns_retries
             attempted += order.connections
             dead = 0 if rows[-1] else dead + 1
@@ -75,7 +76,7 @@ def load(order: LoadOrder) -> dict[str, Any]:
         "rows": b"".join(rows),
         "attempted": attempted,
         "failed": dict(failed),
-        "family": family.name,
+        "families": sorted(socket.AddressFamily(each).name for each in families),
         "peers": dict(peers),
         "sources": sorted(sources),
         "dns_retries": retries,

@@ -34,13 +34,14 @@ class Expected:
 def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against one run.
 
-    `seen` holds `family`, `peers` (address -> connections), `sources`, `completed`, `packets` (sent by the client
-    during the run, by IP version) and `protocol41` (received by client and server; None where it cannot be counted).
+    `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
+    `packets` (sent by the client during the run, by IP version) and `protocol41` (received by client and server; None
+    where it cannot be counted).
     """
     found = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
-    if seen["family"] != family:
-        found.append(f"expected sockets of {family}, seen {seen['family']}")
+    if set(seen["families"]) - {family}:
+        found.append(f"expected sockets of {family}, seen {', '.join(seen['families'])}")
     strangers = sorted(set(seen["peers"]) - {expected.server})
     if strangers:
         found.append(f"expected connections to {expected.server}, seen to {', '.join(strangers)}")

@@ -15,6 +15,7 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.fixtures import margin, measured
+from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
 
@@ -44,7 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     if told is None:
         config.stash[TALLY] = tally = Tally(config)
+        config.stash[KEEPER] = keeper = Keeper(config.stash[SESSION])
         config.pluginmanager.register(tally, "ipperf-tally")
+        config.pluginmanager.register(keeper, "ipperf-keeper")
         if config.pluginmanager.hasplugin("xdist"):
             from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
 

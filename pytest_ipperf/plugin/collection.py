@@ -9,6 +9,7 @@ import pytest
 
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import bytes_text, parse_bytes, seconds_text
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
@@ -42,6 +43,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     try:
         protocol = _protocol(metafunc)
         connections, payloads = _levels(metafunc, session, protocol)
+        marked_margin(metafunc.definition)
     except UsageError as error:
         raise pytest.Collector.CollectError(f"{where}: {error}") from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
@@ -91,6 +93,16 @@ def _levels(metafunc: pytest.Metafunc, session: Session, protocol: str) -> tuple
     for size in payloads:
         PROTOCOLS[protocol].content(size)  # which says so when a size is too small
     return connections, payloads
+
+
+def marked_margin(node: pytest.Item) -> Margin | None:
+    """What the marker `margin` says, if there is one; UsageError when that makes no sense."""
+    mark = node.get_closest_marker("margin")
+    if mark is None:
+        return None
+    if len(mark.args) != 1 or set(mark.kwargs) - {"at_least"}:
+        raise UsageError('marker margin takes one share and perhaps at_least, such as margin("10%", at_least="0.5ms")')
+    return Margin.parse(mark.args[0], **mark.kwargs)
 
 
 def _count(level: Any) -> int:

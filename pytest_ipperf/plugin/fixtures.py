@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.plugin.collection import cell_from
+from pytest_ipperf.plugin.collection import cell_from, marked_margin
 from pytest_ipperf.plugin.session import SESSION
 
 if TYPE_CHECKING:
@@ -23,14 +22,7 @@ def margin(request: pytest.FixtureRequest) -> Margin:
     asked = request.config.stash[SESSION].settings.margin
     if asked is not None:
         return asked
-    mark = request.node.get_closest_marker("margin")
-    if mark is None:
-        return DEFAULT_MARGIN
-    try:
-        return Margin.parse(*mark.args, **mark.kwargs)
-    except (UsageError, TypeError) as error:
-        sentence = f"marker margin: {error}"
-    pytest.fail(sentence, pytrace=False)
+    return marked_margin(request.node) or DEFAULT_MARGIN
 
 
 @pytest.fixture

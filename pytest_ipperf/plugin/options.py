@@ -24,6 +24,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 CLIENTS = ("lean",)
+_HOSTS = "hosts.ini"
 _SERVER_WORDS = ("auto", "real", "embedded")
 
 FILTERS = (
@@ -44,7 +45,7 @@ SETTINGS = (
     ("--client", "NAME", "lean", f"the measuring client: {', '.join(CLIENTS)}"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}")),
-    ("--ipperf-hosts", "FILE", "hosts.ini", "the inventory of testbeds and hosts"),
+    ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
     ("--ipperf-inconclusive", "report|fail", "report", "whether too little evidence for a cell fails the session"),
@@ -185,7 +186,7 @@ def _seed(text: str) -> int:
 def _inventory(config: pytest.Config) -> dict[str, Testbed]:
     asked = config.getoption("--ipperf-hosts")
     path = config.invocation_params.dir / asked if asked else config.rootpath / config.getini("ipperf_hosts")
-    if not asked and not path.exists():
+    if not asked and config.getini("ipperf_hosts") == _HOSTS and not path.exists():
         return dict(BUILTIN)
     return read_inventory(path)
 

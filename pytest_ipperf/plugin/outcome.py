@@ -1,6 +1,6 @@
 """The outcome: three-valued, as pytest shows it. `?` is too little evidence: never green, never silent.
 
-Exit statuses beyond pytest's own: 6 when measurements ran and no cell was decided (docs/exit-status.md).
+The exit status is 10, which pytest does not use, when measurements ran and no cell was decided (docs/exit-status.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.collection import cell_of
 from pytest_ipperf.plugin.session import SESSION
 
-NOTHING_DECIDED = 6
+NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
 _LAST_FAILED = "cache/lastfailed"
 

@@ -13,10 +13,9 @@ from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.units import milliseconds_text, seconds_text
 from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.plugin.keeping import journal_of
 from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.store import SCHEMA, Journal
-
-JOURNAL = pytest.StashKey[Journal]()
+from pytest_ipperf.store import Journal
 
 
 class Progress:
@@ -34,12 +33,8 @@ class Progress:
 
     @classmethod
     def of(cls, session: Session, plan: Plan) -> Progress:
-        """For the next workload of the session; opens the session's journal at the first."""
-        if JOURNAL not in session.config.stash:
-            journal = session.config.stash[JOURNAL] = Journal(session.folder, session.writer)
-            session.config.add_cleanup(journal.close)
-            journal.append("session", _facts(session))
-        return cls(plan, session.config.stash[JOURNAL], Screen(session.config))
+        """For the next workload of the session."""
+        return cls(plan, journal_of(session), Screen(session.config))
 
     # --- what the experiment tells -----------------------------------------------------------------------------------
 
@@ -83,15 +78,6 @@ class Progress:
         self._screen.line(f"  measured {self._plan.workload}: {self._done} runs in {took}, server {self._service}")
 
 
-def _facts(session: Session) -> dict[str, Any]:
-    settings = session.settings
-    return {
-        "schema": SCHEMA, "seed": settings.seed, "design": settings.design, "reference": str(settings.reference),
-        "server": settings.server, "client": settings.client, "deadline_s": settings.deadline_s,
-        "arguments": list(session.config.invocation_params.args), "pytest": pytest.__version__,
-    }  # fmt: skip
-
-
 def _texts(value: Any) -> Any:
     """Arms as their names, at any depth."""
     if isinstance(value, Arm):
@@ -123,8 +109,11 @@ class Screen:
     def _write_line(self, text: str) -> None:
         if self._reporter.isatty:
             self._reporter.rewrite("", erase=True)
-        # Not by the reporter's own write_line, after which pytest would name the test file once more for each item.
-        writer = self._reporter._tw  # noqa: SLF001 - see above
+        if self._reporter.verbosity > 0:
+            self._reporter.write_line(text)  # after which pytest repeats the item's name before its outcome
+            return
+        # Without -v pytest would repeat the name of the test file for each item.
+        writer = self._reporter._tw  # noqa: SLF001 - pytest has no public way round its memory of the file
         if writer.width_of_current_line:
             writer.line()
         writer.line(text)

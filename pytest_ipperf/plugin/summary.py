@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.plugin.collection import forecast_lines
+from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION
 
@@ -46,6 +47,8 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     _reasons(reporter, tally)
     for line in session.lacking:
         reporter.write_line(line)
+    if config.stash[KEEPER].trouble:
+        reporter.write_line(config.stash[KEEPER].trouble, red=True)
     if session.folder.exists():
         reporter.write_line(f"records: {session.folder}")
     _exit_line(reporter, tally, config)
@@ -65,5 +68,7 @@ def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.C
         why = f"design {settings.design.name} never judges" if not settings.design.judges else "too little evidence"
         reporter.write_line(f"no cell was decided ({why}): exit status {NOTHING_DECIDED} unless something failed")
     elif tally.undecided:
-        effect = "fail" if settings.fail_inconclusive else "do not fail"
-        reporter.write_line(f"{len(tally.undecided)} undecided cells {effect} this session (--ipperf-inconclusive)")
+        effect = "counted as failed in" if settings.fail_inconclusive else "not counted as failed in"
+        count = len(tally.undecided)
+        cells = "1 undecided cell" if count == 1 else f"{count} undecided cells"
+        reporter.write_line(f"{cells}: {effect} this session (--ipperf-inconclusive)")

@@ -14,6 +14,6 @@ def test_smtp_response_time(measured, margin):
 @pytest.mark.http
 @pytest.mark.levels(connections=[1, 10, 100], payload=["10k"])
 @pytest.mark.grid(connections=[1, 10, 100, 500, 1000])
-@pytest.mark.margin("10%", at_least="0.5ms")
+@pytest.mark.margin("10%", at_least="0.1ms")
 def test_http_response_time(measured, margin):
     assert measured.slowdown <= margin

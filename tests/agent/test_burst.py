@@ -514,7 +514,7 @@ def test_load_repeats_bursts_and_adds_them_up(address):
     assert server.accepted == resolver.queries == 12
     assert len(rows_of(receipt["rows"])) == receipt["attempted"] == 12
     assert receipt["failed"] == {}
-    assert receipt["family"] == ("AF_INET6" if ":" in address else "AF_INET")
+    assert receipt["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
     assert receipt["peers"] == {address: 12}
     assert receipt["sources"] == [address]
     assert receipt["dns_retries"] == 0

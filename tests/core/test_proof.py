@@ -4,7 +4,7 @@ from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradi
 
 EXPECTED = Expected(ipver=6, encapsulated=False, client="2001:2::1", server="2001:2::2", exclusive=True)
 RUN = {
-    "family": "AF_INET6",
+    "families": ["AF_INET6"],
     "peers": {"2001:2::2": 10},
     "sources": ["2001:2::1"],
     "completed": 10,
@@ -23,7 +23,7 @@ def test_facts_that_agree_leave_nothing_to_say():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"family": "AF_INET"}, "expected sockets of AF_INET6, seen AF_INET"),
+        ({"families": ["AF_INET"]}, "expected sockets of AF_INET6, seen AF_INET"),
         ({"peers": {"::ffff:198.18.0.2": 10}}, "expected connections to 2001:2::2, seen to ::ffff:198.18.0.2"),
         ({"sources": ["2001:2::9"]}, "expected connections from 2001:2::1, seen from 2001:2::9"),
         ({"packets": {"ipv4": 0, "ipv6": 12}}, "expected at least 30 packets sent by ipv6, seen 12"),

@@ -5,6 +5,7 @@ which no machine can have to order. Everything before it (collection, plan) and 
 table) is the real thing. What does not need a known difference is measured for real, on loopback.
 """
 
+import json
 import textwrap
 
 import pytest
@@ -86,6 +87,11 @@ class Project:
     @staticmethod
     def _arguments(testbed: str, arguments: tuple[str, ...]) -> list[str]:
         return [*([f"--testbed={testbed}"] if testbed else []), "-p", "no:randomly", *arguments]
+
+    def kept(self) -> list[dict]:
+        """All events of the journals below the folder."""
+        files = sorted((self.pytester.path / ".ipperf").rglob("*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
     @property
     def measured(self) -> list[str]:

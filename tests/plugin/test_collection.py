@@ -130,6 +130,11 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
         ("@pytest.mark.http\n@pytest.mark.levels(connections=['many'])", "level 'many' is not a number of connections"),
         ("@pytest.mark.http\n@pytest.mark.levels(payload=['1 parsec'])", "size '1 parsec' is not a whole number of by"),
         ("@pytest.mark.smtp\n@pytest.mark.levels(payload=[10])", "payload 10 is too small for smtp"),
+        ("@pytest.mark.smtp\n@pytest.mark.margin('10')", "share '10' is not a percentage such as 10%"),
+        (
+            "@pytest.mark.smtp\n@pytest.mark.margin()",
+            "marker margin takes one share and perhaps at_least, such as marg",
+        ),
     ],
 )
 def test_a_suite_that_makes_no_sense_is_told_so_in_a_sentence(project, marks, sentence):

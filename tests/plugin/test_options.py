@@ -65,6 +65,11 @@ def test_the_command_line_beats_the_ini_file(project):
     project.ask("--collect-only", "--design=smoke").stdout.fnmatch_lines(["ipperf *; design smoke; *"])
 
 
+def test_an_inventory_that_the_ini_file_names_must_be_there(project):
+    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_hosts = "nowhere.ini"\n')
+    project.ask(testbed="").stderr.fnmatch_lines(["ERROR: *nowhere.ini: cannot be read (No such file or directory); *"])
+
+
 def test_a_wrong_ini_value_names_the_ini_key(project):
     project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "fast"\n')
     project.ask().stderr.fnmatch_lines(["ERROR: ini ipperf_design: design 'fast' does not exist; *"])
