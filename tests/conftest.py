@@ -1,6 +1,7 @@
 """Settings for the project's own tests: hypothesis profiles, pytest's tester, and what runs only when asked for."""
 
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -13,6 +14,12 @@ pytest_plugins = ["pytester"]
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
+
+
+# A shell starts what it puts in the background with Ctrl-C ignored, every child inherits that, and the tests that end
+# one by Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
