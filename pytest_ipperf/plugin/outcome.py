@@ -72,6 +72,7 @@ class Tally:
         self.records: list[Record] = []
         self.undecided: dict[str, str] = {}
         self.measurements = 0
+        self.nothing_decided = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Every report passes here, also those that come from xdist's workers."""
@@ -99,6 +100,7 @@ class Tally:
         if session.exitstatus == pytest.ExitCode.OK and self.measurements:
             if not self.decided:
                 session.exitstatus = NOTHING_DECIDED
+                self.nothing_decided = True
             elif self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         yield

@@ -66,7 +66,8 @@ def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.C
     settings = config.stash[SESSION].settings
     if tally.undecided and not tally.decided:
         why = f"design {settings.design.name} never judges" if not settings.design.judges else "too little evidence"
-        reporter.write_line(f"no cell was decided ({why}): exit status {NOTHING_DECIDED} unless something failed")
+        status = f": exit status {NOTHING_DECIDED}" if tally.nothing_decided else ""
+        reporter.write_line(f"no cell was decided ({why}){status}")
     elif tally.undecided:
         effect = "counted as failed in" if settings.fail_inconclusive else "not counted as failed in"
         count = len(tally.undecided)

@@ -107,7 +107,7 @@ def test_two_testbeds_behind_sshds_are_measured_at_the_same_time(project, far):
     runs = [line for line in project.kept() if line["event"] == "run"]
     assert len(runs) == 2 * 3 * 8
     assert all(run["contradictions"] == [] and run["failed"] == {} for run in runs)
-    peers = {run["workload"][:4]: set() for run in runs}
+    peers: dict[str, set[str]] = {run["workload"][:4]: set() for run in runs}
     spans = {bed: [run["at"] for run in runs if run["workload"].startswith(bed)] for bed in peers}
     assert max(map(min, spans.values())) < min(map(max, spans.values())), "one after the other"
     for run in runs:
