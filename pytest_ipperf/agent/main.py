@@ -145,5 +145,6 @@ def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, .
         return "ok", getattr(agent, name)(*arguments)
     except IpperfError as error:
         return "error", type(error).__name__, str(error)
-    except Exception:  # noqa: BLE001 - whatever broke here has to be told there, with its place
-        return "error", "AgentError", traceback.format_exc()
+    except Exception as error:  # noqa: BLE001 - whatever broke here has to be told there, with its place
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return "error", "AgentError", f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"

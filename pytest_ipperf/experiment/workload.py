@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ WARMUP = -1
 """The block number of an epoch's warm-up runs."""
 
 _TOTAL = -1
+# A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
+_HOPELESS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +75,14 @@ def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener
     Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails. Another
     arm whose proof fails is measured no further and comes back in `invalid`.
     """
-    began = time.monotonic()
     course = _Course(plan, conditions, hear, rows={arm: [] for arm in plan.arms})
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
+            began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
             for epoch in plan.epochs:
                 with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
                     course.epoch(epoch, standing)
+            seconds = time.monotonic() - began
     except IpperfError as error:
         hear.broke_off(str(error))
         raise
@@ -89,7 +93,7 @@ def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener
         runs=tuple(course.runs),
         rows={arm: tuple(rows) for arm, rows in course.rows.items()},
         invalid=course.invalid,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
     )
 
 
@@ -144,14 +148,25 @@ class _Course:
         self._check(run, receipt, service)
 
     def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
-        if run.arm == self.conditions.reference and not run.completed:
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(run.failed.items()))
+        lost = self._lost_in_a_row(run.arm)
+        if run.arm == self.conditions.reference and lost.total() >= _HOPELESS:
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(lost.items()))
             raise LabError(
-                f"workload {self.plan.workload}: the reference {run.arm} completed none of {run.attempted} "
+                f"workload {self.plan.workload}: the reference {run.arm} completed none of {lost.total()} "
                 f"connections ({kinds}), so there is nothing to compare with; is the server {service} well?"
             )
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         self._note_contradictions(run.arm, receipt.contradictions, where)
+
+    def _lost_in_a_row(self, arm: Arm) -> Counter[str]:
+        """The failures of the arm's last runs that completed nothing, by kind."""
+        lost: Counter[str] = Counter()
+        for run in reversed(self.runs):
+            if run.arm == arm:
+                if run.completed:
+                    break
+                lost.update(run.failed)
+        return lost
 
     def _note_contradictions(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
         if not contradictions:

@@ -8,11 +8,14 @@ own mount namespace and goes the same way. No name in the file system or in `ip 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +26,8 @@ from pytest_ipperf.lab.inventory import Host, Testbed
 _PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
 _TIMEOUT_S = 10.0
 _DEVICE = "eth0"
+_PREFIX = "pytest-ipperf-lab-"
+_YOUNG_S = 5.0
 # Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
 _SYSCTLS = {
     "net/ipv6/conf/default/accept_dad": "0",
@@ -60,14 +65,18 @@ def _way_to_root() -> tuple[bool, str]:
             return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
     said = ""
     for user in (False, True) if os.geteuid() == 0 else (True,):
-        done = subprocess.run(
-            [*_unshare(user=user), "true"],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            env=_environment(),
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [*_unshare(user=user), "true"],
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                env=_environment(),
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            said = str(error)
+            continue
         if done.returncode == 0:
             return user, ""
         said = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -89,8 +98,8 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
     user, why = _way_to_root()
     if why:
         raise LabError(f"testbed {testbed.name}: cannot stand here: {why}; --testbed=loopback needs nothing")
-    folder = tempfile.mkdtemp(prefix="pytest-ipperf-lab-")
-    Path(folder).chmod(0o755)
+    _sweep()
+    folder, claim = _folder()
     names = [host.name for host in testbed.hosts]
     holder = subprocess.Popen(
         ["sh", "-c", _HOLDER, "sh", folder, *_unshare(user=user), "sh", "-c", _INIT, "sh", folder, *names],
@@ -102,17 +111,51 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
         start_new_session=True,  # a Ctrl-C at the terminal is ours to handle, not the lab's
     )
     try:
-        nodes = _nodes(holder, names)
-        identity = ["--user", "--preserve-credentials"] if user else []
+        yield _built(testbed, holder, folder, user=user)
+    finally:
+        _end(holder)
+        with contextlib.suppress(OSError):  # the holder has done it, unless it had to be killed
+            Path(folder).rmdir()
+        os.close(claim)
+
+
+def _folder() -> tuple[str, int]:
+    """A new scratch folder, and the descriptor whose lock says that its lab lives."""
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    Path(folder).chmod(0o755)
+    claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(claim, fcntl.LOCK_EX)
+    return folder, claim
+
+
+def _sweep() -> None:
+    """Removes the empty folders of labs whose owner and holder were both killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # not ours, not empty, or its lab lives: to remove it would unmount it
+            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+                continue  # its owner may be about to claim it
+            claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                folder.rmdir()
+            finally:
+                os.close(claim)
+
+
+def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user: bool) -> dict[str, list[str]]:
+    """The commands that enter the hosts, once they are joined; LabError whatever goes wrong."""
+    identity = ["--user", "--preserve-credentials"] if user else []
+    try:
+        nodes = _nodes(holder, [host.name for host in testbed.hosts])
         entries = {
             name: ["nsenter", "--target", str(outer), *identity, "--mount", "--pid", "--net", "--uts",
                    "env", f"TMPDIR={folder}", f"PATH={_PATH}"]
             for name, (outer, _) in nodes.items()
         }  # fmt: skip
         _join(testbed.client, testbed.server, entries, nodes[testbed.server.name][1])
-        yield entries
-    finally:
-        _end(holder)
+    except (OSError, IndexError, KeyError, subprocess.SubprocessError) as error:
+        raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
+    return entries
 
 
 def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -176,9 +219,11 @@ def _end(holder: subprocess.Popen[str]) -> None:
     try:
         holder.wait(_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        for pid in _children(holder.pid):
-            os.kill(pid, 9)  # unshare, which takes its child along
-        holder.wait(_TIMEOUT_S)
+        with contextlib.suppress(OSError):  # it may have gone meanwhile
+            for pid in _children(holder.pid):
+                os.kill(pid, signal.SIGKILL)  # unshare, which takes its child along
+        holder.kill()
+        holder.wait()
     for pipe in (holder.stdout, holder.stderr):
         if pipe is not None:
             pipe.close()

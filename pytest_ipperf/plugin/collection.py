@@ -40,6 +40,8 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         return
     session = metafunc.config.stash[SESSION]
     where = metafunc.definition.nodeid
+    if session.settings.inventory_trouble:
+        raise pytest.Collector.CollectError(session.settings.inventory_trouble)
     try:
         protocol = _protocol(metafunc)
         connections, payloads = _levels(metafunc, session, protocol)
@@ -88,11 +90,14 @@ def _levels(metafunc: pytest.Metafunc, session: Session, protocol: str) -> tuple
             if mark.args or set(mark.kwargs) - set(DEFAULT_LEVELS):
                 raise UsageError(f"marker {name} takes only the keywords {', '.join(DEFAULT_LEVELS)}")
             asked.update(mark.kwargs)
+    for name, levels in asked.items():
+        if not isinstance(levels, list | tuple) or not levels:
+            raise UsageError(f"levels {name}={levels!r} are not a list such as {name}={list(DEFAULT_LEVELS[name])}")
     connections = list(session.settings.connections) or [_count(each) for each in asked["connections"]]
     payloads = list(session.settings.payloads) or [parse_bytes(each) for each in asked["payload"]]
     for size in payloads:
-        PROTOCOLS[protocol].content(size)  # which says so when a size is too small
-    return connections, payloads
+        PROTOCOLS[protocol].content(min(size, 2**20))  # which says so when a size is too small
+    return list(dict.fromkeys(connections)), list(dict.fromkeys(payloads))
 
 
 def marked_margin(node: pytest.Item) -> Margin | None:
@@ -100,7 +105,7 @@ def marked_margin(node: pytest.Item) -> Margin | None:
     mark = node.get_closest_marker("margin")
     if mark is None:
         return None
-    if len(mark.args) != 1 or set(mark.kwargs) - {"at_least"}:
+    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
         raise UsageError('marker margin takes one share and perhaps at_least, such as margin("10%", at_least="0.5ms")')
     return Margin.parse(mark.args[0], **mark.kwargs)
 
@@ -164,7 +169,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
             kept.append(item)
         elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
             dropped.append(item)
-        elif reason := session.settings.inventory[cell.workload.testbed].lacks(cell.arm):
+        elif reason := _lacking(session, cell):
             lacking.add(reason)
             dropped.append(item)
         else:
@@ -173,6 +178,11 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
+
+
+def _lacking(session: Session, cell: Cell) -> str:
+    testbed = session.settings.inventory[cell.workload.testbed]
+    return testbed.lacks(cell.arm) or testbed.lacks(session.settings.reference)
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,8 +9,8 @@ from pytest_ipperf.core.record import Record
 
 @pytest.hookspec
 def pytest_ipperf_measured(config: pytest.Config, record: Record) -> None:
-    """A cell has been measured and judged.
+    """A cell has been measured, and judged if its test asked.
 
-    Called once for each item, in the main process also under xdist, after the item's report. Reporters and stores
-    live on this hook alone.
+    Called in the main process, also under xdist, after the item's report. A cell that was not measured or whose proof
+    failed has no record; its report says why. Reporters and stores live on this hook alone.
     """

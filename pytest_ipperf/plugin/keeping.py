@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.session import Session
@@ -37,6 +38,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "deadline_s": settings.deadline_s,
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,
+        "pytest_ipperf": __version__,
     }
 
 

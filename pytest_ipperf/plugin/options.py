@@ -70,6 +70,7 @@ class Settings:
     client: str
     server: str
     inventory: dict[str, Testbed]
+    inventory_trouble: str
     seed: int
     budget_s: float | None
     fail_inconclusive: bool
@@ -96,11 +97,11 @@ def _ini(option: str) -> str:
 
 def read_settings(config: pytest.Config, seed: int | None) -> Settings:
     """The settings of a session; UsageError where a value makes no sense. `seed` is the controller's, in a worker."""
-    inventory = _inventory(config)
+    inventory, trouble = _inventory(config)
     settings = Settings(
         ipvers=_listed(config, "--ipver", _ipver),
         transports=_listed(config, "--transport", _one_of(list(TRANSPORTS))),
-        testbeds=_testbeds(config, inventory),
+        testbeds=_testbeds(config, inventory, trouble),
         connections=_listed(config, "--connections", _connections),
         payloads=_listed(config, "--payload", parse_bytes),
         design=_setting(config, "--design", design_named),
@@ -109,10 +110,11 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         client=_setting(config, "--client", _one_of(CLIENTS)),
         server=_setting(config, "--ipperf-server", _server),
         inventory=inventory,
+        inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
         budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
         fail_inconclusive=_setting(config, "--ipperf-inconclusive", _one_of(("report", "fail"))) == "fail",
-        deadline_s=_setting(config, "--ipperf-deadline", parse_seconds),
+        deadline_s=_setting(config, "--ipperf-deadline", _deadline),
         wait_s=_setting(config, "--ipperf-wait", parse_seconds),
         records=config.rootpath / _setting(config, "--ipperf-records", str),
     )
@@ -175,6 +177,13 @@ def _server(text: str) -> str:
     return text
 
 
+def _deadline(text: str) -> float:
+    seconds = parse_seconds(text)
+    if seconds <= 0:
+        raise UsageError(f"{text!r} leaves no time for a connection; 10s is usual")
+    return seconds
+
+
 def _seed(text: str) -> int:
     if not text:
         return secrets.randbelow(2**31)
@@ -183,22 +192,27 @@ def _seed(text: str) -> int:
     return int(text)
 
 
-def _inventory(config: pytest.Config) -> dict[str, Testbed]:
+def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
+    """The inventory, and what is wrong with one that nobody named: a `hosts.ini` may be that of another tool."""
     asked = config.getoption("--ipperf-hosts")
     path = config.invocation_params.dir / asked if asked else config.rootpath / config.getini("ipperf_hosts")
-    if not asked and config.getini("ipperf_hosts") == _HOSTS and not path.exists():
-        return dict(BUILTIN)
-    return read_inventory(path)
+    named = asked or config.getini("ipperf_hosts") != _HOSTS
+    if not named and not path.exists():
+        return dict(BUILTIN), ""
+    try:
+        return read_inventory(path), ""
+    except UsageError as error:
+        if named:
+            raise
+        return dict(BUILTIN), str(error)
 
 
-def _testbeds(config: pytest.Config, inventory: dict[str, Testbed]) -> tuple[str, ...]:
-    read = _one_of(list(inventory))
+def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
     asked = config.getoption("--testbed")
-    return (
-        _read_list("--testbed", asked, read)
-        if asked
-        else _read_list("ini ipperf_testbed", config.getini("ipperf_testbed"), read)
-    )
+    source, values = ("--testbed", asked) if asked else ("ini ipperf_testbed", config.getini("ipperf_testbed"))
+    if values and trouble:
+        raise UsageError(trouble)
+    return _read_list(source, values, _one_of(list(inventory)))
 
 
 def _check_arms(settings: Settings) -> None:

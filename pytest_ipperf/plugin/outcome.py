@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import InvalidError, UndecidedError
+from pytest_ipperf.core.errors import UndecidedError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.collection import cell_of
@@ -38,9 +38,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         return
     report.ipperf = True  # type: ignore[attr-defined]  # a plain attribute survives xdist's way to the controller
     error = call.excinfo.value if call.excinfo else None
-    if isinstance(error, InvalidError):
-        report.longrepr = str(error)
-    elif isinstance(error, UndecidedError):
+    if isinstance(error, UndecidedError):
         path, line, _ = item.location
         report.outcome = "skipped"
         report.longrepr = (path, (line or 0) + 1, str(error))
@@ -78,8 +76,8 @@ class Tally:
         """Every report passes here, also those that come from xdist's workers."""
         if not getattr(report, "ipperf", False):
             return
-        if report.when == "setup":
-            self.measurements += 1
+        # A set-up that passed shows nothing yet, and under --setup-plan nothing follows.
+        self.measurements += report.when == "call" or (report.when == "setup" and not report.passed)
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
             self.undecided[report.nodeid] = sentence
@@ -98,11 +96,11 @@ class Tally:
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Sets the exit status; adds to the cache what `--lf` needs, after pytest has written it."""
         if session.exitstatus == pytest.ExitCode.OK and self.measurements:
-            if not self.decided:
+            if self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            elif not self.decided:
                 session.exitstatus = NOTHING_DECIDED
                 self.nothing_decided = True
-            elif self.undecided and self._config.stash[SESSION].settings.fail_inconclusive:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
         yield
         cache = getattr(self._config, "cache", None)  # -p no:cacheprovider takes the attribute away
         if self.undecided and cache is not None:

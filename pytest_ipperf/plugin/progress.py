@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -119,5 +120,5 @@ class Screen:
         writer.line(text)
 
     def _show(self, write: Callable[[], None]) -> None:
-        with self._capture.global_and_fixture_disabled():
+        with self._capture.global_and_fixture_disabled() if self._capture else contextlib.nullcontext():
             write()

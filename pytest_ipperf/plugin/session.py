@@ -88,7 +88,8 @@ class Session:
         return dict(self._cache.get(_CACHE_KEY, {})) if self._cache is not None else {}
 
     def _key(self, plan: Plan) -> str:
-        return f"{plan.workload}/{self.settings.design.name}/{len(plan.arms)}"
+        settings = self.settings
+        return f"{plan.workload}/{settings.design.name}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}"
 
     def budget_left_s(self) -> float | None:
         """Seconds of the budget that are left since the first workload began; None without a budget."""

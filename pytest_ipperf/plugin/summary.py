@@ -64,8 +64,9 @@ def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
 
 def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:
     settings = config.stash[SESSION].settings
-    if tally.undecided and not tally.decided:
-        why = f"design {settings.design.name} never judges" if not settings.design.judges else "too little evidence"
+    if tally.nothing_decided or (tally.undecided and not tally.decided):
+        why = "no test asked" if not tally.undecided else "too little evidence"
+        why = why if settings.design.judges else f"design {settings.design.name} never judges"
         status = f": exit status {NOTHING_DECIDED}" if tally.nothing_decided else ""
         reporter.write_line(f"no cell was decided ({why}){status}")
     elif tally.undecided:

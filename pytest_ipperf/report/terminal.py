@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
@@ -21,6 +22,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
 _PICTURE = 56
+_SHOWN_PHASES = ("dns", "connect", "first_byte")
 Row = tuple[str, list[str]]
 
 
@@ -63,7 +65,7 @@ def _reference_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[in
     rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
     if paper:
         rows.append(("  study's 95 % interval", [_study_interval(sides[count]) for count in columns]))
-    return rows + _failure_row({count: sides[count] for count in columns}, columns)
+    return rows + _side_rows({count: sides[count] for count in columns}, columns)
 
 
 def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> list[Row]:
@@ -78,7 +80,7 @@ def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> lis
             "  margin", lambda record: "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} %"
         ),
         row("  verdict", lambda record: record.verdict),
-        *_failure_row({count: record.test for count, record in found.items()}, columns),
+        *_side_rows({count: record.test for count, record in found.items()}, columns),
     ]
 
 
@@ -88,12 +90,26 @@ def _interval(record: Record) -> str:
     return f"[{percent_text(record.low)}, {percent_text(record.high)}]"
 
 
-def _failure_row(sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
-    """Failures are always told where there are any; a row of zeros would only hide the ones that matter."""
-    if not any(side.failed for side in sides.values()):
-        return []
-    texts = {count: f"{sum(side.failed.values())} of {side.attempted}" for count, side in sides.items()}
-    return [("  failed", [texts.get(count, "") for count in columns])]
+def _side_rows(sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
+    """Of every arm: the medians of its phases, what completed, and what did not, by kind."""
+
+    def row(name: str, text: Callable[[ArmSummary], str]) -> Row:
+        return name, [text(sides[count]) if count in sides else "" for count in columns]
+
+    rows = [
+        row("  " + " / ".join(phase.replace("_", " ") for phase in _SHOWN_PHASES), _phases),
+        row("  completed", lambda side: f"{side.completed} of {side.attempted}"),
+    ]
+    kinds = sorted({kind for side in sides.values() for kind in side.failed})
+    return rows + [row(f"  failed: {kind}", partial(_failed, kind)) for kind in kinds]
+
+
+def _failed(kind: str, side: ArmSummary) -> str:
+    return str(side.failed.get(kind, 0))
+
+
+def _phases(side: ArmSummary) -> str:
+    return " / ".join(milliseconds_text(side.phases[name]) for name in _SHOWN_PHASES) if side.phases else "-"
 
 
 def _study_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> list[Row]:
@@ -103,7 +119,7 @@ def _study_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> l
     rows.append(("  actual increase", [f"{1000 * each.increase.estimate:+.2f}" for each in increases]))
     rows.append(("  percentage increase", [f"{each.percent:+.1f} %" for each in increases]))
     rows.append(("  confidence level", [f"{each.confidence_level} %" for each in increases]))
-    return rows + _failure_row({count: record.test for count, record in found.items()}, columns)
+    return rows + _side_rows({count: record.test for count, record in found.items()}, columns)
 
 
 def _study_interval(side: ArmSummary) -> str:
@@ -113,13 +129,15 @@ def _study_interval(side: ArmSummary) -> str:
 
 def _notes(record: Record) -> list[str]:
     counted = f"{len(record.test.values)} runs for each arm, warm-ups left out"
-    timed = "Timed from a connection's first socket, DNS look-up included; a failed one counts with the deadline of "
-    timed += f"{seconds_text(record.deadline_s)}."
+    timed = [
+        f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
+        "dns / connect / first byte: medians over completed connections, each since the connection's start.",
+    ]
     if record.design == "paper":
         return [
             f"Means of {counted}. The formulas are those of paper 000: its 95 % intervals of a mean truly",
             "cover 91.8 %, its confidence level is one-sided (50 % says nothing). This design never judges.",
-            timed,
+            *timed,
         ]
     verdict = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})."
     return [
@@ -127,7 +145,7 @@ def _notes(record: Record) -> list[str]:
         f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({record.epochs}),",
         f"with a two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
         verdict if record.judges else f"Design {record.design} never judges.",
-        timed,
+        *timed,
     ]
 
 

@@ -39,6 +39,20 @@ def test_a_host_that_may_not_count_is_not_accused():
     assert run_contradictions(EXPECTED, RUN | {"protocol41": {"client": None, "server": None}}) == []
 
 
+def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
+    tunnel = Expected(ipver=6, encapsulated=True, client="", server="2001:2::2", exclusive=True)
+    assert run_contradictions(tunnel, RUN) == [
+        f"expected at least 30 packets of protocol 41 at the {host}, seen 0" for host in ("client", "server")
+    ]
+    assert run_contradictions(tunnel, RUN | {"protocol41": {"client": 44, "server": 60}}) == []
+
+
+def test_a_few_packets_of_a_strange_tunnel_are_no_contradiction_on_a_shared_host():
+    shared = Expected(ipver=6, encapsulated=False, client="", server="2001:2::2", exclusive=False)
+    assert run_contradictions(shared, RUN | {"protocol41": {"client": 12, "server": 0}}) == []
+    assert run_contradictions(shared, RUN | {"protocol41": {"client": 30, "server": 0}}) != []
+
+
 def test_a_shared_machine_may_send_what_it_likes_beside():
     shared = Expected(ipver=6, encapsulated=False, client="", server="2001:2::2", exclusive=False)
     assert run_contradictions(shared, RUN | {"packets": {"ipv4": 999, "ipv6": 80}, "sources": ["::1"]}) == []

@@ -157,3 +157,27 @@ def test_a_test_with_parameters_of_our_names_is_nobodys_measurement(project):
         """
     )
     project.ask().assert_outcomes(passed=1)
+
+
+def test_a_reference_that_the_testbed_cannot_have_leaves_nothing_to_measure(project):
+    result = project.ask("--reference=ipv6-tunnel")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["ipperf: left out: testbed loopback has no tunnel: *"])
+
+
+@pytest.mark.parametrize("levels", ["connections=10", "connections=[]", "payload='1k'"])
+def test_levels_that_are_no_list_are_told(project, levels):
+    project.pytester.makepyfile(
+        f"import pytest\n@pytest.mark.http\n@pytest.mark.levels({levels})\ndef test_it(measured): pass"
+    )
+    result = project.ask()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*test_it: levels * are not a list such as *"])
+
+
+def test_a_hosts_ini_of_another_tool_hurts_only_whoever_measures(project):
+    (project.pytester.path / "hosts.ini").write_text("[web]\nweb1.example.org\n")
+    assert project.ask(testbed="").ret == pytest.ExitCode.INTERRUPTED
+    project.pytester.makepyfile("def test_plain(): pass")
+    project.ask(testbed="").assert_outcomes(passed=1)
+    project.ask().stderr.fnmatch_lines(["ERROR: *hosts.ini, line 2: *"])

@@ -32,25 +32,28 @@ def record(connections: int, **change) -> Record:
 
 
 def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_arm():
+    phases = {"dns": 0.0004, "connect": 0.0007, "first_byte": 0.0051, "total": 0.012}
     records = [
         record(100, estimate=31.6, low=25.0, high=38.9, verdict="exceeds", test=side("ipv6", 0.1571, failed=3)),
-        record(10),
+        record(10, test=dataclasses.replace(side("ipv6", 0.0121, 0.0123), phases=phases)),
     ]
-    assert "\n".join(tables(records)[:13]) == textwrap.dedent(
+    assert "\n".join(tables(records)[:15]) == textwrap.dedent(
         """\
         SMTP response time per connection in milliseconds, by connections at once
         testbed lab, server postfix 3.7.11, client lean, payload 1k, timed to '250 ... queued'
 
-                                   10             100
-        IPv4                     12.0            12.0
-        IPv6                     12.2             157
-          change               +1.7 %         +31.6 %
-          95 % interval  [-1.2, +4.6]  [+25.0, +38.9]
-          margin                 10 %            10 %
-          verdict              within         exceeds
-          failed              0 of 60         3 of 60
-
-        First rows: mean of 1 runs for each arm, warm-ups left out."""
+                                                      10             100
+        IPv4                                        12.0            12.0
+          dns / connect / first byte                   -               -
+          completed                             60 of 60        60 of 60
+        IPv6                                        12.2             157
+          change                                  +1.7 %         +31.6 %
+          95 % interval                     [-1.2, +4.6]  [+25.0, +38.9]
+          margin                                    10 %            10 %
+          verdict                                 within         exceeds
+          dns / connect / first byte  0.40 / 0.70 / 5.10               -
+          completed                             60 of 60        57 of 60
+          failed: connect refused                      0               3"""
     )
 
 
@@ -76,10 +79,10 @@ def test_design_paper_prints_the_studys_formulas_and_says_what_they_cover():
         10, **change, reference=side("ipv4", 0.011, 0.012, 0.013), test=side("ipv6", 0.012, 0.013, 0.014)
     )  # fmt: skip
     text = "\n".join(tables([told]))
-    assert "study's 95 % interval  10.9 - 13.1" in text
-    assert "actual increase              +1.00" in text
-    assert "percentage increase         +8.3 %" in text
-    assert "confidence level              85 %" in text
+    assert "study's 95 % interval       10.9 - 13.1" in text
+    assert "actual increase                   +1.00" in text
+    assert "percentage increase              +8.3 %" in text
+    assert "confidence level                   85 %" in text
     assert "truly\ncover 91.8 %" in text
     assert "verdict" not in text
 
