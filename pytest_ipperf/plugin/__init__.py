@@ -48,10 +48,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[KEEPER] = keeper = Keeper(config.stash[SESSION])
         config.pluginmanager.register(tally, "ipperf-tally")
         config.pluginmanager.register(keeper, "ipperf-keeper")
-        if config.pluginmanager.hasplugin("xdist"):
+        if config.pluginmanager.hasplugin("xdist") and config.getoption("dist") != "no":
             from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
 
-            config.pluginmanager.register(Distribution(), "ipperf-distribution")
+            config.pluginmanager.register(Distribution(config), "ipperf-distribution")
+    else:
+        from pytest_ipperf.plugin.distribution import HandingOver  # noqa: PLC0415 - xdist is an extra
+
+        config.pluginmanager.register(HandingOver(), "ipperf-handing-over")
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """What `-n auto` means; xdist asks before it configures, and of installed plugins nobody orders the hooks."""
+    from pytest_ipperf.plugin.distribution import auto_workers  # noqa: PLC0415 - xdist is an extra
+
+    return auto_workers(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

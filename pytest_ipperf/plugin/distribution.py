@@ -1,22 +1,32 @@
 """Distribution: what happens under pytest-xdist. One testbed is only ever measured by one worker at a time.
 
 A scheduler of our own, since xdist 3.8 with pytest 9.2 silently ignores `loadgroup`, and its scope schedulers hang
-after the crash of a worker.
+after the crash of a worker. Where nothing is measured, xdist distributes as it always does.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 from xdist.report import report_collection_diff
 from xdist.workermanage import parse_tx_spec_config
 
+from pytest_ipperf.core.cell import Arm, Cell
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.units import parse_bytes, seconds_text
 from pytest_ipperf.lab.inventory import Testbed
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin import summary
+from pytest_ipperf.plugin.collection import cell_from
+from pytest_ipperf.plugin.options import read_settings
+from pytest_ipperf.plugin.outcome import TALLY
+from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.transports import TRANSPORTS
 
 
 def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
@@ -35,29 +45,148 @@ def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
     return [names for names, _ in groups]
 
 
+def auto_workers(config: pytest.Config) -> int | None:
+    """How many workers `-n auto` means; None leaves it to xdist, which counts the processors.
+
+    Only testbeds that somebody named, by `--testbed` or in the ini-file, say that this session is for measuring. What
+    is misspelt here is told when pytest configures.
+    """
+    if config.getoption("numprocesses") != "auto" or os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None
+    try:
+        settings = read_settings(config, seed=0)
+    except UsageError:
+        return None
+    return len(independent(settings.inventory[name] for name in settings.testbeds)) or None
+
+
+def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
+    """What a cell looks like in a node id, the one thing that workers tell of an item before it runs.
+
+    Other parameters may stand before it and after it.
+    """
+    beds, protocols, transports = ("|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, TRANSPORTS))
+    return re.compile(rf"[\[-]({beds})-({protocols})-c(\d+)-(\d+[kmg]?)-(ipv4|ipv6(?:-(?:{transports}))?)[-\]]")
+
+
+def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
+    """The cells among these items."""
+    pattern = cell_pattern(session.settings.inventory)
+    cells = []
+    for testbed, protocol, connections, payload, name in (m.groups() for m in map(pattern.search, nodeids) if m):
+        arm = Arm.parse(name)
+        cells.append(
+            cell_from(
+                session,
+                testbed=testbed,
+                protocol=protocol,
+                connections=int(connections),
+                payload=parse_bytes(payload),
+                ipver=arm.ipver,
+                transport=arm.transport,
+            )
+        )
+    return cells
+
+
 class Distribution:
     """The hooks of the controller."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._session = config.stash[SESSION]
+        self._left_out: list[str] = []
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
         """What a worker must know: it must make the same plan and write to the same folder."""
-        session = node.config.stash[SESSION]
-        node.workerinput["ipperf"] = {"seed": session.settings.seed, "folder": str(session.folder)}
+        node.workerinput["ipperf"] = {"seed": self._session.settings.seed, "folder": str(self._session.folder)}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_xdist_make_scheduler(self) -> Generator[None, Any, EitherScheduling]:
+        """Ours beside that of xdist, or of whoever else has one: what was collected decides."""
+        theirs = yield
+        ours = TestbedScheduling(self._config, self._session.settings.inventory, self._tell_plan)
+        return EitherScheduling(ours, theirs, each=self._config.getoption("dist") == "each")
 
     @pytest.hookimpl
-    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        """`-n auto`: as many workers as there are testbeds that can be measured side by side."""
-        return len(independent(config.stash[SESSION].testbeds))
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker that ended in order tells which arms were left out; all workers say the same."""
+        told = getattr(node, "workeroutput", {}).get("ipperf")
+        if told is not None:
+            self._session.lacking = self._left_out = told["lacking"]
 
     @pytest.hookimpl
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> TestbedScheduling:
-        """Ours, whatever `--dist` says, except for what cannot be."""
-        del log
-        if config.getvalue("dist") == "each":
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Says why nothing was measured; otherwise the plugin's summary says what was left out."""
+        if not self._config.stash[TALLY].measurements:
+            for line in self._left_out:
+                terminalreporter.write_line(f"ipperf: {line}")
+
+    def _tell_plan(self, nodeids: Sequence[str]) -> None:
+        """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
+        self._session.make_plans(cells_in(self._session, nodeids))
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in [*summary.plan(self._config), *self._side_by_side()]:
+                reporter.write_line(line)
+
+    def _side_by_side(self) -> list[str]:
+        session = self._session
+        seconds: dict[str, float] = {}
+        for workload, plan in session.plans.items():
+            seconds[workload.testbed] = seconds.get(workload.testbed, 0) + session.forecast_s(plan)
+        groups = independent(session.settings.inventory[name] for name in seconds)
+        workers = min(len(groups), len(parse_tx_spec_config(self._config)))
+        if workers < 2:
+            return []
+        longest = max(sum(seconds[name] for name in group) for group in groups)
+        about = seconds_text(max(longest, sum(seconds.values()) / workers))
+        return [f"ipperf: {workers} workers measure side by side: about {about}"]
+
+
+class HandingOver:
+    """The hook of a worker: what the controller cannot know, as it collects nothing."""
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Which arms were left out."""
+        config: Any = session.config  # xdist has put the attribute there
+        config.workeroutput["ipperf"] = {"lacking": config.stash[SESSION].lacking}
+
+
+class EitherScheduling:
+    """Our scheduler, until a first collection shows that nothing is to be measured: from then on that of xdist.
+
+    Whatever is not told here goes to the one in use, so that xdist, and plugins that are handed the scheduler, meet
+    what they would meet without us.
+    """
+
+    def __init__(self, ours: TestbedScheduling, theirs: Any, *, each: bool) -> None:
+        self._ours, self._theirs, self._each = ours, theirs, each
+        self._used: Any = ours
+        self._decided = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._used, name)
+
+    @property  # type: ignore[misc]  # `-v` prints the name of the scheduler's class
+    def __class__(self) -> type:
+        return type(self._used)
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """A worker has collected."""
+        measures = any(map(self._ours.testbed_of, collection))
+        if measures and self._each:
             raise pytest.UsageError(
                 "--dist=each would measure on one testbed from several workers at once; leave it out"
             )
-        return TestbedScheduling(config, independent(config.stash[SESSION].settings.inventory.values()))
+        if not self._decided and not measures:
+            self._used = self._theirs
+            for known in self._ours.nodes:
+                self._theirs.add_node(known)
+        self._decided = True
+        self._used.add_node_collection(node, collection)
 
 
 class TestbedScheduling:
@@ -68,10 +197,15 @@ class TestbedScheduling:
 
     __test__ = False
 
-    def __init__(self, config: pytest.Config, groups: Sequence[Collection[str]]) -> None:
+    def __init__(
+        self, config: pytest.Config, inventory: Mapping[str, Testbed], begin: Callable[[Sequence[str]], None]
+    ) -> None:
         self.config = config
         self.collection: list[str] | None = None
-        self._unit_of_testbed = {name: f"testbeds {' '.join(sorted(group))}" for group in groups for name in group}
+        self._inventory = inventory
+        self._begin = begin
+        self._pattern = cell_pattern(inventory)
+        self._unit_of_testbed: dict[str, str] = {}
         self._expected = len(parse_tx_spec_config(config))
         self._collections: dict[Any, list[str]] = {}
         self._waiting: OrderedDict[str, list[int]] = OrderedDict()
@@ -85,8 +219,8 @@ class TestbedScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether every worker has told what it found."""
-        return len(self._collections) >= self._expected
+        """Whether every worker of the start has told what it found; those that have ended since do not undo that."""
+        return self.collection is not None or len(self._collections) >= self._expected
 
     @property
     def has_pending(self) -> bool:
@@ -97,6 +231,11 @@ class TestbedScheduling:
     def tests_finished(self) -> bool:
         """Whether all is done."""
         return self.collection is not None and not self.has_pending
+
+    def testbed_of(self, nodeid: str) -> str:
+        """The testbed that an item measures on; empty for every other test."""
+        match = self._pattern.search(nodeid)
+        return match[1] if match else ""
 
     def add_node(self, node: Any) -> None:
         """A worker has come."""
@@ -109,22 +248,43 @@ class TestbedScheduling:
         self._collections[node] = list(collection)
 
     def schedule(self) -> None:
-        """All have collected, or a replacement has: give out work."""
+        """All have collected, or a replacement has: give out work, a first unit to everyone before anyone's second."""
         if self.collection is None:
-            found = list(self._collections.values())
-            if any(each != found[0] for each in found):
-                report = pytest.CollectReport("", "failed", "the workers collected different tests", [])
-                self.config.hook.pytest_collectreport(report=report)
-                return
-            self.collection = found[0]
-            for index, nodeid in enumerate(self.collection):
-                self._waiting.setdefault(self._unit(nodeid), []).append(index)
+            self.collection = self._agreed()
+            self._make_units(self.collection)
+            self._begin(self.collection)
+        for node in self.nodes:
+            if not self._given.get(node):
+                self._give(node)
         for node in self.nodes:
             self._top_up(node)
 
+    def _agreed(self) -> list[str]:
+        """What all workers have collected; nothing where they differ, which ends the session."""
+        (first, found), *others = self._collections.items()
+        for node, collection in others:
+            difference = report_collection_diff(found, collection, first.gateway.id, node.gateway.id)
+            if difference:
+                report = pytest.CollectReport(node.gateway.id, "failed", difference, [])
+                self.config.hook.pytest_collectreport(report=report)
+                return []
+        return found
+
+    def _make_units(self, collection: Sequence[str]) -> None:
+        names = dict.fromkeys(filter(None, map(self.testbed_of, collection)))
+        for group in independent(self._inventory[name] for name in names):
+            self._unit_of_testbed |= dict.fromkeys(group, f"testbeds {' '.join(sorted(group))}")
+        for index, nodeid in enumerate(collection):
+            self._waiting.setdefault(self._unit(nodeid), []).append(index)
+
     def _unit(self, nodeid: str) -> str:
-        match = re.search(r"\[([A-Za-z0-9_.]+)-", nodeid)
-        return self._unit_of_testbed.get(match[1] if match else "", nodeid.partition("::")[0])
+        return self._unit_of_testbed.get(self.testbed_of(nodeid), nodeid.partition("::")[0])
+
+    def _give(self, node: Any) -> None:
+        if self._waiting and node in self._collections and not node.shutting_down:
+            _, unit = self._waiting.popitem(last=False)
+            self._given.setdefault(node, []).extend(unit)
+            node.send_runtest_some(unit)
 
     def _top_up(self, node: Any) -> None:
         # A worker starts an item only when it knows the next one, or that there is none.
@@ -132,9 +292,7 @@ class TestbedScheduling:
             return
         own = self._given.setdefault(node, [])
         while len(own) <= 1 and self._waiting:
-            _, unit = self._waiting.popitem(last=False)
-            own.extend(unit)
-            node.send_runtest_some(unit)
+            self._give(node)
         if len(own) <= 1 and not self._waiting:
             node.shutdown()
 
@@ -154,6 +312,8 @@ class TestbedScheduling:
 
     def remove_node(self, node: Any) -> str | None:
         """A worker has gone; returns the item that it died in, and puts the rest of its work back."""
+        if node not in self._nodes:
+            raise KeyError(node)  # xdist expects it of a worker that died before it was ready
         self._nodes.remove(node)
         self._collections.pop(node, None)
         own = self._given.pop(node, [])

@@ -144,6 +144,8 @@ def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
     told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, Margin.parse("10%"))
+    assert told.effect is not None
     assert told.effect.percent.low > 10_000
+    assert told.failures is not None
     assert told.failures.estimate == 100
     assert told.record.test.failed == {"connect refused": 12 * 300}

@@ -1,9 +1,11 @@
 """Under xdist: one testbed, one worker; testbeds that share a machine are one."""
 
+import textwrap
+
 import pytest
 
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
-from pytest_ipperf.plugin.distribution import TestbedScheduling, independent
+from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
 
 HOSTS = """
 [testbed one]
@@ -66,19 +68,61 @@ class Worker:
 def scheduling(pytestconfig):
     config = type("Config", (), {"getvalue": lambda _, name: {"tx": ["2*popen"]}[name], "hook": pytestconfig.hook,
                                  "option": type("O", (), {"tx": ["2*popen"]})})()  # fmt: skip
-    return TestbedScheduling(config, [{"one"}, {"two"}])
+    beds = [remote("one", "a", "b"), remote("two", "c", "d"), remote("bridge", "b", "c")]
+    return TestbedScheduling(config, {bed.name: bed for bed in beds}, lambda nodeids: None)
 
 
 NODES = [f"test_a.py::test[{bed}-smtp-c{n}-1k-ipv6]" for bed in ("one", "two") for n in (1, 10, 100)]
 
 
-def started(scheduling):
+def started(scheduling, nodes=NODES):
     workers = [Worker("gw0"), Worker("gw1")]
     for worker in workers:
         scheduling.add_node(worker)
-        scheduling.add_node_collection(worker, NODES)
+        scheduling.add_node_collection(worker, nodes)
     scheduling.schedule()
     return workers
+
+
+def run(project, *arguments, testbed="loopback"):
+    """An inner session that ends by itself, or the test fails."""
+    return project.pytester.runpytest_subprocess(*project._arguments(testbed, arguments), timeout=60)
+
+
+@pytest.fixture
+def two_testbeds(project):
+    """A project of two testbeds that share nothing; `--testbed=one,two` measures on both."""
+    project.network()
+    (project.pytester.path / "hosts.ini").write_text(HOSTS)
+    return project
+
+
+def add_hook(project, text):
+    """A hook for the conftest of the inner sessions."""
+    conftest = project.pytester.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n\n{textwrap.dedent(text)}")
+
+
+def auto_count(project, *arguments):
+    """What `-n auto` comes to, without starting workers; 7 is what another plugin says."""
+    add_hook(project, """
+        import pytest
+
+        def pytest_xdist_auto_num_workers():
+            return 7
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_configure(config):
+            pytest.exit(f"{config.option.numprocesses} workers", 0)
+    """)  # fmt: skip
+    result = run(project, "-n", "auto", *arguments, testbed="")
+    return int(result.stderr.str().split()[1])
+
+
+def workers_of(result):
+    """Per testbed, the workers that measured on it, from the lines of `-v`."""
+    lines = [line for line in result.outlines if "PASSED" in line]
+    return {bed: {line.split("]")[0] for line in lines if f"[{bed}-" in line} for bed in ("one", "two")}
 
 
 def test_a_testbed_goes_to_one_worker_whole(scheduling):
@@ -108,44 +152,201 @@ def test_a_worker_that_found_other_tests_is_refused(scheduling):
         scheduling.add_node_collection(Worker("gw2"), NODES[:2])
 
 
-def test_two_testbeds_are_measured_by_two_workers_and_auto_counts_them(project):
+def test_testbeds_of_one_cell_each_go_to_two_workers(scheduling):
+    first, second = started(scheduling, [NODES[0], NODES[3]])
+    assert (first.given, second.given) == ([0], [1])
+    assert (first.shutting_down, second.shutting_down) == (True, True)
+
+
+def test_testbeds_are_apart_unless_one_that_is_measured_joins_them(scheduling):
+    first, second = started(scheduling, [*NODES, "test_a.py::test[bridge-smtp-c1-1k-ipv6]", "test_b.py::test"])
+    assert (first.given, second.given) == ([0, 1, 2, 3, 4, 5, 6], [7])
+
+
+def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
+    pattern = cell_pattern(["one", "one.b"])
+    found = [pattern.search(f"a.py::t[{params}]") for params in ("x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-smtp", "one")]
+    assert [match and match.groups() for match in found] == [("one.b", "smtp", "1", "1k", "ipv6-tunnel"), None, None]
+
+
+def test_a_crash_after_the_other_worker_is_done_loses_only_its_item(two_testbeds):
+    add_hook(two_testbeds, """
+        import os, pathlib, time
+
+        DONE = pathlib.Path(__file__).with_name("done")
+
+        def pytest_sessionfinish(session):
+            if hasattr(session.config, "workerinput"):
+                DONE.touch()
+
+        def pytest_runtest_call(item):
+            if "[two-smtp-c1-" in item.name:
+                while not DONE.exists():
+                    time.sleep(0.05)
+                time.sleep(0.5)  # by then the controller has heard it
+                os._exit(9)
+    """)  # fmt: skip
+    result = run(two_testbeds, "--testbed=one,two", "-n", "2", testbed="")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*replacing crashed worker*", "*crashed while running*two-smtp-c1-1k-ipv6*"])
+
+
+def test_a_worker_that_dies_before_it_is_ready_is_replaced(project):
     project.network()
-    (project.pytester.path / "hosts.ini").write_text(HOSTS)
-    result = project.run("--testbed=one,two", "-n", "auto", "-v", testbed="")
+    add_hook(project, """
+        import os
+
+        def pytest_configure(config):
+            if getattr(config, "workerinput", {}).get("workerid") == "gw0":
+                os._exit(9)
+    """)  # fmt: skip
+    run(project, "-n", "1").assert_outcomes(passed=2)
+
+
+def test_workers_that_collected_different_tests_end_the_session(project):
+    project.network()
+    add_hook(project, """
+        import os
+
+        def pytest_collection_modifyitems(items):
+            if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+                del items[1:]
+    """)  # fmt: skip
+    result = run(project, "-n", "2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*Different tests were collected between gw? and gw?*"])
+
+
+def test_auto_counts_the_testbeds_that_can_be_measured_side_by_side(two_testbeds):
+    result = run(two_testbeds, "--testbed=one,two", "-n", "auto", "-v", testbed="")
     result.assert_outcomes(passed=4)
-    lines = [line for line in result.outlines if "PASSED" in line]
-    workers = {bed: {line.split("]")[0] for line in lines if f"[{bed}-" in line} for bed in ("one", "two")}
-    assert {bed: len(found) for bed, found in workers.items()} == {"one": 1, "two": 1}
+    result.stdout.fnmatch_lines(["created: 2/2 workers", "*testbed one, server synthetic*", "*testbed two, *"])
+    workers = workers_of(result)
+    assert [len(found) for found in workers.values()] == [1, 1]
     assert workers["one"] != workers["two"]
-    result.stdout.fnmatch_lines(["*testbed one, server synthetic*", "*testbed two, server synthetic*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ini", "count"),
+    [
+        (["--testbed=one,two,loopback"], "", 3),
+        (["--testbed=lab,loopback"], "", 1),
+        ([], "ipperf_testbed = ['one', 'loopback']", 2),
+        ([], "", 7),
+    ],
+)
+def test_auto_means_as_many_workers_as_the_named_testbeds_need(two_testbeds, arguments, ini, count):
+    two_testbeds.pytester.makepyprojecttoml(f"[tool.pytest]\nstrict = true\n{ini}\n")
+    assert auto_count(two_testbeds, *arguments) == count
+
+
+def test_auto_leaves_the_number_to_the_environment_where_that_has_one(two_testbeds, monkeypatch):
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "5")
+    assert auto_count(two_testbeds, "--testbed=one,two") == 7
+
+
+def test_auto_leaves_a_misspelt_testbed_to_the_usual_error(project):
+    result = run(project, "-n", "auto", testbed="nowhere")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --testbed: 'nowhere' does not exist*"])
+
+
+def test_one_cell_on_each_of_two_testbeds_is_measured_by_two_workers(two_testbeds):
+    result = run(two_testbeds, "--testbed=one,two", "--connections=1", "-n", "2", "-v", testbed="")
+    result.assert_outcomes(passed=2)
+    workers = workers_of(result)
+    assert workers["one"] != workers["two"]
+
+
+def test_the_plan_is_told_before_the_first_result_with_the_time_that_workers_save(two_testbeds):
+    result = run(two_testbeds, "--testbed=one,two", "-n", "2", "-v", testbed="")
+    result.stdout.fnmatch_lines([
+        "ipperf: plan: 4 workloads, *, about *",
+        "ipperf: 2 workers measure side by side: about *",
+        "*PASSED*",
+    ])  # fmt: skip
+    alone = run(two_testbeds, "--testbed=one", "-n", "2", "-q", testbed="")
+    alone.stdout.fnmatch_lines(["ipperf: plan: 2 workloads, *"])
+    alone.stdout.no_fnmatch_line("*side by side*")
+
+
+def test_the_arms_that_were_left_out_are_told_though_only_workers_know_them(two_testbeds):
+    result = run(two_testbeds, "--testbed=one", "-n", "2", testbed="")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*= measurements =*", "left out: *tunnel*"])
+
+
+def test_the_arms_that_were_left_out_are_told_where_nothing_is_measured(two_testbeds):
+    result = run(two_testbeds, "--testbed=one", "--transport=tunnel", "-n", "2", testbed="")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert len([line for line in result.outlines if line.startswith("ipperf: left out: ")]) == 1
 
 
 def test_verdicts_and_exit_status_come_through_from_the_workers(project):
     project.network(slower=0.09, noise=0.2)
-    result = project.run("-n", "2")
+    result = run(project, "-n", "2")
     result.stdout.fnmatch_lines(["INCONCLUSIVE *", "no cell was decided*", "*2 inconclusive in *"])
     assert result.ret == 10
     project.network()
-    project.run("--lf", "-n", "2").assert_outcomes(passed=2)
+    run(project, "--lf", "-n", "2").assert_outcomes(passed=2)
 
 
 def test_a_crashed_worker_loses_only_its_item(project):
     project.network()
-    conftest = project.pytester.path / "conftest.py"
-    crash = "\n\ndef pytest_runtest_call(item):\n    import os\n    'c1-' in item.name and os._exit(9)\n"
-    conftest.write_text(conftest.read_text() + crash)
-    result = project.run("-n", "1")
+    add_hook(project, "def pytest_runtest_call(item):\n    import os\n    'c1-' in item.name and os._exit(9)\n")
+    result = run(project, "-n", "1")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*worker 'gw0' crashed while running*c1-1k-ipv6*"])
 
 
-def test_dist_each_is_refused(project):
-    result = project.run("-n", "1", "--dist=each")
+def test_dist_each_is_refused_where_something_is_measured(project):
+    result = run(project, "-n", "2", "--dist=each")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --dist=each would measure on one testbed from several workers at once*"])
+    assert not project.measured
 
 
-def test_plain_tests_are_spread_by_file(project):
+@pytest.mark.parametrize(
+    ("dist", "scheduler", "passed"),
+    [
+        ("each", "EachScheduling", 8),
+        ("load", "LoadScheduling", 4),
+        ("loadfile", "LoadFileScheduling", 4),
+        ("worksteal", "WorkStealingScheduling", 4),
+    ],
+)
+def test_where_nothing_is_measured_xdist_distributes_as_ever(pytester, dist, scheduler, passed):
+    pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(4))\ndef test_plain(n): pass")
+    result = pytester.runpytest_subprocess("-n", "2", f"--dist={dist}", "-v", "-p", "no:randomly", timeout=60)
+    result.assert_outcomes(passed=passed)
+    result.stdout.fnmatch_lines([f"scheduling tests via {scheduler}"])
+    lines = [line for line in result.outlines if "PASSED" in line]
+    assert len({line.split("]")[0] for line in lines}) == (1 if dist == "loadfile" else 2)
+
+
+def test_where_nothing_is_measured_a_worker_that_dies_early_is_replaced_too(project):
+    project.network()
+    project.pytester.makepyfile(test_plain="def test_a(): pass\ndef test_b(): pass")
+    add_hook(project, """
+        import os
+
+        def pytest_configure(config):
+            if getattr(config, "workerinput", {}).get("workerid") == "gw0":
+                os._exit(9)
+
+        def pytest_runtest_call(item):
+            if item.name == "test_a":
+                os._exit(9)
+    """)  # fmt: skip
+    run(project, "-n", "2", "test_plain.py").assert_outcomes(passed=1, failed=1)
+
+
+def test_beside_measurements_plain_tests_are_spread_by_file(project):
+    project.network()
     for number in range(3):
         project.pytester.makepyfile(**{f"test_{number}": "def test_a(): pass\ndef test_b(): pass"})
-    project.run("-n", "2", "-k", "test_a or test_b").assert_outcomes(passed=6)
+    result = run(project, "-n", "2", "-v")
+    result.assert_outcomes(passed=8)
+    for number in range(3):
+        lines = [line for line in result.outlines if f"test_{number}.py" in line and "PASSED" in line]
+        assert len({line.split("]")[0] for line in lines}) == 1
