@@ -218,9 +218,8 @@ class Burst:
     def _send_on(self, connection: Connection) -> None:
         """Goes on with a large message, and listens: a server may answer before it has heard all."""
         try:
-            connection.unsent = connection.unsent[connection.sock.send(connection.unsent) :]
-        except BlockingIOError:
-            pass
+            with contextlib.suppress(BlockingIOError):  # woken by what came in: the buffer is still full
+                connection.unsent = connection.unsent[connection.sock.send(connection.unsent) :]
         except OSError as error:
             self._fail(connection, f"talk {_kind(error)}")
             return

@@ -16,12 +16,13 @@ from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.planning import slowdown_log
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.study import study_increase, study_mean_interval
+from pytest_ipperf.core.study import PRINTED_CONFIDENCE, study_increase, study_mean_interval
 from pytest_ipperf.core.units import bytes_text, milliseconds_text, seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
 _PICTURE = 56
+_STUDY_INTERVAL = f"  study's {100 * PRINTED_CONFIDENCE:.0f} % interval"
 _SHOWN_PHASES = ("dns", "connect", "first_byte")
 Row = tuple[str, list[str]]
 
@@ -64,7 +65,7 @@ def _table(records: Sequence[Record]) -> list[str]:
 def _reference_rows(arm: Arm, sides: dict[int, ArmSummary], columns: Sequence[int], *, paper: bool) -> list[Row]:
     rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
     if paper:
-        rows.append(("  study's 95 % interval", [_study_interval(sides[count]) for count in columns]))
+        rows.append((_STUDY_INTERVAL, [_study_interval(sides[count]) for count in columns]))
     return rows + _side_rows({count: sides[count] for count in columns}, columns)
 
 
@@ -115,7 +116,7 @@ def _phases(side: ArmSummary) -> str:
 def _study_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int]) -> list[Row]:
     rows: list[Row] = [(arm.title, [milliseconds_text(found[count].test.mean) for count in columns if count in found])]
     increases = [study_increase(found[c].reference.values, found[c].test.values) for c in columns if c in found]
-    rows.append(("  study's 95 % interval", [_study_interval(found[c].test) for c in columns if c in found]))
+    rows.append((_STUDY_INTERVAL, [_study_interval(found[c].test) for c in columns if c in found]))
     rows.append(("  actual increase", [f"{1000 * each.increase.estimate:+.2f}" for each in increases]))
     rows.append(("  percentage increase", [f"{each.percent:+.1f} %" for each in increases]))
     rows.append(("  confidence level", [f"{each.confidence_level} %" for each in increases]))
