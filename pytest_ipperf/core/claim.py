@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, UndecidedError, UsageError
-from pytest_ipperf.core.judge import Judgement, Verdict, judge
+from pytest_ipperf.core.judge import Judgement, Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 
 
@@ -46,26 +46,29 @@ class Claim:
 class Slowdown:
     """The slow-down of an arm, ready to be compared with a margin.
 
-    `effect` is None when nothing could be compared; `alpha` is the one-sided level of one look; designs that only
-    show (`judges=False`) answer no claim.
+    `effects` holds the effect at each look, empty when nothing could be compared; the first that decides a claim
+    answers it. `alpha` is the one-sided level of one of the design's `looks`, `stopped` says why not all of them were
+    taken. Designs that only show (`judges=False`) answer no claim.
     """
 
-    effect: Effect | None
+    effects: tuple[Effect, ...]
     judges: bool
     design: str
     alpha: float = 0.05
+    looks: int = 1
+    stopped: str = ""
 
     def __le__(self, margin: Margin | str) -> Claim:
         """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
         asked = Margin.parse(margin) if isinstance(margin, str) else margin
         if not isinstance(asked, Margin):
             raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
-        if self.effect is None:
+        if not self.effects:
             return Claim(self._unmeasured(asked))
-        judgement = judge(self.effect, asked, alpha=self.alpha)
+        judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
         if not self.judges:
             judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
-        return Claim(judgement)
+        return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped))
 
     def _unmeasured(self, margin: Margin) -> Judgement:
         return Judgement(

@@ -1,6 +1,7 @@
 """Designs: how much is measured and when it is judged, by name.
 
 Figures and their reasons: docs/statistics.md. A look is one judgement of all data so far; its `alpha` is one-sided.
+What is decided at a look is measured no further (docs/decisions/0011-escalation-by-looks.md).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pytest_ipperf.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """`epochs` rebuilds of the testbed, each with `blocks` in which every arm is measured once.
+    """`epochs` rebuilds of the testbed before each of its `looks`, each with `blocks` that measure every arm once.
 
     `judges` is False where a verdict would be more than the data can carry, or than the study gave.
     `run_connections` is how many connections a run holds at least: the burst of N is repeated until it does
@@ -26,6 +27,7 @@ class Design:
     alpha: float
     judges: bool
     purpose: str
+    looks: int = 1
     run_connections: int = 300
     full_grid: bool = False
 
@@ -33,9 +35,19 @@ class Design:
         """Bursts of a run of that many connections at once; warm-up runs have as many."""
         return -(-self.run_connections // connections)
 
+    @property
+    def most_epochs(self) -> int:
+        """Epochs of all looks."""
+        return self.epochs * self.looks
+
     def runs(self, arms: int) -> int:
-        """Runs of one workload, warm-ups included (one for each arm and epoch)."""
-        return self.epochs * (self.blocks + 1) * arms
+        """Runs of one workload at most, warm-ups included (one for each arm and epoch)."""
+        return self.most_epochs * (self.blocks + 1) * arms
+
+    def size_text(self) -> str:
+        """How much it measures: `6 epochs x 2 blocks`, `1 to 3 looks of 10 epochs x 3 blocks`."""
+        scale = f"{self.epochs} epochs x {self.blocks} blocks"
+        return scale if self.looks == 1 else f"1 to {self.looks} looks of {scale}"
 
 
 DESIGNS = {
@@ -51,8 +63,8 @@ DESIGNS = {
             run_connections=30,
         ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
-        # Pocock's level for three looks, of which the first is taken: a cell left open stays open.
-        Design(name="standard", epochs=10, blocks=3, alpha=0.0221, judges=True, purpose="a decision"),
+        # Pocock's level for three looks: together they are wrong as often as one look at 5 %.
+        Design(name="standard", epochs=10, blocks=3, looks=3, alpha=0.0221, judges=True, purpose="a decision"),
         # The study's 11 runs, the first of which is discarded: that is the warm-up. One burst is one run there.
         Design(
             name="paper",
@@ -66,6 +78,11 @@ DESIGNS = {
         ),
     )
 }
+
+
+def design_with(epochs: int) -> Design | None:
+    """The first design that judges and has so many epochs, where there is one."""
+    return next((design for design in DESIGNS.values() if design.judges and design.most_epochs >= epochs), None)
 
 
 def design_named(name: str) -> Design:

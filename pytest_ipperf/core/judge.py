@@ -6,14 +6,14 @@ Three-valued by construction: what was not shown is said to be not shown, and is
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from pytest_ipperf.core.design import design_with
 from pytest_ipperf.core.effect import Effect, percent_of_log, percent_text
 from pytest_ipperf.core.interval import t_probability
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.planning import MIN_EPOCHS, minimum_detectable, slowdown_log
-
-_STANDARD_EPOCHS = 10
 
 
 class Verdict(enum.Enum):
@@ -33,6 +33,7 @@ class Judgement:
     `margin_fraction` is the margin that counted at this reference, `p_exceeds` the one-sided p-value of the
     slow-down being at most that, `mde_fraction` what this design detects in 9 of 10 cases with the spread seen.
     `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
+    `look` tells after which of the design's `looks` it was made, `stopped` why no other look was taken.
     """
 
     verdict: Verdict
@@ -44,6 +45,14 @@ class Judgement:
     p_exceeds: float | None
     mde_fraction: float | None
     design: str | None = None
+    look: int = 1
+    looks: int = 1
+    stopped: str = ""
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is an answer."""
+        return self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS)
 
     def sentence(self) -> str:
         """The judgement in one plain sentence."""
@@ -55,10 +64,10 @@ class Judgement:
         if self.verdict is Verdict.INVALID:
             return _zero_spread_text(self.effect)
         if self.verdict is Verdict.INCONCLUSIVE:
-            more = "more epochs (--design=standard)" if self.effect.n_epochs < _STANDARD_EPOCHS else "more epochs"
             why = self._why_not(self.effect, self.mde_fraction)
-            return f"{self.effect.finding()}; {self.verdict.value}: {why}; {more} would help"
-        return f"{self.effect.finding()}; {self._why(self.effect)}"
+            return f"{self.effect.finding()}; {self.verdict.value}: {why}; {self._advice(self.effect)}"
+        at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
+        return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
 
     def _why(self, effect: Effect) -> str:
         within = self.verdict is Verdict.WITHIN
@@ -81,6 +90,17 @@ class Judgement:
             f"the one-sided {self._level()} bounds {low} % and {high} % lie on both sides of "
             f"the margin of {self._margin_text()}"
         )
+
+    def _advice(self, effect: Effect) -> str:
+        if self.stopped:
+            return f"stopped after {self._look_text(effect)}: {self.stopped}"
+        if self.looks > 1:
+            return f"{self._look_text(effect)} was the last; a calmer machine or a wider margin would help"
+        better = design_with(effect.n_epochs + 1)
+        return f"more epochs{f' (--design={better.name})' if better else ''} would help"
+
+    def _look_text(self, effect: Effect) -> str:
+        return f"look {self.look} of {self.looks} ({effect.n_epochs} epochs)"
 
     def _level(self) -> str:
         return f"{100 * (1 - self.alpha):.4g} %"
@@ -111,6 +131,20 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: in
         p_exceeds=_p_exceeds(effect, allowed),
         mde_fraction=minimum_detectable(effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=effect.direction),
     )
+
+
+def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, looks: int) -> Judgement:
+    """The judgement of the first look that decides, else of the last; `effects` holds that of each look so far.
+
+    So a question that was answered keeps its answer, whatever is measured afterwards for another one. `alpha` is that
+    of one look; the design has `looks` of them. Source: S. J. Pocock, "Group sequential methods in the design and
+    analysis of clinical trials", 1977.
+    """
+    for look, effect in enumerate(effects, start=1):
+        judgement = replace(judge(effect, margin, alpha=alpha), look=look, looks=looks)
+        if judgement.decided or look == len(effects):
+            return judgement
+    raise ValueError("no look was taken")
 
 
 def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tuple[Verdict, tuple[str, ...]]:

@@ -12,12 +12,15 @@ from scipy.special import nctdtrinc
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.interval import check_share, t_quantile
-from pytest_ipperf.core.metric import Direction
+from pytest_ipperf.core.metric import Direction, Location
 
 MIN_EPOCHS = 5
 """Fewer epochs never judge: at 3 the t quantile makes the test nearly powerless."""
 
 _MOST_EPOCHS = 1_000_000
+# Variance of the median of n values of the standard normal distribution, n = 1, 2, ...; that of 3 is 1 - sqrt(3) / pi,
+# those of 4 and 5 are integrals over its density. More values come near pi / 2n, from below.
+_MEDIAN_VARIANCE = (1.0, 0.5, 0.44867, 0.29820, 0.28683)
 
 
 def slowdown_log(fraction: float, direction: Direction) -> float:
@@ -64,6 +67,25 @@ def minimum_detectable(
     return slowdown_fraction(delta * sd_epoch_effect / math.sqrt(epochs), direction)
 
 
+def block_share(blocks: int, location: Location) -> float:
+    """What is left of the variance of a block in the mean or the median of an epoch's blocks: 1/n, or a little more."""
+    if blocks < 1:
+        raise UsageError(f"{blocks} blocks measure nothing; an epoch has at least 1")
+    if location == "mean":
+        return 1 / blocks
+    return _MEDIAN_VARIANCE[blocks - 1] if blocks <= len(_MEDIAN_VARIANCE) else math.pi / (2 * blocks)
+
+
+def epoch_spread(sd_block: float, sd_interaction: float, blocks: int, location: Location) -> float:
+    """The spread of the epochs' log ratios: sd_epoch**2 = share * sd_block**2 + sd_interaction**2.
+
+    `sd_block` is the spread of the log ratio from block to block, `sd_interaction` by how much the log ratio itself
+    moves from epoch to epoch; the share is that of `block_share`.
+    Source: the variance components of Kalibera and Jones, 2013.
+    """
+    return math.sqrt(block_share(blocks, location) * sd_block**2 + sd_interaction**2)
+
+
 def detectable(
     sd_run: float,
     sd_interaction: float,
@@ -73,16 +95,13 @@ def detectable(
     alpha: float,
     power: float = 0.9,
     direction: Direction = "lower_is_better",
+    location: Location = "mean",
 ) -> float:
-    """The same from the noise of a single run: `sd_run` is its coefficient of variation (0.03 is 3 %).
+    """`minimum_detectable` from the noise of a single run: `sd_run` is its coefficient of variation (0.03 is 3 %).
 
-    `sd_interaction` is by how much the log ratio of the arms itself moves from epoch to epoch.
-    Formula: sd_epoch**2 = 2 sd_run**2 / blocks + sd_interaction**2, for the mean of the blocks; the median of
-    three normal blocks has a spread 16 % larger. Source: the variance components of Kalibera and Jones, 2013.
+    A block's log ratio is made of two runs, so that its variance is twice theirs; the rest as for `epoch_spread`.
     """
-    if blocks < 1:
-        raise UsageError(f"{blocks} blocks measure nothing; an epoch has at least 1")
-    sd_epoch = math.sqrt(2 * sd_run**2 / blocks + sd_interaction**2)
+    sd_epoch = epoch_spread(math.sqrt(2) * sd_run, sd_interaction, blocks, location)
     return minimum_detectable(sd_epoch, epochs, alpha=alpha, power=power, direction=direction)
 
 

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.cell import Arm, Cell
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.instrument import Instrument, instrument
+from pytest_ipperf.core.run import Run, leading
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
     from pytest_ipperf.core.judge import Judgement
+
+# Of failures that a record names; the journal has all of them.
+_KINDS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +26,7 @@ class ArmSummary:
     """One arm's side. `values` are its run values in the metric's unit, in order of measurement, warm-ups left out.
 
     `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
-    connection's start; empty when none completed.
+    connection's start; empty when none completed. `instrument` is the client's part in all that.
     """
 
     arm: str
@@ -31,6 +35,7 @@ class ArmSummary:
     completed: int
     failed: dict[str, int]
     phases: dict[str, float]
+    instrument: Instrument | None = None
 
     @property
     def mean(self) -> float:
@@ -38,20 +43,30 @@ class ArmSummary:
         return statistics.fmean(self.values)
 
 
-def summarise(arm: Arm, runs: Iterable[Run], rows: Sequence[tuple[float, ...]], phases: Sequence[str]) -> ArmSummary:
-    """The summary of an arm's runs; `rows` holds start, then one column for each of `phases`."""
+def summarise(
+    arm: Arm,
+    runs: Iterable[Run],
+    rows: Sequence[tuple[float, ...]],
+    phases: Sequence[str],
+    floor_s: float | None = None,
+) -> ArmSummary:
+    """The summary of an arm's runs; a row holds start, a column for each of `phases`, and how late it was read."""
     own = [run for run in runs if run.arm == arm and not run.warmup]
     failed: Counter[str] = Counter()
     for run in own:
         failed.update(run.failed)
     columns = list(zip(*rows, strict=True))[1:] if rows else []
+    late = columns.pop() if rows else ()
+    values = tuple(run.value for run in own)
+    told = [run.client for run in own if run.client is not None]
     return ArmSummary(
         arm=str(arm),
-        values=tuple(run.value for run in own),
+        values=values,
         attempted=sum(run.attempted for run in own),
         completed=sum(run.completed for run in own),
-        failed=dict(sorted(failed.items())),
+        failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
+        instrument=instrument(told, late, mean_s=statistics.fmean(values), floor_s=floor_s) if told else None,
     )
 
 
@@ -61,6 +76,8 @@ class Record:
 
     `estimate`, `low` and `high` are the change in percent with its two-sided interval of `confidence`; None where
     the design gives no interval. `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
+    All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and
+    `sd_block` are the spreads of the log ratio, see `Effect`; None where there are too few epochs or blocks.
     """
 
     cell: str
@@ -70,12 +87,15 @@ class Record:
     payload_bytes: int
     ipver: int
     transport: str
+    twin: bool
     client: str
     server: str
     metric: str
     design: str
     judges: bool
     seed: int
+    look: int
+    looks: int
     epochs: int
     blocks: int
     deadline_s: float
@@ -85,6 +105,8 @@ class Record:
     low: float | None
     high: float | None
     confidence: float
+    sd_epoch: float | None
+    sd_block: float | None
     margin: str
     margin_fraction: float | None
     alpha: float
@@ -102,12 +124,14 @@ class Record:
         plain = json.loads(text)
         for side in ("test", "reference"):
             plain[side]["values"] = tuple(plain[side]["values"])
+            if plain[side]["instrument"]:
+                plain[side]["instrument"] = Instrument(**plain[side]["instrument"])
             plain[side] = ArmSummary(**plain[side])
         plain["reasons"] = tuple(plain["reasons"])
         return cls(**plain)
 
     def judged(self, judgement: Judgement) -> Record:
-        """The same cell with the answer to a question that was put to it."""
+        """The same cell with the answer to a question that was put to it; that of the record's look."""
         return dataclasses.replace(
             self,
             margin=str(judgement.margin),
@@ -130,5 +154,6 @@ def cell_facts(cell: Cell) -> dict[str, str | int]:
         "payload_bytes": workload.payload_bytes,
         "ipver": cell.arm.ipver,
         "transport": cell.arm.transport,
+        "twin": cell.arm.twin,
         "client": workload.client,
     }

@@ -1,4 +1,4 @@
-"""The answer that a measurement gives for one cell: the effect against the reference, and the record of it."""
+"""The answer that a measurement gives for one cell: the effect against the reference at each look, and its records."""
 
 from __future__ import annotations
 
@@ -6,54 +6,70 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ipperf.agent.burst import PHASES
-from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.effect import Effect, compare, difference
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.core.cell import Arm, Cell
+from pytest_ipperf.core.effect import Effect, difference
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.judge import Verdict, judge
+from pytest_ipperf.core.looks import effects_at
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.record import Record, cell_facts, summarise
-from pytest_ipperf.experiment.workload import METRIC, Conditions, Measurement
+from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.experiment.measurement import METRIC, Conditions, Measurement
 from pytest_ipperf.metrics import METRICS
 
 CONFIDENCE = 0.95
+_SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
+_ANSWERED = "what the tests ask by marker or --margin had its answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What is known of a cell.
 
-    `effect` and `failures` (the difference of the failed shares in percentage points) are None under a design of a
-    single epoch, which has no spread to tell. `record` holds no question yet.
+    `effects` and `records` have one for each look. Under a design of a single epoch, which has no spread to tell, there
+    is no effect, and `failures` (the difference of the failed shares in percentage points) is None. The records hold
+    no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one.
     """
 
-    effect: Effect | None
+    effects: tuple[Effect, ...]
     failures: Interval | None
-    record: Record
+    records: tuple[Record, ...]
+    runs: tuple[Run, ...]
+    stopped: str
 
 
 def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin: Margin) -> Answer:
-    """The answer for `cell`; InvalidError when its proof failed or its data cannot be true."""
-    if cell.arm in measurement.invalid:
-        raise InvalidError(measurement.invalid[cell.arm])
-    effect, failures = None, None
+    """The answer for `cell`; what broke its measurement, or InvalidError when its data cannot be true."""
+    if cell.arm in measurement.trouble:
+        raise measurement.trouble[cell.arm]
+    plan, looks = measurement.plan, measurement.looks[cell.arm]
+    runs = tuple(run for run in measurement.runs if run.epoch < plan.epochs_by(looks))
+    effects: tuple[Effect, ...] = ()
+    failures = None
     if conditions.design.epochs > 1:
-        pair = (measurement.runs, cell.arm, conditions.reference)
-        effect = compare(*pair, METRICS[METRIC].metric, confidence=CONFIDENCE)
-        failures = difference(*pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
-        judgement = judge(effect, margin, alpha=conditions.design.alpha)
+        ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
+        pair = (cell.arm, conditions.reference)
+        effects = effects_at(runs, *pair, METRICS[METRIC].metric, ends, confidence=CONFIDENCE)
+        failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
+        judgement = judge(effects[-1], margin, alpha=conditions.design.alpha)
         if judgement.verdict is Verdict.INVALID:
             raise InvalidError(f"{cell}: {judgement.sentence()}")
-    return Answer(effect=effect, failures=failures, record=_record(measurement, cell, conditions, effect))
+    return Answer(
+        effects=effects,
+        failures=failures,
+        records=tuple(
+            _record(measurement, cell, conditions, look, effects[look - 1] if effects else None)
+            for look in range(1, looks + 1)
+        ),
+        runs=runs,
+        stopped="" if looks == plan.looks else measurement.stopped or _ANSWERED,
+    )
 
 
-def _record(measurement: Measurement, cell: Cell, conditions: Conditions, effect: Effect | None) -> Record:
-    design = conditions.design
-    sides = {
-        arm: summarise(arm, measurement.runs, measurement.rows[arm], PHASES[1:])
-        for arm in (cell.arm, conditions.reference)
-    }
+def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: int, effect: Effect | None) -> Record:
+    design, epochs = conditions.design, measurement.plan.epochs_by(look)
     change = effect.percent if effect else None
     facts: Mapping[str, Any] = cell_facts(cell)
     return Record(
@@ -63,15 +79,19 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, effect
         design=design.name,
         judges=design.judges,
         seed=measurement.plan.seed,
-        epochs=design.epochs,
+        look=look,
+        looks=design.looks,
+        epochs=epochs,
         blocks=design.blocks,
         deadline_s=conditions.deadline_s,
-        test=sides[cell.arm],
-        reference=sides[conditions.reference],
+        test=_side(measurement, cell.arm, epochs),
+        reference=_side(measurement, conditions.reference, epochs),
         estimate=change.estimate if change else None,
         low=change.low if change else None,
         high=change.high if change else None,
         confidence=CONFIDENCE,
+        sd_epoch=effect.sd_epoch if effect else None,
+        sd_block=effect.sd_block if effect else None,
         margin="",
         margin_fraction=None,
         alpha=design.alpha,
@@ -79,3 +99,10 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, effect
         reasons=(),
         sentence=effect.finding() if effect else "",
     )
+
+
+def _side(measurement: Measurement, arm: Arm, epochs: int) -> ArmSummary:
+    """The summary of an arm's first epochs; the reference goes on where another arm is still open."""
+    runs = [run for run in measurement.runs if run.epoch < epochs]
+    rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
+    return summarise(arm, runs, rows, _SUMMARISED, measurement.floors.get(arm))

@@ -1,100 +1,67 @@
-"""The measurement of one workload: all its epochs and blocks, every arm in each block, in the order of the plan."""
+"""The measurement of one workload, look by look: every arm that is still open in each block, as the plan has it."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import InvalidError, IpperfError, LabError
+from pytest_ipperf.core.judge import Judgement
+from pytest_ipperf.core.looks import effects_at, is_open, judgements
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Epoch, Plan
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.run import Run, leading
+from pytest_ipperf.experiment.measurement import METRIC, WARMUP, Conditions, Listener, Measurement
 from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.standing import Receipt, Service, Standing, leased, stand
 from pytest_ipperf.metrics import METRICS
 
-METRIC = "response_time"
-WARMUP = -1
-"""The block number of an epoch's warm-up runs."""
-
-_TOTAL = -1
+_TOTAL = PHASES.index("total")
 # A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
 _HOPELESS = 3
+_KINDS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What holds for all workloads of a session. `owner` names the job to others that want the same hosts."""
+def measure(
+    plan: Plan,
+    testbed: Testbed,
+    conditions: Conditions,
+    hear: Listener,
+    *,
+    asked: Mapping[Arm, Collection[Margin]],
+    refuses: Callable[[float], str] = lambda _: "",
+) -> Measurement:
+    """Carries out `plan`, look by look; an arm that has answered all that is `asked` of it is measured no further.
 
-    design: Design
-    reference: Arm
-    server: str
-    deadline_s: float
-    owner: str
-    wait_s: float
+    `refuses` is told how many seconds another look will take, and says why there is no time for it, if so.
 
-
-class Listener(Protocol):
-    """Hears of everything as it happens: the store appends it, the progress line shows it."""
-
-    def note(self, text: str) -> None:
-        """Something a person waiting should know."""
-
-    def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
-        """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
-
-    def run(self, run: Run, receipt: Receipt) -> None:
-        """A run is done."""
-
-    def broke_off(self, sentence: str) -> None:
-        """The measurement ended in trouble."""
-
-    def ended(self) -> None:
-        """The measurement is complete."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """All that was measured of a workload. `invalid` tells for an arm whose proof failed what spoke against it."""
-
-    plan: Plan
-    service: Service
-    runs: tuple[Run, ...]
-    rows: Mapping[Arm, tuple[tuple[float, ...], ...]]
-    invalid: Mapping[Arm, str]
-    seconds: float
-
-
-def measure(plan: Plan, testbed: Testbed, conditions: Conditions, hear: Listener) -> Measurement:
-    """Carries out `plan`.
-
-    Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails. Another
-    arm whose proof fails is measured no further and comes back in `invalid`.
+    Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails; once an
+    arm has its answer, this is the trouble of the others alone. An arm whose proof fails is measured no further.
     """
-    course = _Course(plan, conditions, hear, rows={arm: [] for arm in plan.arms})
+    course = _Course(plan, conditions, hear, asked)
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
-            began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
-            for epoch in plan.epochs:
-                with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
-                    course.epoch(epoch, standing)
-            seconds = time.monotonic() - began
+            for number in range(plan.looks):
+                began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
+                for epoch in plan.look(number):
+                    with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
+                        course.epoch(epoch, standing)
+                course.seconds.append(time.monotonic() - began)
+                if not course.goes_on(number, refuses):
+                    break
     except IpperfError as error:
         hear.broke_off(str(error))
-        raise
-    hear.ended()
-    return Measurement(
-        plan=plan,
-        service=course.services[-1],
-        runs=tuple(course.runs),
-        rows={arm: tuple(rows) for arm, rows in course.rows.items()},
-        invalid=course.invalid,
-        seconds=seconds,
-    )
+        if not course.answered:
+            raise
+        course.trouble |= dict.fromkeys(course.open, error)
+    else:
+        hear.ended()
+    return course.measurement()
 
 
 @dataclass
@@ -104,31 +71,92 @@ class _Course:
     plan: Plan
     conditions: Conditions
     hear: Listener
-    rows: dict[Arm, list[tuple[float, ...]]]
+    asked: Mapping[Arm, Collection[Margin]]
+    rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
     services: list[Service] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    invalid: dict[Arm, str] = field(default_factory=dict)
+    run_s: dict[Arm, float] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    answered: dict[Arm, int] = field(default_factory=dict)
+    trouble: dict[Arm, IpperfError] = field(default_factory=dict)
+    floors: dict[Arm, float] = field(default_factory=dict)
+    stopped: str = ""
+
+    @property
+    def open(self) -> list[Arm]:
+        """The arms that are still measured for an answer."""
+        closed = {self.conditions.reference, *self.answered, *self.trouble}
+        return [arm for arm in self.plan.arms if arm not in closed]
+
+    def measurement(self) -> Measurement:
+        """All of it."""
+        return Measurement(
+            plan=self.plan,
+            service=self.services[-1],
+            runs=tuple(self.runs),
+            rows={place: tuple(rows) for place, rows in self.rows.items()},
+            looks={arm: self.answered.get(arm, len(self.seconds)) for arm in self.plan.arms},
+            trouble=self.trouble,
+            stopped=self.stopped,
+            seconds=tuple(self.seconds),
+            floors=self.floors,
+        )
+
+    def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
+        """Takes a look; whether another is worth its time, and has it."""
+        answers = {arm: self._answers(arm) for arm in self.open} if self.conditions.design.judges else {}
+        self.answered |= {arm: number + 1 for arm, found in answers.items() if found and not is_open(found)}
+        going_on: list[Arm] = []
+        if number + 1 < self.plan.looks and self.open:
+            self.stopped = refuses(self._needed_s(self.plan.look(number + 1)))
+            going_on = [] if self.stopped else [self.conditions.reference, *self.open]
+        self.hear.look(number, answers, going_on, self.stopped)
+        return bool(going_on)
+
+    def _answers(self, arm: Arm) -> Mapping[Margin, Judgement]:
+        design, reference = self.conditions.design, self.conditions.reference
+        ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
+        try:
+            effects = effects_at(self.runs, arm, reference, METRICS[METRIC].metric, ends)
+            return judgements(effects, self.asked.get(arm, ()), alpha=design.alpha, looks=design.looks)
+        except InvalidError as error:
+            self.trouble[arm] = error
+            return {}
+
+    def _needed_s(self, epochs: Sequence[Epoch]) -> float:
+        """Seconds for these epochs, if they and the runs of the arms that are left take what they took so far."""
+        beside_s = sum(self.seconds) - sum(self.run_s.values())
+        count = Counter(run.arm for run in self.runs)
+        runs_s = (
+            self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm])
+            for arm in (self.conditions.reference, *self.open)
+        )
+        return beside_s / len(self.services) * len(epochs) + sum(runs_s)
 
     def epoch(self, epoch: Epoch, standing: Standing) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
         workload = self.plan.workload
         service = standing.serve(workload, self.conditions.server)
         self.services.append(service)
-        paths = {arm: standing.prove(arm, service, workload) for arm in self.plan.arms if arm not in self.invalid}
+        arms = [arm for arm in self.plan.arms if self._measures(arm)]
+        paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
         for arm, facts in paths.items():
             self._note_contradictions(arm, facts["contradictions"], f"epoch {epoch.number}")
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
-                if arm not in self.invalid:
+                if self._measures(arm):
                     self._run(standing, service, arm, _Place(epoch.number, number, slot))
+        if epoch.number == 0:
+            self._find_floors(standing, service)
+
+    def _measures(self, arm: Arm) -> bool:
+        return arm not in self.answered and arm not in self.trouble
 
     def _run(self, standing: Standing, service: Service, arm: Arm, place: _Place) -> None:
-        workload, deadline_s = self.plan.workload, self.conditions.deadline_s
-        bursts = self.conditions.design.bursts(workload.connections)
         started = time.monotonic()
-        receipt = standing.run(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
-        samples = tuple(row[_TOTAL] for row in receipt.rows)
+        receipt = standing.run(arm, service, self.plan.workload, **self._size)
+        self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
         run = Run(
             arm=arm,
             epoch=place.epoch,
@@ -138,25 +166,48 @@ class _Course:
             started_at=started,
             attempted=receipt.attempted,
             failed=receipt.failed,
-            samples=samples,
-            value=METRICS[METRIC].value(samples, receipt.attempted - len(samples), deadline_s),
+            samples=tuple(row[_TOTAL] for row in receipt.rows),
+            value=self._value(receipt),
+            client=receipt.client,
         )
         self.runs.append(run)
         if not run.warmup:
-            self.rows[arm].extend(receipt.rows)
+            self.rows.setdefault((arm, run.epoch), []).extend(receipt.rows)
         self.hear.run(run, receipt)
         self._check(run, receipt, service)
 
+    @property
+    def _size(self) -> dict[str, Any]:
+        """How much a run is, and how long it may take."""
+        bursts = self.conditions.design.bursts(self.plan.workload.connections)
+        return {"bursts": bursts, "deadline_s": self.conditions.deadline_s}
+
+    def _value(self, receipt: Receipt) -> float:
+        samples = tuple(row[_TOTAL] for row in receipt.rows)
+        return METRICS[METRIC].value(samples, receipt.attempted - len(samples), self.conditions.deadline_s)
+
+    def _find_floors(self, standing: Standing, service: Service) -> None:
+        """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
+        for arm in self.plan.arms:
+            if self._measures(arm):
+                receipt = standing.floor(arm, service, self.plan.workload, **self._size)
+                if not receipt.failed:
+                    self.floors[arm] = self._value(receipt)
+                self.hear.floor(arm, self.floors.get(arm), receipt)
+
     def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
+        where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
+        # First, as what was sent elsewhere fails there, and then the server is not to blame.
+        self._note_contradictions(run.arm, receipt.contradictions, where)
         lost = self._lost_in_a_row(run.arm)
         if run.arm == self.conditions.reference and lost.total() >= _HOPELESS:
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(lost.items()))
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS).items())
+            unresolved = all(kind.startswith("dns ") for kind in lost)
+            suspect = "the name server" if unresolved else f"the server {service}"
             raise LabError(
                 f"workload {self.plan.workload}: the reference {run.arm} completed none of {lost.total()} "
-                f"connections ({kinds}), so there is nothing to compare with; is the server {service} well?"
+                f"connections ({kinds}), so there is nothing to compare with; is {suspect} well?"
             )
-        where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
-        self._note_contradictions(run.arm, receipt.contradictions, where)
 
     def _lost_in_a_row(self, arm: Arm) -> Counter[str]:
         """The failures of the arm's last runs that completed nothing, by kind."""
@@ -174,7 +225,8 @@ class _Course:
         sentence = f"arm {arm} is not what it is called ({where}): {'; '.join(contradictions)}"
         if arm == self.conditions.reference:
             raise InvalidError(sentence)
-        self.invalid[arm] = sentence
+        self.trouble[arm] = InvalidError(sentence)
+        self.hear.note(f"{sentence}; it is measured no further")
 
 
 @dataclass(frozen=True, slots=True)

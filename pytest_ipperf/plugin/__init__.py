@@ -16,6 +16,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.fixtures import margin, measured
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
+from pytest_ipperf.plugin.memory import Memory
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
 
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if told is None:
         config.stash[TALLY] = tally = Tally(config)
         config.stash[KEEPER] = keeper = Keeper(config.stash[SESSION])
+        config.pluginmanager.register(Memory(config.stash[SESSION]), "ipperf-memory")
         config.pluginmanager.register(tally, "ipperf-tally")
         config.pluginmanager.register(keeper, "ipperf-keeper")
         if config.pluginmanager.hasplugin("xdist") and config.getoption("dist") != "no":
@@ -74,8 +76,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Plans what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
-    cells = filter(None, map(collection.cell_of, session.items))
-    session.config.stash[SESSION].make_plans(cells)
+    known = session.config.stash[SESSION]
+    known.make_plans(collection.asked(session.items))
+    try:
+        known.check_client()
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

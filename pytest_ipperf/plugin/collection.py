@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.cell import Arm, Cell, Workload, talk_text
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import bytes_text, parse_bytes, seconds_text
+from pytest_ipperf.core.units import bytes_text, parse_bytes
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
 DEFAULT_LEVELS: Mapping[str, Sequence[Any]] = {"connections": (1, 10, 100), "payload": ("1k",)}
-FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport")
+DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
+FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
 MARKERS = (
     "levels(connections=[...], payload=[...]): the everyday levels of a measurement (pytest-ipperf)",
     "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
     'margin("10%", at_least="0.5ms"): how much worse than the reference is acceptable (pytest-ipperf)',
-    "arm(ipver, transport): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
+    "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
 )
 
 
@@ -52,26 +54,32 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     # and the first of them measures for all.
     for name, values, ids in (
         ("testbed", list(session.settings.inventory), None),
-        ("protocol", [protocol], None),
+        ("protocol", [protocol], [talk_text(protocol, session.settings.client)]),
         ("connections", connections, [f"c{number}" for number in connections]),
         ("payload", payloads, [bytes_text(size) for size in payloads]),
     ):
         metafunc.parametrize(name, values, ids=ids, scope="session")
-    metafunc.parametrize(
-        ("ipver", "transport"),
-        [
-            pytest.param(
-                arm.ipver, arm.transport, id=str(arm), marks=pytest.mark.arm(ipver=arm.ipver, transport=arm.transport)
-            )
-            for arm in _arms()
-            if arm != session.settings.reference
-        ],
-    )
+    metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
 
 
-def _arms() -> list[Arm]:
-    return [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: n != "native")
-            if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
+def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
+    reference = session.settings.reference
+    every = [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: n != "native")
+             if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
+    arms = [arm for arm in every if arm != reference]
+    twin = dataclasses.replace(reference, twin=True)
+    return [*arms, twin] if session.settings.twin or _named(metafunc, twin) else arms
+
+
+def _named(metafunc: pytest.Metafunc, arm: Arm) -> bool:
+    """Whether the command line has a node id of this test on that arm: nobody should have to ask for it twice."""
+    names = (argument.rpartition("::")[2] for argument in metafunc.config.args)
+    return any(name.startswith(f"{metafunc.definition.name}[") and f"-{arm}" in name for name in names)
+
+
+def _param(arm: Arm) -> pytest.ParameterSet:
+    mark = pytest.mark.arm(ipver=arm.ipver, transport=arm.transport, twin=arm.twin)
+    return pytest.param(arm.ipver, arm.transport, arm.twin, id=str(arm), marks=mark)
 
 
 def _protocol(metafunc: pytest.Metafunc) -> str:
@@ -110,6 +118,11 @@ def marked_margin(node: pytest.Item) -> Margin | None:
     return Margin.parse(mark.args[0], **mark.kwargs)
 
 
+def margin_of(node: pytest.Item) -> Margin:
+    """What is asked of an item: `--margin`, else the marker, else 10 % and at least 0.5 ms."""
+    return node.config.stash[SESSION].settings.margin or marked_margin(node) or DEFAULT_MARGIN
+
+
 def _count(level: Any) -> int:
     if not isinstance(level, int) or level < 1:
         raise UsageError(f"level {level!r} is not a number of connections such as 1, 10 or 100")
@@ -124,13 +137,28 @@ def cell_of(item: pytest.Item) -> Cell | None:
     return cell_from(item.config.stash[SESSION], **{name: callspec.params[name] for name in FACTORS})
 
 
+def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Margin]]]:
+    """The cells of these items, each with what its item asks."""
+    for item in items:
+        if (cell := cell_of(item)) is not None:
+            yield cell, [margin_of(item)]
+
+
 def _written(item: pytest.Item) -> tuple[Any, ...]:
     path, line, _ = item.location
     return path, line or 0, *getattr(item, "callspec").indices.values()  # noqa: B009 - pytest types no callspec
 
 
 def cell_from(
-    session: Session, *, testbed: str, protocol: str, connections: int, payload: int, ipver: int, transport: str
+    session: Session,
+    *,
+    testbed: str,
+    protocol: str,
+    connections: int,
+    payload: int,
+    ipver: int,
+    transport: str,
+    twin: bool,
 ) -> Cell:
     """The cell of these factors in this session."""
     workload = Workload(
@@ -140,7 +168,7 @@ def cell_from(
         connections=connections,
         payload_bytes=payload,
     )
-    return Cell(workload, Arm(ipver, transport))
+    return Cell(workload, Arm(ipver, transport, twin))
 
 
 class Selection:
@@ -209,32 +237,9 @@ def _wanted_testbeds(session: Session, present: list[str]) -> set[str]:
 
 
 def _filtered(session: Session, arm: Arm) -> bool:
+    if arm.twin:
+        return True  # it is there only when it was asked for
     settings = session.settings
     return (not settings.ipvers or arm.ipver in settings.ipvers) and (
         not settings.transports or arm.transport in settings.transports
     )
-
-
-def forecast_lines(session: Session, *, each: bool) -> list[str]:
-    """The plan in words; with `each` a line for every workload."""
-    plans = list(session.plans.values())
-    if not plans:
-        return []
-    design = session.settings.design
-    total = sum(map(session.forecast_s, plans))
-    runs = sum(plan.runs for plan in plans)
-    scale = f"{design.epochs} epochs x {design.blocks} blocks (design {design.name})"
-    workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
-    lines = [f"ipperf: plan: {workloads}, {scale}, {runs} runs, about {seconds_text(total)}"]
-    if each:
-        lines += [
-            f"ipperf:   {plan.workload}: {', '.join(map(str, plan.arms))}; {plan.runs} runs, "
-            f"about {seconds_text(session.forecast_s(plan))}"
-            for plan in plans
-        ]
-    budget = session.settings.budget_s
-    if budget is not None and total > budget:
-        lines.append(
-            f"ipperf: the budget of {seconds_text(budget)} will not do for all of it; what does not fit is INCONCLUSIVE"
-        )
-    return lines

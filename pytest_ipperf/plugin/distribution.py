@@ -18,11 +18,12 @@ from xdist.workermanage import parse_tx_spec_config
 
 from pytest_ipperf.core.cell import Arm, Cell
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import parse_bytes, seconds_text
+from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.plugin import summary
 from pytest_ipperf.plugin.collection import cell_from
-from pytest_ipperf.plugin.options import read_settings
+from pytest_ipperf.plugin.forecast import duration_text
+from pytest_ipperf.plugin.options import CLIENTS, read_settings
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
@@ -65,8 +66,11 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
 
     Other parameters may stand before it and after it.
     """
-    beds, protocols, transports = ("|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, TRANSPORTS))
-    return re.compile(rf"[\[-]({beds})-({protocols})-c(\d+)-(\d+[kmg]?)-(ipv4|ipv6(?:-(?:{transports}))?)[-\]]")
+    beds, protocols, clients, transports = (
+        "|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, CLIENTS, TRANSPORTS)
+    )
+    arm = rf"ipv[46](?:-(?:{transports}))?(?:-twin)?"
+    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-(\d+[kmg]?)-({arm})[-\]]")
 
 
 def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
@@ -84,6 +88,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
                 payload=parse_bytes(payload),
                 ipver=arm.ipver,
                 transport=arm.transport,
+                twin=arm.twin,
             )
         )
     return cells
@@ -125,7 +130,7 @@ class Distribution:
 
     def _tell_plan(self, nodeids: Sequence[str]) -> None:
         """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
-        self._session.make_plans(cells_in(self._session, nodeids))
+        self._session.make_plans((cell, ()) for cell in cells_in(self._session, nodeids))
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in [*summary.plan(self._config), *self._side_by_side()]:
@@ -141,7 +146,7 @@ class Distribution:
         if workers < 2:
             return []
         longest = max(sum(seconds[name] for name in group) for group in groups)
-        about = seconds_text(max(longest, sum(seconds.values()) / workers))
+        about = duration_text(session, max(longest, sum(seconds.values()) / workers))
         return [f"ipperf: {workers} workers measure side by side: about {about}"]
 
 

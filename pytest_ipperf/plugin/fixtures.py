@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.plugin.collection import cell_from, marked_margin
+from pytest_ipperf.plugin.collection import cell_from, margin_of
 from pytest_ipperf.plugin.session import SESSION
 
 if TYPE_CHECKING:
     from pytest_ipperf.plugin.measuring import Measured
 
-DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
-
 
 @pytest.fixture
 def margin(request: pytest.FixtureRequest) -> Margin:
     """How much worse than the reference is acceptable: `--margin`, else the marker, else 10 % and at least 0.5 ms."""
-    asked = request.config.stash[SESSION].settings.margin
-    if asked is not None:
-        return asked
-    return marked_margin(request.node) or DEFAULT_MARGIN
+    return margin_of(request.node)
 
 
 @pytest.fixture
@@ -35,6 +30,7 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     payload: int,
     ipver: int,
     transport: str,
+    twin: bool,  # noqa: FBT001 - a parameter of the item, as the others are
 ) -> Measured:
     """The measurement of this cell against the reference; the first item of a workload measures for all of its arms.
 
@@ -52,5 +48,6 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
         payload=payload,
         ipver=ipver,
         transport=transport,
+        twin=twin,
     )
     return measured_cell(request.node, session, cell, margin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,6 @@ from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
@@ -27,7 +27,7 @@ RECORD = pytest.StashKey[Record]()
 class Measured:
     """What a test sees of its cell.
 
-    `slowdown <= margin` is the question; `effect` its figures (None where the design has a single epoch);
+    `slowdown <= margin` is the question; `effect` the figures of all data (None where the design has a single epoch);
     `failures` the difference of the failed shares in percentage points; `runs` everything, warm-ups included.
     """
 
@@ -46,10 +46,11 @@ class HeardSlowdown(Slowdown):
     """A slow-down whose item remembers what it was asked, so that every record holds its question."""
 
     item: pytest.Item = field(repr=False)
+    records: tuple[Record, ...] = field(repr=False)
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[RECORD] = self.item.stash[RECORD].judged(claim.judgement)
+        self.item.stash[RECORD] = self.records[claim.judgement.look - 1].judged(claim.judgement)
         return claim
 
 
@@ -64,14 +65,20 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
     except IpperfError as error:
         sentence = str(error)
     else:
-        item.stash[RECORD] = found.record
+        item.stash[RECORD] = found.records[-1]
         design = conditions.design
         slowdown = HeardSlowdown(
-            effect=found.effect, judges=design.judges, design=design.name, alpha=design.alpha, item=item
+            effects=found.effects,
+            judges=design.judges,
+            design=design.name,
+            alpha=design.alpha,
+            looks=design.looks,
+            stopped=found.stopped,
+            item=item,
+            records=found.records,
         )
-        return Measured(
-            cell=cell, slowdown=slowdown, effect=found.effect, failures=found.failures, runs=measurement.runs
-        )
+        effect = found.effects[-1] if found.effects else None
+        return Measured(cell=cell, slowdown=slowdown, effect=effect, failures=found.failures, runs=found.runs)
     pytest.fail(sentence, pytrace=False)  # out here, where no chain of exceptions is printed with it
 
 
@@ -97,17 +104,20 @@ def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measur
 
 
 def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measurement | IpperfError:
-    plan, settings = session.plans[cell.workload], session.settings
-    left, needed = session.budget_left_s(), session.forecast_s(plan)
-    if left is not None and needed > left:
-        return UndecidedError(
-            f"not measured: of the budget of {seconds_text(settings.budget_s or 0)} there are "
-            f"{seconds_text(max(0.0, left))} left and it needs about {seconds_text(needed)}"
-        )
+    plan, testbed = session.plans[cell.workload], session.settings.inventory[cell.workload.testbed]
+    what = "it" if plan.looks == 1 else "its first look"
+    if refusal := session.budget_refuses(what, session.forecast_s(plan)):
+        return UndecidedError(f"not measured: {refusal}")
     try:
-        progress = Progress.of(session, plan)
-        measurement = measure(plan, settings.inventory[cell.workload.testbed], conditions, progress)
+        measurement = measure(
+            plan,
+            testbed,
+            conditions,
+            Progress.of(session, plan),
+            asked=session.asked_of(cell.workload),
+            refuses=partial(session.budget_refuses, "the next look"),
+        )
     except IpperfError as error:
         return error
-    session.remember_s(plan, measurement.seconds)
+    session.remember_s(plan, measurement.seconds[0])
     return measurement

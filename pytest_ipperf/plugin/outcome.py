@@ -23,7 +23,7 @@ _LAST_FAILED = "cache/lastfailed"
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
     """For a failed `slowdown <= margin`: the sentence, and the interval against the margin as a picture."""
-    if op != "<=" or not isinstance(right, (Margin, str)) or not hasattr(left, "effect"):
+    if op != "<=" or not isinstance(right, (Margin, str)) or not hasattr(left, "effects"):
         return None
     # Loads scipy, which only a session that has measured needs.
     from pytest_ipperf.report.terminal import interval_picture  # noqa: PLC0415

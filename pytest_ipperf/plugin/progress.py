@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
 
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.judge import Judgement
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.units import milliseconds_text, seconds_text
@@ -26,6 +29,8 @@ class Progress:
         self._plan = plan
         self._journal = journal
         self._screen = screen
+        self._look = 0
+        self._planned = plan.first_runs
         self._done = 0
         self._began = time.monotonic()
         self._service = ""
@@ -62,21 +67,54 @@ class Progress:
         self._journal.append("run", facts)
         self._done += 1
         plan = self._plan
-        left = (time.monotonic() - self._began) / self._done * (plan.runs - self._done)
+        left = (time.monotonic() - self._began) / self._done * (self._planned - self._done)
+        look = f"  look {self._look + 1}/{plan.looks}" if plan.looks > 1 else ""
         self._screen.status(
-            f"  {plan.workload}  epoch {run.epoch + 1}/{len(plan.epochs)}  run {self._done}/{plan.runs}"
+            f"  {plan.workload}{look}  epoch {run.epoch + 1}/{plan.epochs_by(self._look + 1)}"
+            f"  run {self._done}/{self._planned}"
             f"  {run.arm} {milliseconds_text(run.value)} ms  {seconds_text(left)} left"
         )
 
+    def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+        """An arm's floor was measured."""
+        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": len(receipt.rows)}
+        offset = self._journal.append_samples(receipt.packed)
+        told = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
+        self._journal.append("floor", {**facts, **told, "proof": dict(receipt.proof)})
+
+    def look(
+        self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
+    ) -> None:
+        """A look was taken. What goes on is told as it costs a person's time; the verdicts are told by the items."""
+        plan, epochs = self._plan, self._plan.epochs_by(number + 1)
+        verdicts = {
+            str(arm): {str(margin): answer.verdict.name.lower() for margin, answer in found.items()}
+            for arm, found in answers.items()
+        }
+        facts = {
+            "workload": str(plan.workload), "look": number + 1, "looks": plan.looks, "epochs": epochs,
+            "verdicts": verdicts, "going_on": _texts(list(going_on)), "stopped": stopped,
+        }  # fmt: skip
+        self._journal.append("look", facts)
+        if going_on:
+            self._look = number + 1
+            self._planned = self._done + plan.runs_of(plan.look(number + 1), going_on)
+            names = ", ".join(str(arm) for arm in going_on if arm in answers)
+            self._screen.line(
+                f"  {plan.workload}: undecided at look {number + 1} of {plan.looks}: {names}; measuring on"
+            )
+
     def broke_off(self, sentence: str) -> None:
         """The measurement ended in trouble, which the item tells."""
-        self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
-        self._screen.line(f"  broke off {self._plan.workload} after {self._done} of {self._plan.runs} runs")
+        self._screen.line(f"  broke off {self._plan.workload} after {self._done} of {self._planned} runs: {sentence}")
+        with contextlib.suppress(LabError):  # of a full disk: what came first is what the item tells
+            self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
 
     def ended(self) -> None:
         """The measurement is complete."""
-        took = seconds_text(time.monotonic() - self._began)
-        self._screen.line(f"  measured {self._plan.workload}: {self._done} runs in {took}, server {self._service}")
+        took, plan = seconds_text(time.monotonic() - self._began), self._plan
+        looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
+        self._screen.line(f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}")
 
 
 def _texts(value: Any) -> Any:
@@ -122,3 +160,4 @@ class Screen:
     def _show(self, write: Callable[[], None]) -> None:
         with self._capture.global_and_fixture_disabled() if self._capture else contextlib.nullcontext():
             write()
+            self._reporter.flush()  # who follows a log file would read it with the outcome only

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan, plan_for
+from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.plugin.options import Settings
@@ -41,6 +43,7 @@ class Session:
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if told else "main"
         self.owner = f"{uuid.uuid4().hex}"
         self.plans: dict[Workload, Plan] = {}
+        self.asked: dict[Cell, tuple[Margin, ...]] = {}
         self.lacking: list[str] = []
         self.results: dict[Workload, Measurement | IpperfError] = {}
         self.measuring_since: float | None = None
@@ -56,48 +59,80 @@ class Session:
         names = self.settings.testbeds or (self.default_testbed,)
         return [self.settings.inventory[name] for name in names]
 
-    def make_plans(self, cells: Iterable[Cell]) -> None:
-        """The plan of every workload that the selected cells need, the reference included."""
+    def make_plans(self, selected: Iterable[tuple[Cell, Collection[Margin]]]) -> None:
+        """The plan of every workload that the selected cells need, the reference included; and what is asked of them.
+
+        Several tests may ask different margins of a cell. The controller of xdist knows none of them.
+        """
         arms: dict[Workload, set[Arm]] = {}
-        for cell in cells:
+        for cell, margins in selected:
             arms.setdefault(cell.workload, {self.settings.reference}).add(cell.arm)
+            self.asked[cell] = tuple(dict.fromkeys((*self.asked.get(cell, ()), *margins)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
             for workload, needed in arms.items()
         }
 
+    def check_client(self) -> None:
+        """UsageError before anything is measured, where the packages of the library client are not here.
+
+        xdist has no way to end a session from a worker in a sentence: there the items say it.
+        """
+        if self.settings.client == LEAN or self.is_worker:
+            return
+        from pytest_ipperf.lab.parcel import check_library  # noqa: PLC0415 - what only this client needs
+
+        for protocol in {workload.protocol for workload in self.plans}:
+            check_library(PROTOCOLS[protocol])
+
+    def asked_of(self, workload: Workload) -> dict[Arm, tuple[Margin, ...]]:
+        """The margins that the selected tests ask of a workload's arms."""
+        return {cell.arm: margins for cell, margins in self.asked.items() if cell.workload == workload}
+
     def forecast_s(self, plan: Plan) -> float:
-        """Seconds that a plan will take: as long as last time, else by rule of thumb."""
+        """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""
         earlier = self._seconds().get(self._key(plan))
         if earlier is not None:
             return float(earlier)
         design, workload = self.settings.design, plan.workload
         connections = workload.connections * design.bursts(workload.connections)
-        return design.epochs * _EPOCH_S + plan.runs * (_RUN_S + connections * PROTOCOLS[workload.protocol].typical_s)
+        run_s = _RUN_S + connections * PROTOCOLS[workload.protocol].typical_s
+        return design.epochs * _EPOCH_S + plan.first_runs * run_s
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
-        """Keeps how long a plan took, for the next forecast; workers leave the cache to the controller's process."""
-        if self._cache is not None and not self.is_worker:
-            self._cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
+        """Keeps how long the first look took, for the next forecast; workers leave the cache to the main process."""
+        if self.cache is not None and not self.is_worker:
+            self.cache.set(_CACHE_KEY, {**self._seconds(), self._key(plan): round(seconds, 2)})
 
     @property
-    def _cache(self) -> pytest.Cache | None:
+    def cache(self) -> pytest.Cache | None:
+        """What is remembered from one session to the next, where pytest may."""
         return getattr(self.config, "cache", None)  # -p no:cacheprovider takes the attribute away
 
     def _seconds(self) -> dict[str, float]:
-        return dict(self._cache.get(_CACHE_KEY, {})) if self._cache is not None else {}
+        return dict(self.cache.get(_CACHE_KEY, {})) if self.cache is not None else {}
 
     def _key(self, plan: Plan) -> str:
         settings = self.settings
         return f"{plan.workload}/{settings.design.name}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}"
 
-    def budget_left_s(self) -> float | None:
-        """Seconds of the budget that are left since the first workload began; None without a budget."""
-        if self.settings.budget_s is None:
-            return None
+    def budget_refuses(self, what: str, needed_s: float) -> str:
+        """Why the budget has no time for something that takes so long; empty where it has, or there is none.
+
+        Its clock starts when the first workload asks.
+        """
+        budget_s = self.settings.budget_s
+        if budget_s is None:
+            return ""
         if self.measuring_since is None:
             self.measuring_since = time.monotonic()
-        return self.settings.budget_s - (time.monotonic() - self.measuring_since)
+        left_s = max(0.0, budget_s - (time.monotonic() - self.measuring_since))
+        if needed_s <= left_s:
+            return ""
+        return (
+            f"of the budget of {seconds_text(budget_s)} there are {seconds_text(left_s)} left and {what} needs about "
+            f"{seconds_text(needed_s)}"
+        )
 
 
 SESSION = pytest.StashKey[Session]()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.plugin.collection import forecast_lines
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION
@@ -45,6 +48,8 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         for line in tables(tally.records):
             reporter.write_line(line)
     _reasons(reporter, tally)
+    if any(record.twin for record in tally.records):
+        _sentinel(reporter, tally)
     for line in session.lacking:
         reporter.write_line(line)
     if config.stash[KEEPER].trouble:
@@ -60,6 +65,39 @@ def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
         reporter.write_line(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
     for nodeid, sentence in tally.undecided.items():
         reporter.write_line(f"INCONCLUSIVE {nodeid.split('::')[-1]}: {sentence}", yellow=True)
+    for record in tally.records:
+        if record.test.failed or record.reference.failed:
+            reporter.write_line(_failures(record), yellow=True)
+
+
+def _failures(record: Record) -> str:
+    """Said of every verdict, as a few lost connections weigh more in a mean than all others together."""
+    test, reference = record.test, record.reference
+    return (
+        f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
+        f"{reference.attempted - reference.completed} of {reference.attempted} by {reference.arm}; "
+        f"each counts as {seconds_text(record.deadline_s)}"
+    )
+
+
+def _sentinel(reporter: pytest.TerminalReporter, tally: Tally) -> None:
+    from pytest_ipperf.core.sentinel import watched  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+    location = METRICS[tally.records[0].metric].metric.location
+    found = watched(tally.records, location)
+    if found is None:
+        return
+    cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
+    reporter.write_line(
+        f"A/A: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference against its "
+        f"twin excludes 0; chance gives {found.at_most} at most, in 999 of 1000 sessions"
+    )
+    if not found.stable:
+        reporter.write_line(
+            "environment unstable: the reference differs from itself more often than chance explains; do not believe "
+            "the other differences of this session",
+            red=True,
+        )
 
 
 def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_ipperf.core.errors import LabError
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the events; a reader of records must know it (event `session`)."""
 
 
@@ -57,6 +57,7 @@ class Journal:
         except OSError as error:
             raise self._trouble(error.strerror) from error
         if written != len(data):
+            file.truncate(offset)  # half a line would spoil the next one, for which there may be room
             raise self._trouble(os.strerror(errno.ENOSPC))
         return offset
 

@@ -8,13 +8,15 @@ from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.errors import UsageError
 
 transports = st.text("abtuz059", min_size=1, max_size=9)
-arms = st.just(Arm(4, "native")) | st.builds(Arm, st.just(6), transports)
+arms = st.builds(Arm, st.just(4), st.just("native"), st.booleans()) | st.builds(
+    Arm, st.just(6), transports, st.booleans()
+)
 words = st.text("abcz", min_size=1, max_size=5)
 workloads = st.builds(
     Workload,
     testbed=words,
     protocol=words,
-    client=st.just("lean"),
+    client=st.sampled_from(["lean", "library"]),
     connections=st.integers(1, 5000),
     payload_bytes=st.integers(1, 2**31),
 )
@@ -31,6 +33,9 @@ def test_arm_round_trips(arm):
         (Arm(4, "native"), "ipv4", "IPv4"),
         (Arm(6, "native"), "ipv6", "IPv6"),
         (Arm(6, "tunnel"), "ipv6-tunnel", "IPv6 tunnel"),
+        (Arm(4, "native", twin=True), "ipv4-twin", "IPv4 twin"),
+        (Arm(6, "native", twin=True), "ipv6-twin", "IPv6 twin"),
+        (Arm(6, "tunnel", twin=True), "ipv6-tunnel-twin", "IPv6 tunnel twin"),
     ],
 )
 def test_arm_has_a_name_and_a_title(arm, text, title):
@@ -51,10 +56,20 @@ def test_what_does_not_exist_cannot_be_made():
         Arm(5, "native")
     with pytest.raises(UsageError, match=r"^IPv4 with transport 'isatap' does not exist"):
         Arm.parse("ipv4-isatap")
+    with pytest.raises(UsageError, match=r"^transport 'twin' does not exist; ipv6-twin is an arm measured twice$"):
+        Arm(6, "twin")
+    with pytest.raises(UsageError, match=r"^transport 'twin' does not exist"):
+        Arm.parse("ipv6-twin-twin")
 
 
 def test_the_reference_sorts_first():
-    arms_of_a_lab = [Arm(6, "tunnel"), Arm(6, "native"), Arm(4, "native"), Arm(6, "isatap")]
+    arms_of_a_lab = [
+        Arm(6, "tunnel"),
+        Arm(6, "native"),
+        Arm(4, "native", twin=True),
+        Arm(4, "native"),
+        Arm(6, "isatap"),
+    ]
     assert str(min(arms_of_a_lab)) == "ipv4"
 
 
@@ -62,6 +77,12 @@ def test_cell_text_is_the_pytest_id():
     workload = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
     assert str(workload) == "lab-smtp-c10-1k"
     assert str(Cell(workload, Arm(6, "tunnel"))) == "lab-smtp-c10-1k-ipv6-tunnel"
+    assert str(Cell(workload, Arm(4, "native", twin=True))) == "lab-smtp-c10-1k-ipv4-twin"
+
+
+def test_a_cell_names_its_client_where_it_is_not_the_usual_one():
+    workload = Workload(testbed="lab", protocol="smtp", client="library", connections=10, payload_bytes=1024)
+    assert str(Cell(workload, Arm(6, "native"))) == "lab-smtp-library-c10-1k-ipv6"
 
 
 @given(workloads, arms, workloads, arms)

@@ -29,7 +29,7 @@ def slowdown(ratio, noise=0.01, *, judges=True, design="quick", alpha=0.05):
         test_value=0.02 * ratio,
         reference_value=0.02,
     )
-    return Slowdown(effect=effect, judges=judges, design=design, alpha=alpha)
+    return Slowdown(effects=(effect,), judges=judges, design=design, alpha=alpha)
 
 
 def test_a_claim_is_true_when_shown_and_false_when_refuted():
@@ -83,9 +83,9 @@ def test_a_design_that_never_judges_says_so(ratio):
 
 def test_nothing_measured_is_nothing_shown():
     with pytest.raises(InconclusiveError, match=r"^not enough evidence: there is nothing to compare with$"):
-        bool(Slowdown(effect=None, judges=True, design="quick") <= "10%")
+        bool(Slowdown(effects=(), judges=True, design="quick") <= "10%")
     with pytest.raises(InconclusiveError, match=r"^design 'paper' never judges$"):
-        bool(Slowdown(effect=None, judges=False, design="paper") <= "10%")
+        bool(Slowdown(effects=(), judges=False, design="paper") <= "10%")
 
 
 def test_alpha_is_that_of_the_look():
@@ -94,6 +94,24 @@ def test_alpha_is_that_of_the_look():
     assert slowdown(1.085) <= "10%"
     with pytest.raises(InconclusiveError):
         bool(slowdown(1.085, alpha=0.001) <= "10%")
+
+
+def looks(*ratios, stopped=""):
+    effects = tuple(effect for ratio in ratios for effect in slowdown(ratio).effects)
+    return Slowdown(effects=effects, judges=True, design="standard", alpha=0.0221, looks=3, stopped=stopped)
+
+
+def test_each_claim_is_answered_by_the_first_look_that_can():
+    several = looks(1.09, 1.1, 1.1)
+    assert several <= "50%"
+    assert not several <= "1%"
+    assert [(several <= margin).judgement.look for margin in ("50%", "1%", "10%")] == [1, 1, 3]
+
+
+def test_why_no_other_look_was_taken_is_told_where_there_is_no_answer():
+    claim = looks(1.1, stopped="the clock struck") <= "10%"
+    assert str(claim).endswith("; stopped after look 1 of 3 (6 epochs): the clock struck")
+    assert (looks(1.02, stopped="the clock struck") <= "10%").judgement.stopped == ""
 
 
 def test_the_error_survives_the_way_between_processes():

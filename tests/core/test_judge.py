@@ -2,6 +2,7 @@ import math
 import random
 import statistics
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from hypothesis import assume, given
@@ -11,7 +12,7 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, UsageError
 from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import Judgement, Verdict, judge
+from pytest_ipperf.core.judge import Judgement, Verdict, judge, judge_looks
 from pytest_ipperf.core.margin import Margin
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")
@@ -252,11 +253,11 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             ),
         ),
         (
-            effect_of(around(1.1, epochs=10)),
+            effect_of(around(1.1, epochs=30)),
             Margin(0.1),
             (
-                "IPv6 is slower than IPv4 by 10.0 % [9.2, 10.8] (95 % interval); not enough evidence: "
-                "the one-sided 95 % bounds +9.3 % and +10.7 % lie on both sides of the margin of 10 %; "
+                "IPv6 is slower than IPv4 by 10.0 % [9.6, 10.4] (95 % interval); not enough evidence: "
+                "the one-sided 95 % bounds +9.7 % and +10.3 % lie on both sides of the margin of 10 %; "
                 "more epochs would help"
             ),
         ),
@@ -274,7 +275,7 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             Margin(0.1),
             (
                 "IPv6 against IPv4: no difference shown (could be -1.8..+1.9 %, 95 % interval); not enough evidence: "
-                "4 epochs are too few to judge; more epochs (--design=standard) would help"
+                "4 epochs are too few to judge; more epochs (--design=quick) would help"
             ),
         ),
         (
@@ -289,6 +290,51 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
 )
 def test_sentences(effect, margin, sentence):
     assert judge(effect, margin).sentence() == sentence
+
+
+def looked(ratio, *, looks=3, **change):
+    """The judgement of 10, 20 and so on epochs of a design of three looks."""
+    effects = [effect_of(around(ratio, epochs=10 * look)) for look in range(1, looks + 1)]
+    return replace(judge_looks(effects, Margin(0.1), alpha=0.0221, looks=3), **change)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "end"),
+    [
+        (looked(1.05), "+5.8 % lies within the margin of 10 %, at look 1 of 3 (10 epochs)"),
+        (looked(1.5), "+48.8 % lies beyond the margin of 10 %, at look 1 of 3 (10 epochs)"),
+        (looked(1.1, looks=3), "; look 3 of 3 (30 epochs) was the last; a calmer machine or a wider margin would help"),
+        (looked(1.1, looks=2, stopped="no time"), "; stopped after look 2 of 3 (20 epochs): no time"),
+    ],
+)
+def test_a_sentence_tells_the_look_where_there_are_several(judgement, end):
+    assert judgement.sentence().endswith(end)
+    assert "--design=standard" not in judgement.sentence()
+
+
+def grown(samples, **change):
+    """The effects of looks, each of which adds a sample to what was there."""
+    return [effect_of(list(chain(*samples[:look])), **change) for look in range(1, len(samples) + 1)]
+
+
+@given(st.lists(logs, min_size=1, max_size=3), margins, alphas)
+def test_the_first_look_that_decides_is_the_answer(samples, margin, alpha):
+    """Whatever comes later, and else it is the last."""
+    effects = grown(samples, resolution=1e-9)
+    alone = [judge(effect, Margin(margin), alpha=alpha) for effect in effects]
+    found = judge_looks(effects, Margin(margin), alpha=alpha, looks=3)
+    deciding = [look for look, judgement in enumerate(alone, start=1) if judgement.decided]
+    assert found.look == (deciding[0] if deciding else len(effects))
+    assert found == replace(alone[found.look - 1], look=found.look, looks=3)
+
+
+@given(st.lists(logs, min_size=1, max_size=3), margins, margins, alphas)
+def test_over_looks_too_the_verdict_is_monotone_in_the_margin(samples, one, other, alpha):
+    effects = grown(samples)
+    strict, lax = (
+        judge_looks(effects, Margin(margin), alpha=alpha, looks=3).verdict for margin in sorted((one, other))
+    )
+    assert RANK[lax] >= RANK[strict]
 
 
 def test_a_sentence_names_the_level_of_a_look():

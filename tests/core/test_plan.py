@@ -1,11 +1,12 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS, design_named
+from pytest_ipperf.core.design import DESIGNS, design_named, design_with
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.plan import plan_for
 
@@ -18,10 +19,30 @@ def test_every_block_holds_every_arm_once_and_the_seed_alone_decides(name, seed,
     design = DESIGNS[name]
     plan = plan_for(WORKLOAD, arms, design, seed)
     assert plan == plan_for(WORKLOAD, ARMS, design, seed)
-    assert len(plan.epochs) == design.epochs
+    assert len(plan.epochs) == design.epochs * design.looks
+    assert [epoch.number for epoch in plan.epochs] == list(range(design.most_epochs))
     for epoch in plan.epochs:
         assert [sorted(block) for block in (epoch.warmups, *epoch.blocks)] == [sorted(ARMS)] * (design.blocks + 1)
     assert plan.runs == design.runs(len(ARMS))
+    assert plan.runs == plan.first_runs * design.looks
+
+
+@given(st.sampled_from(sorted(DESIGNS)), st.integers(0, 2**31))
+def test_looks_divide_the_epochs(name, seed):
+    design = DESIGNS[name]
+    plan = plan_for(WORKLOAD, ARMS, design, seed)
+    looks = [plan.look(number) for number in range(plan.looks)]
+    assert sum(looks, ()) == plan.epochs
+    assert [plan.epochs_by(number + 1) for number in range(plan.looks)] == [
+        sum(map(len, looks[: number + 1])) for number in range(plan.looks)
+    ]
+    assert plan.runs_of(looks[-1], ARMS[:2]) == 2 * design.epochs * (design.blocks + 1)
+
+
+def test_the_order_of_the_first_look_does_not_depend_on_how_many_follow():
+    standard = DESIGNS["standard"]
+    alone = plan_for(WORKLOAD, ARMS, replace(standard, looks=1), 1)
+    assert plan_for(WORKLOAD, ARMS, standard, 1).look(0) == alone.epochs
 
 
 def test_both_orders_of_a_pair_come_about_as_often():
@@ -44,6 +65,16 @@ def test_the_order_of_a_seed_is_the_same_on_every_machine_and_release():
     plan = plan_for(WORKLOAD, ARMS[:2], DESIGNS["smoke"], 1)
     told = [[str(arm) for arm in row] for epoch in plan.epochs for row in (epoch.warmups, *epoch.blocks)]
     assert told == [["ipv6", "ipv4"], ["ipv4", "ipv6"], ["ipv4", "ipv6"], ["ipv4", "ipv6"]]
+
+
+def test_the_first_design_with_enough_epochs_is_found_among_those_that_judge():
+    found = [design_with(epochs) for epochs in (2, 7, 30, 31)]
+    assert [design and design.name for design in found] == ["quick", "standard", "standard", None]
+
+
+def test_a_design_says_how_much_it_measures():
+    assert DESIGNS["quick"].size_text() == "6 epochs x 2 blocks"
+    assert DESIGNS["standard"].size_text() == "1 to 3 looks of 10 epochs x 3 blocks"
 
 
 def test_an_unknown_design_is_named_beside_the_known_ones():

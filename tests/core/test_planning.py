@@ -10,7 +10,9 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.core.planning import (
     MIN_EPOCHS,
+    block_share,
     detectable,
+    epoch_spread,
     epochs_needed,
     minimum_detectable,
     slowdown_fraction,
@@ -52,6 +54,23 @@ def test_power_is_what_it_says():
         found += bound > 0
     # Four standard errors: sqrt(.9 * .1 / 3000) = .0055.
     assert found / count == pytest.approx(0.9, abs=0.022)
+
+
+@pytest.mark.parametrize("blocks", range(1, 8))
+def test_the_median_of_blocks_spreads_as_it_is_said_to(blocks):
+    """Fixed seed: 20 000 epochs, whose variance has a standard error of 1 %; the limit is some percent too much."""
+    rng = random.Random(20240611)
+    medians = [statistics.median(rng.gauss(0, 1) for _ in range(blocks)) for _ in range(20_000)]
+    share = block_share(blocks, "median")
+    assert statistics.variance(medians) == pytest.approx(share, rel=0.04 if blocks <= 5 else 0.25)
+    assert share >= block_share(blocks, "mean") == pytest.approx(1 / blocks)
+
+
+def test_the_spread_of_epochs_is_made_of_blocks_and_of_what_moves_beside_them():
+    assert epoch_spread(0.04, 0.0, 4, "mean") == pytest.approx(0.02)
+    assert epoch_spread(0.04, 0.03, 1, "median") == pytest.approx(0.05)
+    # The variance of the median of three normal values is 1 - sqrt(3) / pi.
+    assert epoch_spread(1.0, 0.0, 3, "median") ** 2 == pytest.approx(1 - math.sqrt(3) / math.pi, abs=1e-5)
 
 
 @given(spreads, st.integers(2, 60), alphas, directions)

@@ -1,8 +1,10 @@
+import dataclasses
 import json
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import compare
+from pytest_ipperf.core.instrument import ClientFacts, instrument
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import ArmSummary, Record, summarise
@@ -11,6 +13,9 @@ from pytest_ipperf.metrics import METRICS
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 PHASES = ("dns", "total")
+
+
+CLIENT = ClientFacts(cpu_s=0.1, wall_s=0.5, server_cpu_s=0.2, lag_s=0.001, peak=3, tcp={"TCPTimeouts": 1})
 
 
 def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int = 0) -> Run:
@@ -24,10 +29,11 @@ def record(**change) -> Record:
     side = ArmSummary(arm="ipv6", values=(0.01, 0.011), attempted=6, completed=6, failed={}, phases={"dns": 0.001})
     facts: dict[str, Any] = {
         "cell": "lab-smtp-c10-1k-ipv6", "testbed": "lab", "protocol": "smtp", "connections": 10, "payload_bytes": 1024,
-        "ipver": 6, "transport": "native", "client": "lean", "server": "postfix 3.7.11", "metric": "response_time",
-        "design": "quick", "judges": True, "seed": 1, "epochs": 6, "blocks": 2, "deadline_s": 10.0, "test": side,
-        "reference": side, "estimate": 1.0, "low": -1.0, "high": 3.0, "confidence": 0.95, "margin": "",
-        "margin_fraction": None, "alpha": 0.05, "verdict": "measured", "reasons": (), "sentence": "",
+        "ipver": 6, "transport": "native", "twin": False, "client": "lean", "server": "postfix 3.7.11",
+        "metric": "response_time", "design": "quick", "judges": True, "seed": 1, "look": 1, "looks": 1, "epochs": 6,
+        "blocks": 2, "deadline_s": 10.0, "test": side, "reference": side, "estimate": 1.0, "low": -1.0, "high": 3.0,
+        "confidence": 0.95, "sd_epoch": 0.02, "sd_block": 0.03, "margin": "", "margin_fraction": None,
+        "alpha": 0.05, "verdict": "measured", "reasons": (), "sentence": "",
     }  # fmt: skip
     return Record(**(facts | change))
 
@@ -36,6 +42,20 @@ def test_a_record_survives_json():
     original = record()
     assert Record.from_json(original.to_json()) == original
     assert json.loads(original.to_json())["cell"] == "lab-smtp-c10-1k-ipv6"
+
+
+def test_the_clients_part_survives_json_too():
+    told = instrument([CLIENT], [0.0001], mean_s=0.01, floor_s=0.002)
+    original = record(test=dataclasses.replace(record().test, instrument=told))
+    assert Record.from_json(original.to_json()) == original
+
+
+def test_a_summary_puts_the_clients_part_together():
+    runs = [dataclasses.replace(run(SIX, epoch, 0.01), client=CLIENT) for epoch in range(2)]
+    told = summarise(SIX, runs, [(0.0, 0.001, 0.01, 0.0002)], PHASES, 0.004).instrument
+    assert told is not None
+    assert (told.share, told.late_s, told.peak) == (0.4, 0.0002, 3)
+    assert summarise(SIX, [run(SIX, 0, 0.01)], [], PHASES).instrument is None
 
 
 def test_a_judgement_adds_the_question_and_the_answer():
@@ -49,7 +69,7 @@ def test_a_judgement_adds_the_question_and_the_answer():
 
 def test_a_summary_leaves_warmups_out_and_adds_failures_up():
     runs = [run(SIX, 0, 9.0, warmup=True), run(SIX, 0, 0.01, failed=1), run(SIX, 1, 0.02, failed=2), run(FOUR, 0, 1.0)]
-    rows = [(0.0, 0.001, 0.01), (0.0, 0.003, 0.02)]
+    rows = [(0.0, 0.001, 0.01, 7.0), (0.0, 0.003, 0.02, 7.0)]  # the last column is none of the phases
     summary = summarise(SIX, runs, rows, PHASES)
     assert summary.values == (0.01, 0.02)
     assert (summary.attempted, summary.completed, summary.failed) == (6, 3, {"talk reset": 3})

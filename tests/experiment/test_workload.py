@@ -4,34 +4,48 @@ The standing testbed is replaced, since no real one can be had to contradict its
 """
 
 import contextlib
+import dataclasses
+import re
 
 import pytest
 
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import InvalidError, LabError
+from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.inventory import BUILTIN
 from pytest_ipperf.lab.standing import Receipt, Service
 
-FOUR, SIX = Arm(4, "native"), Arm(6, "native")
+FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)
+TEN, FIFTY = Margin.parse("10%"), Margin.parse("50%")
 WORKLOAD = Workload(testbed="loopback", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 CONDITIONS = Conditions(
     design=DESIGNS["quick"], reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0
 )
+LOOKS = dataclasses.replace(CONDITIONS, design=DESIGNS["standard"])
+EPOCH_S, RUN_S = 0.5, 2.0
 
 
 class Script:
-    """A standing testbed that does as told: for a run's number and arm, what it brings home."""
+    """A standing testbed that does as told: for a run's number and arm, what it brings home, and how slow it is.
 
-    def __init__(self, told, contradicts=lambda arm, epoch: []):
-        self._told, self._contradicts = told, contradicts
-        self.epochs, self.ran = 0, []
+    It has a clock of its own, on which an epoch takes half a second and each run two more.
+    """
+
+    def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False):
+        self.floor_fails = floor_fails
+        self._told, self._contradicts, self._slow = told, contradicts, slow
+        self.epochs, self.ran, self.now = 0, [], 0.0
+
+    def monotonic(self):
+        return self.now
 
     @contextlib.contextmanager
     def stand(self, *_):
+        self.now += EPOCH_S
         yield self
         self.epochs += 1
 
@@ -48,15 +62,27 @@ class Script:
         completed, failed, contradictions = self._told(len(self.ran), arm)
         assert (bursts, deadline_s) == (30, 10.0)
         self.ran.append(arm)
-        rows = tuple((0.0, 0.001, 0.002, 0.003, 0.02 + 0.001 * (len(self.ran) % 3)) for _ in range(completed))
+        self.now += RUN_S
+        total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
+        rows = ((0.0, 0.001, 0.002, 0.003, total, 0.0),) * completed
         return Receipt(
             attempted=completed + sum(failed.values()), failed=failed, rows=rows, packed=b"", proof={},
             contradictions=tuple(contradictions), unsettled=(),
         )  # fmt: skip
 
+    def floor(self, arm, service, workload, *, bursts, deadline_s):
+        rows = ((0.0, 0.001, 0.002, 0.003, 0.004, 0.0),) * 3
+        failed = {"talk reset": 1} if self.floor_fails else {}
+        return Receipt(
+            attempted=3 + len(failed), failed=failed, rows=rows, packed=b"", proof={}, contradictions=(), unsettled=()
+        )
+
 
 class Heard(list):
     """A listener that only remembers."""
+
+    def floor(self, arm, value_s, receipt):
+        self.append(("floor", str(arm), value_s))
 
     def note(self, text):
         self.append(text)
@@ -66,6 +92,13 @@ class Heard(list):
 
     def run(self, run, receipt):
         self.append(("run", run.epoch, run.block, str(run.arm)))
+
+    def look(self, number, answers, going_on, stopped):
+        verdicts = {
+            str(arm): {str(margin): answer.verdict.name.lower() for margin, answer in found.items()}
+            for arm, found in answers.items()
+        }
+        self.append(("look", number, verdicts, list(map(str, going_on)), stopped))
 
     def broke_off(self, sentence):
         self.append(("broke off", sentence))
@@ -78,13 +111,15 @@ class Heard(list):
 def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
-    def run(told, **change):
+    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", **change):
         script, heard = Script(told, **change), Heard()
         monkeypatch.setattr(workload, "stand", script.stand)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
-        plan = plan_for(WORKLOAD, [FOUR, SIX], CONDITIONS.design, 1)
+        monkeypatch.setattr(workload, "time", script)
+        plan = plan_for(WORKLOAD, [FOUR, *arms], conditions.design, 1)
+        questions = {"asked": dict.fromkeys(arms, asked), "refuses": refuses}
         try:
-            return script, heard, measure(plan, BUILTIN["loopback"], CONDITIONS, heard)
+            return script, heard, measure(plan, BUILTIN["loopback"], conditions, heard, **questions)
         except (InvalidError, LabError) as error:
             return script, heard, error
 
@@ -103,14 +138,16 @@ def test_every_run_of_the_plan_is_made_in_its_order_and_told(course):
     assert [each[1] for each in heard if each[0] == "epoch"] == list(range(6))
     assert heard[-1] == "ended"
     assert sum(run.warmup for run in found.runs) == 12
-    assert {arm: len(rows) for arm, rows in found.rows.items()} == {FOUR: 12 * 300, SIX: 12 * 300}
+    assert {place: len(rows) for place, rows in found.rows.items()} == {
+        (arm, epoch): 2 * 300 for arm in (FOUR, SIX) for epoch in range(6)
+    }
 
 
 def test_an_arm_whose_run_contradicts_itself_is_measured_no_further(course):
     script, _, found = course(lambda n, arm: (300, {}, ["expected x, seen y"] if arm == SIX and n > 5 else []))
-    assert found.invalid == {SIX: found.invalid[SIX]}
-    assert found.invalid[SIX].startswith("arm ipv6 is not what it is called (epoch 1, ")
-    assert found.invalid[SIX].endswith("): expected x, seen y")
+    assert list(found.trouble) == [SIX]
+    assert str(found.trouble[SIX]).startswith("arm ipv6 is not what it is called (epoch 1, ")
+    assert str(found.trouble[SIX]).endswith("): expected x, seen y")
     assert script.ran.count(SIX) < script.ran.count(FOUR) == 18
     with pytest.raises(InvalidError, match="not what it is called"):
         answer(found, Cell(WORKLOAD, SIX), CONDITIONS, Margin.parse("10%"))
@@ -119,7 +156,7 @@ def test_an_arm_whose_run_contradicts_itself_is_measured_no_further(course):
 def test_an_arm_whose_path_contradicts_itself_is_not_measured_at_all(course):
     script, _, found = course(well, contradicts=lambda arm, epoch: ["expected x, seen y"] if arm == SIX else [])
     assert SIX not in script.ran
-    assert found.invalid[SIX] == "arm ipv6 is not what it is called (epoch 0): expected x, seen y"
+    assert str(found.trouble[SIX]) == "arm ipv6 is not what it is called (epoch 0): expected x, seen y"
 
 
 def test_a_reference_that_contradicts_itself_ends_the_workload(course):
@@ -135,6 +172,30 @@ def test_a_reference_of_which_nothing_completes_is_told_with_the_kinds(course):
     assert heard[-1][0] == "broke off"
 
 
+def test_noise_is_told_in_one_sentence(course):
+    _, _, error = course(lambda n, arm: (0, {f"protocol: reply '{number}'": 1 for number in range(300)}, []))
+    assert re.search(
+        r"\(protocol: reply '0': 1, .*, .*, other kinds: 297\), .* is the server script 1 \(embedded\)", str(error)
+    )
+
+
+def test_names_that_nobody_resolves_are_the_name_servers_affair(course):
+    _, _, error = course(lambda n, arm: (0, {"dns deadline": 299, "dns NXDOMAIN": 1}, []))
+    assert str(error).endswith("so there is nothing to compare with; is the name server well?")
+
+
+def test_what_went_elsewhere_is_told_as_that(course):
+    """And not as a server that is down: where it went there is none."""
+    _, heard, error = course(lambda n, arm: (0, {"connect refused": 300}, ["expected x, seen y"]))
+    assert isinstance(error, InvalidError)
+    assert "arm ipv4 is not what it is called (epoch 0, warm-up): expected x, seen y" in str(error)
+    if heard[0] == ("run", 0, -1, "ipv6"):
+        assert (
+            "arm ipv6 is not what it is called (epoch 0, warm-up): expected x, seen y; it is measured no further"
+            in heard
+        )
+
+
 def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
     _, _, found = course(lambda n, arm: (0, {"talk deadline": 1}, []) if n == 6 else (300, {}, []))
     assert sum(run.failures for run in found.runs) == 1
@@ -144,8 +205,164 @@ def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
     told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, Margin.parse("10%"))
-    assert told.effect is not None
-    assert told.effect.percent.low > 10_000
+    assert told.effects[-1].percent.low > 10_000
     assert told.failures is not None
     assert told.failures.estimate == 100
-    assert told.record.test.failed == {"connect refused": 12 * 300}
+    assert told.records[-1].test.failed == {"connect refused": 12 * 300}
+
+
+# --- looks ------------------------------------------------------------------------------------------------------------
+
+
+def few(number, arm):
+    return 3, {}, []
+
+
+def slow(arm, epoch):
+    """IPv6 is decided at once, the tunnel after 20 epochs, the twin never; each as long as it is measured."""
+    wobble = 1.08 if epoch % 2 else 1 / 1.08
+    means = {FOUR: 1.0, SIX: 1.0 + 0.001 * (epoch % 3), TUNNEL: 1.1 * wobble if epoch < 10 else 1.0, TWIN: 1.1 * wobble}
+    return means[arm]
+
+
+def question(found, arm, margin=TEN):
+    return answer(found, Cell(WORKLOAD, arm), LOOKS, margin)
+
+
+def measured_in(found, arm):
+    return sorted({run.epoch for run in found.runs if run.arm == arm})
+
+
+def test_what_is_decided_at_a_look_is_measured_no_further(course):
+    script, heard, found = course(few, LOOKS, arms=(SIX, TUNNEL, TWIN), slow=slow)
+    assert found.looks | {FOUR: 3} == {FOUR: 3, SIX: 1, TUNNEL: 2, TWIN: 3}
+    assert [measured_in(found, arm)[-1] for arm in (FOUR, SIX, TUNNEL, TWIN)] == [29, 9, 19, 29]
+    closed = {SIX: 10, TUNNEL: 20}
+    assert script.ran == [
+        arm for epoch in found.plan.epochs for block in (epoch.warmups, *epoch.blocks) for arm in block
+        if epoch.number < closed.get(arm, 30)
+    ]  # fmt: skip
+    within, open_ = {"10 %": "within"}, {"10 %": "inconclusive"}
+    assert [each[1:] for each in heard if each[0] == "look"] == [
+        (0, {"ipv4-twin": open_, "ipv6": within, "ipv6-tunnel": open_}, ["ipv4", "ipv4-twin", "ipv6-tunnel"], ""),
+        (1, {"ipv4-twin": open_, "ipv6-tunnel": within}, ["ipv4", "ipv4-twin"], ""),
+        (2, {"ipv4-twin": open_}, [], ""),
+    ]
+    assert found.stopped == ""
+
+
+def test_the_data_of_a_cell_end_at_its_look(course):
+    _, _, both = course(few, LOOKS, arms=(SIX, TWIN), slow=slow)
+    told = question(both, SIX)
+    assert [effect.n_epochs for effect in told.effects] == [10]
+    assert {run.epoch for run in told.runs} == set(range(10))
+    (record,) = told.records
+    assert (record.look, record.looks, record.epochs) == (1, 3, 10)
+    assert (len(record.test.values), len(record.reference.values), record.reference.completed) == (30, 30, 90)
+    assert told.stopped == "what the tests ask by marker or --margin had its answer"
+    open_to_the_end = question(both, TWIN)
+    assert [record.epochs for record in open_to_the_end.records] == [10, 20, 30]
+    assert [len(record.reference.values) for record in open_to_the_end.records] == [30, 60, 90]
+    assert open_to_the_end.stopped == ""
+
+
+def test_when_all_is_decided_nothing_more_is_measured(course):
+    script, heard, found = course(few, LOOKS, slow=slow)
+    assert script.epochs == 10
+    assert found.looks[SIX] == 1
+    assert heard[-1] == "ended"
+    assert found.seconds == (10 * (EPOCH_S + 8 * RUN_S),)
+
+
+def test_a_cell_is_open_as_long_as_one_of_its_margins_is(course):
+    _, heard, found = course(few, LOOKS, arms=(TUNNEL,), asked=(TEN, FIFTY), slow=slow)
+    assert found.looks[TUNNEL] == 2
+    looks = [each[2]["ipv6-tunnel"] for each in heard if each[0] == "look"]
+    assert looks == [{"10 %": "inconclusive", "50 %": "within"}, {"10 %": "within", "50 %": "within"}]
+
+
+def test_an_arm_of_which_nothing_is_asked_is_measured_to_the_end(course):
+    _, _, found = course(few, LOOKS, asked=(), slow=slow)
+    assert found.looks[SIX] == 3
+
+
+def test_a_design_that_never_judges_has_no_looks_to_decide_at(course):
+    paper = dataclasses.replace(CONDITIONS, design=dataclasses.replace(DESIGNS["paper"], run_connections=300))
+    _, heard, found = course(few, paper)
+    assert [each for each in heard if each[0] == "look"] == [("look", 0, {}, [], "")]
+    assert len(answer(found, Cell(WORKLOAD, SIX), paper, TEN).records) == 1
+
+
+def test_an_arm_that_contradicts_itself_is_closed_and_the_others_go_on(course):
+    script, heard, found = course(
+        few, LOOKS, arms=(SIX, TWIN), slow=slow,
+        contradicts=lambda arm, epoch: ["expected x, seen y"] if arm == TWIN and epoch == 12 else [],
+    )  # fmt: skip
+    assert list(found.trouble) == [TWIN]
+    assert (measured_in(found, SIX)[-1], measured_in(found, TWIN)[-1], script.epochs) == (9, 11, 20)
+    assert [each[3] for each in heard if each[0] == "look"] == [["ipv4", "ipv4-twin"], []]
+    assert question(found, SIX).effects[-1].n_epochs == 10
+    with pytest.raises(InvalidError, match="not what it is called"):
+        question(found, TWIN)
+
+
+def test_epochs_that_agree_to_the_last_bit_close_an_arm_as_invalid(course):
+    _, heard, found = course(few, LOOKS, slow=lambda arm, epoch: 1.0)
+    assert [each[2] for each in heard if each[0] == "look"] == [{"ipv6": {"10 %": "invalid"}}]
+    with pytest.raises(InvalidError, match="all 10 epochs gave exactly the same change"):
+        question(found, SIX)
+
+
+def test_a_look_that_does_not_fit_is_not_begun(course):
+    """SIX is closed by then: what is left are two arms, four runs of each in an epoch."""
+    needed, sentence = [], "of the budget of 5 min there are 20 s left and the next look needs about 165 s"
+
+    def refuses(seconds):
+        needed.append(seconds)
+        return sentence if len(needed) == 2 else ""
+
+    script, heard, found = course(few, LOOKS, arms=(SIX, TWIN), slow=slow, refuses=refuses)
+    assert needed == pytest.approx([10 * (EPOCH_S + 8 * RUN_S)] * 2)
+    assert (script.epochs, found.looks[SIX], found.looks[TWIN]) == (20, 1, 2)
+    assert [each[3:] for each in heard if each[0] == "look"] == [(["ipv4", "ipv4-twin"], ""), ([], sentence)]
+    assert question(found, TWIN).stopped == found.stopped == sentence
+
+
+def test_trouble_at_a_later_look_takes_no_answer_away(course):
+    def dies(number, arm):
+        if number >= 200:
+            raise LabError("host server: the server died")
+        return few(number, arm)
+
+    _, heard, found = course(dies, LOOKS, arms=(SIX, TWIN), slow=slow)
+    assert question(found, SIX).effects[-1].n_epochs == 10
+    with pytest.raises(LabError, match="the server died"):
+        question(found, TWIN)
+    assert heard[-1] == ("broke off", "host server: the server died")
+    _, _, error = course(
+        dies, LOOKS, arms=(TWIN, TUNNEL), slow=lambda arm, epoch: slow(TWIN if arm != FOUR else arm, epoch)
+    )
+    assert isinstance(error, LabError)
+
+
+def test_a_verdict_is_that_of_the_look_that_closed_the_cell(course):
+    """The tunnel has data of 20 epochs; what could be answered after 10 keeps its answer."""
+    _, _, found = course(few, LOOKS, arms=(TUNNEL,), asked=(TEN, FIFTY), slow=slow)
+    effects = question(found, TUNNEL).effects
+    verdicts = [judge_looks(effects, margin, alpha=0.0221, looks=3) for margin in (TEN, FIFTY)]
+    assert [(each.verdict, each.look) for each in verdicts] == [(Verdict.WITHIN, 2), (Verdict.WITHIN, 1)]
+
+
+def test_floors_are_found_once_in_the_first_epoch_after_its_blocks(course):
+    _, heard, found = course(well)
+    places = [at for at, each in enumerate(heard) if each[0] == "floor"]
+    assert [heard[at] for at in places] == [("floor", "ipv4", 0.004), ("floor", "ipv6", 0.004)]
+    assert heard[places[0] - 1][:3] == ("run", 0, 1)
+    assert heard[places[1] + 1][:2] == ("epoch", 1)
+    assert found.floors == {FOUR: 0.004, SIX: 0.004}
+
+
+def test_a_floor_with_failures_is_none(course):
+    _, heard, found = course(well, floor_fails=True)
+    assert ("floor", "ipv6", None) in heard
+    assert found.floors == {}

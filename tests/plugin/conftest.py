@@ -1,8 +1,8 @@
 """A suite to be run by an inner pytest, on a testbed whose differences are known because they are made.
 
-The experiment alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given noise,
-which no machine can have to order. Everything before it (collection, plan) and after it (effect, outcome, record,
-table) is the real thing. What does not need a known difference is measured for real, on loopback.
+The standing testbed alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given
+noise, which no machine can have to order. Everything before it (collection, plan) and after it (the course of a
+workload, effect, outcome, record, table) is the real thing. What does not need a known difference is measured for real.
 """
 
 import json
@@ -21,41 +21,71 @@ SUITE = """
 """
 
 SYNTHETIC = """
+    import contextlib
     import random
     from pytest_ipperf.core.errors import LabError
-    from pytest_ipperf.core.run import Run
-    from pytest_ipperf.experiment import Measurement
+    from pytest_ipperf.experiment import workload as experiment
     from pytest_ipperf.lab.standing import Receipt, Service
-    from pytest_ipperf.plugin import measuring
+    from pytest_ipperf.plugin import measuring, session
 
     SLOWER, NOISE, BROKEN, INVALID = {slower!r}, {noise!r}, {broken!r}, {invalid!r}
+    FROM_EPOCH, RUN_S = {from_epoch!r}, {run_s!r}
     LOG = {log!r}
 
-    def measure(plan, testbed, conditions, hear):
+    class Clock:
+        now = 0.0
+
+        def monotonic(self):
+            return self.now
+
+    class Standing:
+        epochs = -1
+
+        def __init__(self):
+            Standing.epochs += 1
+            self.blocks = {{}}
+
+        def serve(self, workload, wanted):
+            if str(workload) in BROKEN and self.epochs >= FROM_EPOCH:
+                raise LabError("host server: the server died")
+            return Service("synthetic", "1.0", True, 2525, 5353)
+
+        def prove(self, arm, service, workload):
+            return {{"contradictions": [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []}}
+
+        def fingerprint(self, arm):
+            return {{}}
+
+        def floor(self, arm, service, workload, *, bursts, deadline_s):
+            return Receipt(attempted=1, failed={{}}, rows=((0.0,) * 4 + (0.001, 0.0),), packed=b"", proof={{}},
+                           contradictions=(), unsettled=())
+
+        def run(self, arm, service, workload, *, bursts, deadline_s):
+            number = self.blocks[arm] = self.blocks.get(arm, -2) + 1
+            # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
+            rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
+            slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
+            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6))
+            CLOCK.now += RUN_S
+            row = (0.0, value / 8, value / 4, value / 2, value, 0.0)
+            return Receipt(attempted=30, failed={{}}, rows=(row,) * 30, packed=b"", proof={{}}, contradictions=(),
+                           unsettled=())
+
+    @contextlib.contextmanager
+    def stand(*_):
+        yield Standing()
+
+    def measure(plan, *arguments, **questions):
         with open(LOG, "a") as log:
             print(plan.workload, *plan.arms, file=log)
-        if str(plan.workload) in BROKEN:
-            raise LabError("host server: the server died")
-        service = Service("synthetic", "1.0", True, 2525, 5353)
-        hear.epoch(0, service, {{}}, {{}})
-        runs = []
-        for epoch in plan.epochs:
-            for number, block in enumerate([epoch.warmups, *epoch.blocks], -1):
-                for slot, arm in enumerate(block):
-                    # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
-                    rng = random.Random(f"{{plan.workload}} {{arm}} {{epoch.number}} {{number}}")
-                    value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + SLOWER * (arm.ipver == 6))
-                    run = Run(arm=arm, epoch=epoch.number, block=number, slot=slot, warmup=number < 0,
-                              started_at=0.0, attempted=30, failed={{}}, samples=(value,) * 30, value=value)
-                    runs.append(run)
-                    row = (0.0, value / 8, value / 4, value / 2, value)
-                    hear.run(run, Receipt(attempted=30, failed={{}}, rows=(row,), packed=b"", proof={{}},
-                                          contradictions=(), unsettled=()))
-        hear.ended()
-        return Measurement(plan=plan, service=service, runs=tuple(runs), seconds=1.0,
-                           rows={{arm: (row,) for arm in plan.arms}},
-                           invalid={{arm: INVALID for arm in plan.arms if INVALID and arm.ipver == 6}})
+        Standing.epochs = -1
+        return experiment.measure(plan, *arguments, **questions)
 
+    CLOCK = Clock()
+    if RUN_S:
+        experiment.time = session.time = CLOCK
+    experiment.stand = stand
+    experiment.leased = lambda *_: contextlib.nullcontext()
     measuring.measure = measure
 """
 
@@ -69,11 +99,15 @@ class Project:
         pytester.makepyfile(SUITE)
         pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
 
-    def network(self, *, slower=0.0, noise=0.005, broken=(), invalid=""):
-        """From now on the inner pytest measures a made network."""
+    def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0):
+        """From now on the inner pytest measures a made network; `slower` is for all workloads, or by their texts.
+
+        What is broken or invalid is so from an epoch on. With `run_s` time passes in runs alone, so much in each.
+        """
         text = textwrap.dedent(SYNTHETIC).format(
-            slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, log=str(self.log)
-        )
+            slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, from_epoch=from_epoch, run_s=run_s,
+            log=str(self.log),
+        )  # fmt: skip
         self.pytester.makeconftest(text)
 
     def run(self, *arguments: str, testbed: str = "loopback") -> pytest.RunResult:

@@ -22,8 +22,8 @@ def test_collect_only_measures_nothing_and_prints_the_plan_with_its_forecast(pro
     assert ids(result) == IDS
     result.stdout.fnmatch_lines(
         [
-            "ipperf: plan: 2 workloads, 10 epochs x 3 blocks (design standard), 160 runs, about *",
-            "ipperf:   loopback-smtp-c1-1k: ipv4, ipv6; 80 runs, about *",
+            "ipperf: plan: 2 workloads, 1 to 3 looks of 10 epochs x 3 blocks (design standard), 160 to 480 runs, *",
+            "ipperf:   loopback-smtp-c1-1k: ipv4, ipv6; 80 to 240 runs, about * to *",
         ]
     )
     assert project.measured == []
@@ -60,6 +60,20 @@ def test_one_node_id_measures_one_workload(project):
     name = "test_one_node_id_measures_one_workload.py::test_smtp_response_time[loopback-smtp-c10-1k-ipv6]"
     project.pytester.runpytest_subprocess(name).assert_outcomes(passed=1)
     assert project.measured == ["loopback-smtp-c10-1k ipv4 ipv6"]
+
+
+def test_the_id_names_a_client_other_than_the_usual_one(project):
+    named = [name.replace("-smtp-", "-smtp-library-") for name in IDS]
+    assert ids(project.ask("--collect-only", "-q", "--client=library")) == named
+    file = "test_the_id_names_a_client_other_than_the_usual_one.py"
+    one = f"{file}::test_smtp_response_time[{named[1]}]"
+    assert ids(project.ask("--collect-only", "-q", "--client=library", one)) == named[1:]
+    project.network()
+    result = project.run("--client=library", "-n", "1")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["ipperf: plan: 2 workloads, *", "testbed loopback, *, client library, *"])
+    assert project.measured == ["loopback-smtp-library-c1-1k ipv4 ipv6", "loopback-smtp-library-c10-1k ipv4 ipv6"]
+    assert [line["cell"] for line in project.kept() if line["event"] == "record"] == named
 
 
 def test_k_and_m_select_as_pytests_users_expect(project):

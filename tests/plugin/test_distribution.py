@@ -165,8 +165,14 @@ def test_testbeds_are_apart_unless_one_that_is_measured_joins_them(scheduling):
 
 def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
     pattern = cell_pattern(["one", "one.b"])
-    found = [pattern.search(f"a.py::t[{params}]") for params in ("x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-smtp", "one")]
-    assert [match and match.groups() for match in found] == [("one.b", "smtp", "1", "1k", "ipv6-tunnel"), None, None]
+    params = ("x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-http-library-c10-2k-ipv4-twin", "one-smtp", "one")
+    found = [pattern.search(f"a.py::t[{each}]") for each in params]
+    assert [match and match.groups() for match in found] == [
+        ("one.b", "smtp", "1", "1k", "ipv6-tunnel"),
+        ("one", "http", "10", "2k", "ipv4-twin"),
+        None,
+        None,
+    ]
 
 
 def test_a_crash_after_the_other_worker_is_done_loses_only_its_item(two_testbeds):

@@ -5,6 +5,7 @@ import textwrap
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import compare
+from pytest_ipperf.core.instrument import Instrument
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import ArmSummary, Record
@@ -23,9 +24,10 @@ def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:
 def record(connections: int, **change) -> Record:
     told = Record(
         cell=f"lab-smtp-c{connections}-1k-ipv6", testbed="lab", protocol="smtp", connections=connections,
-        payload_bytes=1024, ipver=6, transport="native", client="lean", server="postfix 3.7.11", metric="response_time",
-        design="quick", judges=True, seed=1, epochs=6, blocks=2, deadline_s=10.0, test=side("ipv6", 0.0121, 0.0123),
-        reference=side("ipv4", 0.0119, 0.0121), estimate=1.7, low=-1.25, high=4.6, confidence=0.95,
+        payload_bytes=1024, ipver=6, transport="native", twin=False, client="lean", server="postfix 3.7.11",
+        metric="response_time", design="quick", judges=True, seed=1, look=1, looks=1, epochs=6, blocks=2,
+        deadline_s=10.0, test=side("ipv6", 0.0121, 0.0123), reference=side("ipv4", 0.0119, 0.0121), estimate=1.7,
+        low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03,
         margin="10 % (at least 0.5 ms)", margin_fraction=0.1, alpha=0.05, verdict="within", reasons=(), sentence="...",
     )  # fmt: skip
     return dataclasses.replace(told, **change)
@@ -72,6 +74,42 @@ def test_cells_of_different_servers_are_never_in_one_table():
     assert sum(line.startswith("SMTP response time") for line in lines) == 2
 
 
+def of_standard(connections: int, look: int, **change) -> Record:
+    return record(
+        connections, design="standard", blocks=3, alpha=0.0221, look=look, looks=3, epochs=10 * look, **change
+    )
+
+
+def test_epochs_have_a_row_where_cells_were_decided_after_different_numbers_of_them():
+    twin = {"twin": True, "ipver": 4, "test": side("ipv4-twin", 0.012)}
+    first, second = side("ipv4", 0.0119), side("ipv4", 0.0119, 0.0131)
+    records = [
+        of_standard(10, 1, reference=first), of_standard(10, 2, reference=second, **twin),
+        of_standard(100, 1, reference=first), of_standard(100, 1, reference=first, **twin),
+    ]  # fmt: skip
+    lines = tables(records)
+    rows = [line for line in lines if line.startswith(("IPv", "  epochs"))]
+    assert [row.split() for row in rows] == [
+        ["IPv4", "12.5", "11.9"], ["epochs", "20", "10"],
+        ["IPv4", "twin", "12.0", "12.0"], ["epochs", "20", "10"],
+        ["IPv6", "12.2", "12.2"], ["epochs", "10", "10"],
+    ]  # fmt: skip
+    assert "First rows: mean of an arm's runs, 3 in each epoch, warm-ups left out." in lines
+    assert "taken after every 10 epochs, 3 times at most; what is decided is measured no further." in lines
+
+
+def test_where_all_cells_have_the_same_epochs_the_note_tells_them():
+    lines = tables([of_standard(10, 2), of_standard(100, 2)])
+    assert not [line for line in lines if line.startswith("  epochs")]
+    assert [line for line in lines if "mean over the epochs (20)," in line]
+    assert "taken after every 10 epochs, 3 times at most; what is decided is measured no further." in lines
+
+
+def test_cells_of_different_clients_are_never_in_one_table():
+    lines = tables([record(10), record(10, client="library")])
+    assert sum(line.startswith("SMTP response time") for line in lines) == 2
+
+
 def test_design_paper_prints_the_studys_formulas_and_says_what_they_cover():
     """Hand-computed: means 12 and 13, error 0.5774 each, Welch with 4 df: t(.95) 2.132, 1 / 0.8165 -> level 85 %."""
     change = {"design": "paper", "epochs": 1, "blocks": 3, "verdict": "inconclusive", "estimate": None, "low": None}
@@ -107,3 +145,34 @@ def test_the_picture_has_the_interval_the_zero_and_the_margin_in_order():
     assert scale.endswith("0 = no change, | = margin 10 %")
     bar, scale = interval_picture(judgement(-0.2))
     assert bar.index("]") < scale.index("0") < scale.index("|")
+
+
+def seen_by_client(share, **changed):
+    plain = {"floor_s": 0.012 * share, "share": share, "cpu_share": 0.3, "late_s": 0.0001, "lag_s": 0.004, "peak": 10}
+    told = Instrument(**{**plain, "tcp": {}, **changed})
+    return dataclasses.replace(side("ipv6", 0.0121, 0.0123), instrument=told)
+
+
+def rows_of(*records):
+    return [" ".join(line.split()) for line in tables(records)]
+
+
+def test_the_clients_share_is_told_and_called_by_its_name_above_a_fifth():
+    told = rows_of(record(10, test=seen_by_client(0.15)), record(100, test=seen_by_client(0.77, peak=100)))
+    assert "client share 15 % 77 % client-bound" in told
+    assert sum(line.startswith("Client share: what the same takes against") for line in told) == 1
+
+
+def test_a_client_of_which_nothing_is_known_has_no_row():
+    assert not [line for line in rows_of(record(10)) if "lient share" in line]
+
+
+def test_fewer_at_once_than_asked_a_client_held_up_and_counters_that_moved_are_told():
+    test = seen_by_client(0.15, peak=7, lag_s=0.25, tcp={"ListenDrops": 3})
+    told = rows_of(record(10, test=test))
+    assert {"at once, really 7", "client held up for 250 ms", "ListenDrops 3"} <= set(told)
+
+
+def test_of_a_client_in_order_there_is_only_the_share():
+    told = rows_of(record(10, test=seen_by_client(0.15)))
+    assert not [line for line in told if line.startswith(("at once, really", "client held up"))]

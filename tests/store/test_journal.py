@@ -63,6 +63,23 @@ def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
     assert [json.loads(line)["n"] for line in lines] == list(range(1000))
 
 
+def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
+    """A limit on the size of files stands for a disk that takes the first part of a line and no more."""
+    code = (
+        "import resource, sys, pathlib; from pytest_ipperf.core.errors import LabError\n"
+        "from pytest_ipperf.store import Journal\n"
+        "journal = Journal(pathlib.Path(sys.argv[1]), 'main')\n"
+        "journal.append('note', {'text': 'kept'})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+        "try: journal.append('note', {'text': 'long' * 100})\n"
+        "except LabError as error: journal.append('note', {'text': 'short'}); print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "one"], capture_output=True, text=True, check=True)
+    assert "cannot be written (No space left on device)" in done.stdout
+    lines = (tmp_path / "one" / "main.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["kept", "short"]
+
+
 def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path):
     """/dev/full takes nothing; a link to it stands for the disk on which there is no room any more."""
     folder = tmp_path / "one"

@@ -1,0 +1,82 @@
+"""What a measurement is given, whom it tells, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import Design
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.judge import Judgement
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.lab.standing import Receipt, Service
+
+METRIC = "response_time"
+WARMUP = -1
+"""The block number of an epoch's warm-up runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What holds for all workloads of a session. `owner` names the job to others that want the same hosts."""
+
+    design: Design
+    reference: Arm
+    server: str
+    deadline_s: float
+    owner: str
+    wait_s: float
+
+
+class Listener(Protocol):
+    """Hears of everything as it happens: the store appends it, the progress line shows it."""
+
+    def note(self, text: str) -> None:
+        """Something a person waiting should know."""
+
+    def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
+        """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
+
+    def run(self, run: Run, receipt: Receipt) -> None:
+        """A run is done."""
+
+    def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+        """An arm's floor was measured, against the null server; None when not all of it completed."""
+
+    def look(
+        self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
+    ) -> None:
+        """Look `number` (from 0) was taken: the answers of the arms that were open, and which arms go on.
+
+        Those are the open ones and the reference, or none; `stopped` says why none does although some are open.
+        """
+
+    def broke_off(self, sentence: str) -> None:
+        """The measurement ended in trouble."""
+
+    def ended(self) -> None:
+        """The measurement is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """All that was measured of a workload.
+
+    `rows` holds the samples by arm and epoch, warm-ups left out. `looks` tells for each arm how many looks its data
+    have, `trouble` why an arm has no answer, `stopped` why arms were left open although the design has more looks.
+    `seconds` holds the time of each look, `floors` the response time of the arms against the null server.
+    """
+
+    plan: Plan
+    service: Service
+    runs: tuple[Run, ...]
+    rows: Mapping[tuple[Arm, int], tuple[tuple[float, ...], ...]]
+    looks: Mapping[Arm, int]
+    trouble: Mapping[Arm, IpperfError]
+    stopped: str
+    seconds: tuple[float, ...]
+    floors: Mapping[Arm, float]

@@ -1,0 +1,103 @@
+"""The forecast: what will be measured, how long that takes, and what it can settle on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.core.cell import Cell
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.plugin.memory import foresights
+from pytest_ipperf.plugin.session import Session
+
+if TYPE_CHECKING:  # scipy comes with it
+    from pytest_ipperf.core.foresight import Foresight
+
+
+def forecast_lines(session: Session, *, each: bool) -> list[str]:
+    """The plan in words; with `each` lines for every workload."""
+    plans = list(session.plans.values())
+    if not plans:
+        return []
+    design, foreseen = session.settings.design, dict(foresights(session))
+    total_s = sum(map(session.forecast_s, plans))
+    first, most = sum(plan.first_runs for plan in plans), sum(plan.runs for plan in plans)
+    workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
+    scale = f"{design.size_text()} (design {design.name}), {_range(str(first), str(most))} runs"
+    lines = [f"plan: {workloads}, {scale}, about {duration_text(session, total_s)}"]
+    if each:
+        lines += [line for plan in plans for line in _workload_lines(session, plan, foreseen)]
+    lines += _budget_lines(session, total_s)
+    lines += _settled_lines(session, foreseen)
+    return [f"ipperf: {line}" for line in lines]
+
+
+def duration_text(session: Session, first_s: float) -> str:
+    """What takes so long up to the first look, and at most."""
+    return _range(seconds_text(first_s), seconds_text(first_s * session.settings.design.looks))
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Cell, Foresight]) -> list[str]:
+    runs = _range(str(plan.first_runs), str(plan.runs))
+    about = duration_text(session, session.forecast_s(plan))
+    lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
+    cells = {arm: cell for arm in plan.arms if (cell := Cell(plan.workload, arm)) in foreseen}
+    if cells:
+        told = ", ".join(f"{arm} {_settled_text(foreseen[cell])}" for arm, cell in cells.items())
+        lines.append(f"    settles differences of: {told}")
+    return lines
+
+
+def _settled_text(found: Foresight) -> str:
+    margin = "" if found.margin_fraction is None else f" (margin {_percent(found.margin_fraction)})"
+    return f"{_percent(found.fraction)}{margin}"
+
+
+def _budget_lines(session: Session, total_s: float) -> list[str]:
+    budget_s = session.settings.budget_s
+    if budget_s is None:
+        return []
+    budget = seconds_text(budget_s)
+    if total_s > budget_s:
+        return [f"the budget of {budget} will not do for all of it; what does not fit is INCONCLUSIVE"]
+    if total_s * session.settings.design.looks > budget_s:
+        return [f"the budget of {budget} may not do for every look; what is open by then is INCONCLUSIVE"]
+    return []
+
+
+def _settled_lines(session: Session, foreseen: Mapping[Cell, Foresight]) -> list[str]:
+    """What the design settles here, from the best cell to the worst, and where that is not enough."""
+    if not foreseen:
+        return []
+    counts = [found.sessions for found in foreseen.values()]
+    count = _range(str(min(counts)), str(max(counts)))
+    ordered = sorted(foreseen, key=lambda cell: foreseen[cell].fraction)
+    ends = dict.fromkeys((ordered[0], ordered[-1]))
+    told = " to ".join(f"{_percent(foreseen[cell].fraction)} ({cell})" for cell in ends)
+    looks = ", by its last look," if session.settings.design.looks > 1 else ""
+    unknown = len(session.asked) - len(foreseen)
+    rest = f"; {unknown} of {len(session.asked)} cells have no earlier data" if unknown else ""
+    sessions = f"{count} earlier session{'s' * (count != '1')}"
+    lines = [f"at the spread of {sessions} this design{looks} settles differences of {told}{rest}"]
+    return lines + [_warning(cell, found) for cell, found in foreseen.items() if found.falls_short]
+
+
+def _warning(cell: Cell, found: Foresight) -> str:
+    if found.epochs is None:
+        remedy = "no number of epochs would do"
+    elif found.better is not None:
+        name, settled = found.better
+        remedy = f"about {found.epochs} epochs like these would do; --design={name} settles {_percent(settled)}"
+    else:
+        remedy = f"about {found.epochs} epochs like these would do, which no design has"
+    margin, fraction = _percent(found.margin_fraction or 0.0), _percent(found.fraction)
+    return f"{cell}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %" if fraction >= 0.1 else f"{100 * fraction:.2g} %"
