@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import resource
 import socket
+import statistics
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.agent.burst import Burst, Target, packed
+from pytest_ipperf.agent.burst import Burst
+from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.figures import packed
+from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.target import Target
 from pytest_ipperf.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from pytest_ipperf.agent.library import LibraryBurst
 
 # A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
 _DEAD_BURSTS = 3
@@ -21,11 +31,14 @@ _DEAD_BURSTS = 3
 class LoadOrder:
     """All that a client needs to know; plain values, as it travels.
 
-    `resolver` and `source` are literal addresses of the arm's family. `deadline_s` holds for each burst: a connection
-    without its end by then has failed. `ident` numbers the first query.
+    `client` is `lean` or `library`. `resolver` and `source` are literal addresses of the arm's family; without a
+    resolver, `name` is an address too, and without a source the kernel chooses one. `deadline_s` holds for each burst:
+    a connection without its end by then has failed. `ident` numbers the first query. `hold` keeps finished sessions
+    open until the last one has its figure.
     """
 
     protocol: str
+    client: str
     payload_bytes: int
     connections: int
     bursts: int
@@ -37,52 +50,105 @@ class LoadOrder:
     source: str
     deadline_s: float
     ident: int
+    hold: bool = True
 
 
-def load(order: LoadOrder) -> dict[str, Any]:
-    """Runs the order and tells all: `rows` (packed, see `burst.PHASES`), counts, and what the sockets were.
+def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Runs the order and tells all; `alive` is called after each burst.
+
+    What the samples are: `rows` (packed, see `figures.PHASES`), `attempted`, `failed` by kind. What the sockets were:
+    `families`, `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel) in `wall_s`, `lag_s`
+    (the longest that its loop took to come round), `peak` (connections in their transactions at once, median of the
+    bursts). What its host was: `tcp` (counters of trouble that moved), `host_cpu_s`.
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
     """
-    protocol = PROTOCOLS[order.protocol]
-    content = protocol.content(order.payload_bytes)
-    family = socket.AF_INET6 if order.ipver == 6 else socket.AF_INET
-    target = Target(family, (order.resolver, order.resolver_port), order.name, order.port, order.source)
-    rows, failed, peers, sources, families = [], Counter[str](), Counter[str](), set[str](), set[int]()
-    retries = attempted = dead = 0
+    run = _Run(order)
     _enough_descriptors(2 * order.connections + 64)
     gc.collect()
     gc.disable()
-    cpu, wall = time.process_time(), time.perf_counter()
+    tcp, host_cpu, cpu_s, wall_s = tcp_trouble(), cpu_times_s(), time.process_time(), time.perf_counter()
     try:
-        for number in range(order.bursts):
-            talks = [protocol.conversation(content, index) for index in range(order.connections)]
-            burst = Burst(target, talks, order.deadline_s, order.ident + number * order.connections)
-            burst.run()
-            rows.append(packed(burst.connections, burst.began))
-            failed.update(each.failure for each in burst.connections if each.failure)
-            peers.update(each.peer for each in burst.connections if each.peer)
-            sources |= burst.sources
-            families |= burst.families
-            retries += burst.dns_retries
-            attempted += order.connections
-            dead = 0 if rows[-1] else dead + 1
-            if dead == _DEAD_BURSTS:
-                break
+        with contextlib.closing(stamping()):
+            for number in range(order.bursts):
+                run.burst(number)
+                alive()
+                if run.dead == _DEAD_BURSTS:
+                    break
     finally:
         gc.enable()
+    cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
+    now = cpu_times_s()
     return {
-        "rows": b"".join(rows),
-        "attempted": attempted,
-        "failed": dict(failed),
-        "families": sorted(socket.AddressFamily(each).name for each in families),
-        "peers": dict(peers),
-        "sources": sorted(sources),
-        "dns_retries": retries,
-        "cpu_s": time.process_time() - cpu,
-        "wall_s": time.perf_counter() - wall,
+        **run.told(),
+        "cpu_s": cpu_s,
+        "wall_s": wall_s,
+        "tcp": risen(tcp, tcp_trouble()),
+        "host_cpu_s": {name: now[name] - before for name, before in host_cpu.items()},
     }
+
+
+class _Run:
+    """A run under way, and what its bursts have brought so far. `dead` counts those in a row that completed nothing."""
+
+    def __init__(self, order: LoadOrder) -> None:
+        self._order = order
+        self._protocol = PROTOCOLS[order.protocol]
+        self._content = self._protocol.content(order.payload_bytes)
+        self._target = Target(
+            family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
+            resolver=(order.resolver, order.resolver_port) if order.resolver else None,
+            name=order.name,
+            port=order.port,
+            source=order.source,
+        )
+        self._rows: list[bytes] = []
+        self._failed, self._peers = Counter[str](), Counter[str]()
+        self._sources, self._families = set[str](), set[int]()
+        self._retries = 0
+        self._lags: list[float] = []
+        self._peaks: list[int] = []
+        self.dead = 0
+
+    def burst(self, number: int) -> None:
+        order = self._order
+        burst = self._made(order.ident + number * order.connections)
+        burst.run()
+        self._rows.append(packed(burst.connections, burst.began))
+        self._failed.update(each.failure for each in burst.connections if each.failure)
+        self._peers.update(each.peer for each in burst.connections if each.peer)
+        self._sources |= burst.sources
+        self._families |= burst.families
+        self._retries += burst.dns_retries
+        self._lags.append(burst.lag_s)
+        self._peaks.append(burst.peak)
+        self.dead = 0 if self._rows[-1] else self.dead + 1
+
+    def _made(self, ident: int) -> Burst | LibraryBurst:
+        order, count = self._order, self._order.connections
+        if order.client == "lean":
+            talks = [self._protocol.conversation(self._content, index) for index in range(count)]
+            return Burst(self._target, talks, order.deadline_s, ident, hold=order.hold)
+        from pytest_ipperf.agent.library import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
+
+        return LibraryBurst(
+            self._target, self._protocol, self._content, count,
+            deadline_s=order.deadline_s, first_ident=ident, hold=order.hold,
+        )  # fmt: skip
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "rows": b"".join(self._rows),
+            "attempted": len(self._rows) * self._order.connections,
+            "failed": dict(self._failed),
+            "families": sorted(socket.AddressFamily(each).name for each in self._families),
+            "peers": dict(self._peers),
+            "sources": sorted(self._sources),
+            "dns_retries": self._retries,
+            "lag_s": max(self._lags),
+            "peak": round(statistics.median(self._peaks)),
+        }
 
 
 def _enough_descriptors(wanted: int) -> None:

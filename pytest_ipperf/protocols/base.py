@@ -2,13 +2,19 @@
 
 Rule 1: a conversation is given bytes and gives bytes; sockets, clocks and deadlines belong to the agent.
 Rule 2: it ends where the study's Table 2-1 ends the measurement (paper 000); what follows is `goodbye`.
-Rule 3: it travels: standard library only, Python 3.10.
+Rule 3: it travels: standard library only, Python 3.10; what `library` imports, it imports inside.
 """
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.script import Script
 
 
 class Conversation(ABC):
@@ -32,6 +38,50 @@ class Conversation(ABC):
         """Takes what came in and gives what is to be sent. A reply that is not as it should be sets `trouble`."""
 
 
+class ReplyError(Exception):
+    """A server's reply is not as it should be; the text names it."""
+
+
+class Call(ABC):
+    """One of the N as a library makes it: what the agent lends it, and what it has to note, in this order.
+
+    The look-up, the clock and the hour of leaving are the agent's, so that they are those of the lean client.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def resolve(self) -> str:
+        """Looks up the server's name, over the arm's own family; this opens the connection's first socket."""
+
+    @abstractmethod
+    async def connect(self) -> socket.socket:
+        """Looks up, connects from the source, notes it: for a library that takes a socket, which is then its own."""
+
+    @abstractmethod
+    def note_connected(self, sock: socket.socket) -> None:
+        """For a library that connects by itself: it has, by this socket."""
+
+    @abstractmethod
+    def note_first_byte(self) -> None:
+        """The library has handed over the first that came from the server."""
+
+    @abstractmethod
+    def note_end(self) -> None:
+        """The measurement ends here."""
+
+    @abstractmethod
+    async def everyone(self) -> None:
+        """Returns when it is time to leave: when every connection of the burst has its figure or has failed."""
+
+
+Transaction = Callable[[Call], Awaitable[None]]
+"""Makes one call from beginning to end.
+
+It raises OSError or EOFError when the connection breaks, ReplyError when the server says something wrong.
+"""
+
+
 @dataclass(frozen=True)
 class Protocol(ABC):
     """A kind of transaction that can be measured; each file of this folder offers one as `protocol`."""
@@ -46,6 +96,8 @@ class Protocol(ABC):
     """Where the measurement ends, for the tables."""
     typical_s: float
     """Seconds a connection takes among others on an ordinary machine: for the forecast before there are data."""
+    packages: tuple[str, ...] = ()
+    """The distributions that `library` needs, with the oldest versions that will do; none: it has no library client."""
 
     @abstractmethod
     def content(self, payload_bytes: int) -> bytes:
@@ -54,3 +106,17 @@ class Protocol(ABC):
     @abstractmethod
     def conversation(self, content: bytes, index: int) -> Conversation:
         """A new transaction; `index` numbers the connections of a burst."""
+
+    @abstractmethod
+    def script(self, content: bytes) -> Script:
+        """The cheapest server that a conversation can be had with, for the floor of the measurement."""
+
+    def library(
+        self, content: bytes, *, family: int, source: str, port: int
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """The library's client for the time of a burst, on the loop that runs.
+
+        An empty `source` leaves the choice to the kernel.
+        """
+        del content, family, source, port
+        raise UsageError(f"{self.name} has no library client; leave out --client=library")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.protocols.base import Conversation, Protocol
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
@@ -39,6 +42,8 @@ class Send(Conversation):
         return b""
 
     def feed(self, data: bytes) -> bytes:
+        if data[3:4] == b" " and not self._buffer and data.find(b"\n") == len(data) - 1:
+            return self._reply(data)  # one reply of one line, as nearly all are
         self._buffer += data
         while (end := self._buffer.find(b"\n")) >= 0:
             line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
@@ -53,14 +58,15 @@ class Send(Conversation):
 
     def _reply(self, line: bytes) -> bytes:
         asked, following, expected = _COMMANDS[self._step]
-        if line[:1] != expected or (self._step == _LAST and b"queued" not in line.lower()):
+        last = self._step == _LAST
+        if line[:1] != expected or (last and b"queued" not in line.lower()):
             self.trouble = f"reply {line.strip()[:80].decode('latin-1')!r} to {asked}"
             return b""
-        if self._step == _LAST:
+        if last:
             self.finished = True
             return b""
         self._step += 1
-        return self._message if self._step == _LAST else following
+        return following or self._message
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ class Smtp(Protocol):
     source: str = "RFC 5321; paper 000, section 2.5"
     ends_with: str = "250 ... queued"
     typical_s: float = 0.0011
+    packages: tuple[str, ...] = ("aiosmtplib>=2",)
 
     def content(self, payload_bytes: int) -> bytes:
         room = payload_bytes - len(_HEADERS) - 2
@@ -87,6 +94,62 @@ class Smtp(Protocol):
     def conversation(self, content: bytes, index: int) -> Conversation:
         del index
         return Send(content + b".\r\n")
+
+    def script(self, content: bytes) -> Script:
+        del content
+        ok = (b"\r\n", b"250 2.0.0 Ok\r\n")
+        queued = (b"\r\n.\r\n", b"250 2.0.0 Ok: queued as 0\r\n")
+        go_on, bye = (b"\r\n", b"354 go on\r\n"), (b"\r\n", b"221 2.0.0 Bye\r\n")
+        return Script(b"220 mail.ipperf.test ESMTP\r\n", (ok, ok, ok, go_on, queued, bye))
+
+    @asynccontextmanager
+    async def library(self, content: bytes, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+        del family, source, port  # the agent connects, so that connecting and the greeting are told apart
+
+        async def send(call: Call) -> None:
+            await _sent_by_library(call, content)
+
+        yield send
+
+
+async def _sent_by_library(call: Call, message: bytes) -> None:
+    """The same commands as `Send`, by aiosmtplib."""
+    import asyncio  # noqa: PLC0415 - the lean client has no use for it
+
+    from aiosmtplib import SMTP, SMTPResponseException  # noqa: PLC0415 - the host may lack it
+
+    # With a name of its own it looks none up, and without STARTTLS and time-outs it does what the lean client does.
+    # That there is no other host than the socket's has to be said up to version 3.
+    client = SMTP(
+        sock=await call.connect(), hostname=None, local_hostname="client.ipperf.test", start_tls=False, timeout=None
+    )
+    asked = "the greeting"
+    try:
+        await client.connect()
+        call.note_first_byte()
+        asked = "EHLO"
+        await client.ehlo()
+        asked = "MAIL"
+        await client.mail("client@ipperf.test")
+        asked = "RCPT"
+        await client.rcpt("server@ipperf.test")
+        asked = "DATA"
+        code, said = await client.data(message)
+        if "queued" not in said.lower():
+            raise ReplyError(_wrong_reply(code, said, "the message"))
+        call.note_end()
+        await call.everyone()
+        await client.quit()
+    except SMTPResponseException as error:
+        raise ReplyError(_wrong_reply(error.code, error.message, asked)) from error
+    finally:
+        if isinstance(client.transport, asyncio.Transport):  # a call that was broken off
+            client.transport.abort()
+
+
+def _wrong_reply(code: int, said: str, asked: str) -> str:
+    text = " ".join(said.split())
+    return f"reply {(text if code < 0 else f'{code} {text}')[:80]!r} to {asked}"  # the library's own words have none
 
 
 protocol = Smtp()

@@ -23,6 +23,7 @@ class Aiohttp(Server):
     protocol = "http"
     embedded = True
     apt = "python3-aiohttp"
+    packages = ("aiohttp",)
     probe = (b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 ")
 
     def missing(self) -> str:

@@ -24,6 +24,7 @@ class Aiosmtpd(Server):
     protocol = "smtp"
     embedded = True
     apt = "python3-aiosmtpd"
+    packages = ("aiosmtpd",)
     probe = (b"", b"220 ")
 
     def missing(self) -> str:

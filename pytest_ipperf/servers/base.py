@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from pytest_ipperf.core.script import Script
+
 # Not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_SILENT = Script(b"", ())
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Site:
 
     `folder` is private to the instance and absolute; `addresses` are what it listens on, with one `port` for all.
     `connections` is the largest number of clients at once. `content` is the page or file it serves.
-    `zone` maps host names to their addresses, for name servers.
+    `zone` maps host names to their addresses, for name servers. `script` is what the null server says.
     """
 
     folder: str
@@ -34,6 +37,7 @@ class Site:
     connections: int
     content: bytes = b""
     zone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    script: Script = _SILENT
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Server(ABC):
     """The Debian package that brings it, for the sentence about a missing program."""
     probe: tuple[bytes, bytes]
     """What readiness means: bytes to send after connecting (may be empty) and how the answer must begin."""
+    packages: tuple[str, ...] = ()
+    """The distributions of an embedded server. A host that lacks them is sent them: `missing` asks for nothing else."""
     datagram: bool = False
     """Whether it is asked by UDP; others are asked by TCP."""
 

@@ -14,10 +14,12 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.agent.burst import PHASES, Burst, Target, packed
+from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES, packed
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.proof import Expected, run_contradictions
 from pytest_ipperf.protocols import PROTOCOLS
@@ -175,9 +177,9 @@ def burst(address, port, resolver_port, n=1, *, deadline_s=10.0, payload=1000, s
 
 def order(address, port, resolver_port, **changed):
     settings = {
-        "protocol": "smtp", "payload_bytes": 1000, "connections": 5, "bursts": 1, "ipver": 6 if ":" in address else 4,
-        "resolver": address, "resolver_port": resolver_port, "name": NAME, "port": port, "source": address,
-        "deadline_s": 10.0, "ident": 0,
+        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 5, "bursts": 1,
+        "ipver": 6 if ":" in address else 4, "resolver": address, "resolver_port": resolver_port, "name": NAME,
+        "port": port, "source": address, "deadline_s": 10.0, "ident": 0,
     }  # fmt: skip
     return LoadOrder(**{**settings, **changed})
 

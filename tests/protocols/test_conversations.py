@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.protocols.base import Conversation
+from pytest_ipperf.protocols.base import Conversation, Protocol
 
 SMTP = [
     (b"220 mail.ipperf.test ESMTP\r\n", b"EHLO client.ipperf.test\r\n"),
@@ -28,6 +28,11 @@ def test_a_protocol_is_called_like_its_file_and_names_its_sources(name):
     assert protocol.name == name
     assert "RFC" in protocol.source
     assert "paper 000" in protocol.source
+
+
+def test_a_protocol_without_a_library_client_says_so():
+    with pytest.raises(UsageError, match=r"^smtp has no library client; leave out --client=library$"):
+        Protocol.library(PROTOCOLS["smtp"], b"", family=2, source="", port=25)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -1,0 +1,41 @@
+"""The kernel's own stamps on what it receives (socket(7), SO_TIMESTAMPNS): a measure of how late a client reads.
+
+docs/decisions/0013-lateness-is-a-column.md says why they correct nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+import time
+from collections.abc import Sequence
+
+SO_TIMESTAMPNS = 35
+_STAMP = struct.Struct("ll")
+STAMP_ROOM = socket.CMSG_SPACE(_STAMP.size)
+"""Bytes of control messages to have with each read."""
+
+
+def stamping() -> socket.socket:
+    """A socket that, while it is open, keeps the kernel stamping what it receives.
+
+    Without one the kernel would begin, and patch its own code for that, with each burst's first connection, and the
+    first segments of the burst would have no stamp.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    return sock
+
+
+def waited_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
+    """How long the segment read last had been there; nan without a stamp, or when it would be impossible.
+
+    Stamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
+    """
+    for _, kind, value in stamps:
+        if kind == SO_TIMESTAMPNS and len(value) == _STAMP.size:
+            seconds, nanoseconds = _STAMP.unpack(value)
+            waited_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
+            return waited_s if 0 <= waited_s <= most_s else math.nan
+    return math.nan

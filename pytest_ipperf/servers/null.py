@@ -1,0 +1,143 @@
+"""Null: answers any protocol by rote, as cheaply as Python can. What is measured against it is the client's own floor.
+
+The floor holds everything that is not the server: the client, both hosts' network stacks, the link, the look-up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.servers.base import Entry, Server, Site
+
+_BACKLOG = 65535
+_READ_BYTES = 65536
+_ACCEPTS = 64
+
+
+class Null(Server):
+    """One process and one thread; says the script of its site, whose protocol is none of its business."""
+
+    name = "null"
+    protocol = "any"
+    embedded = True
+    apt = ""
+    probe = (b"", b"")  # a protocol in which the client speaks first shows no more than that it listens
+
+    def missing(self) -> str:
+        return ""
+
+    def version(self) -> str:
+        return f"Python {platform.python_version()}"
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        return (Entry("script", site.script.to_bytes(), 0o644),)
+
+    def argv(self, site: Site) -> Sequence[str]:
+        order = {"addresses": site.addresses, "port": site.port, "script": f"{site.folder}/script"}
+        return ("python", "-m", __name__, json.dumps(order))
+
+
+class _Session:
+    """One connection: which turn it is, what it has heard in this turn, what its peer has still to take."""
+
+    __slots__ = ("heard", "sock", "turn", "unsent", "waits")
+
+    def __init__(self, sock: socket.socket, greeting: bytes) -> None:
+        self.sock = sock
+        self.turn = 0
+        self.heard = b""
+        self.unsent = greeting
+        self.waits = False
+
+
+class _Loop:
+    """All connections of one script, level-triggered: a server that is easy to trust."""
+
+    def __init__(self, script: Script, listeners: Sequence[socket.socket]) -> None:
+        self._script = script
+        self._epoll = select.epoll()
+        self._listeners = {sock.fileno(): sock for sock in listeners}
+        self._sessions: dict[int, _Session] = {}
+        for number in self._listeners:
+            self._epoll.register(number, select.EPOLLIN)
+
+    def run(self) -> None:
+        while True:
+            for number, event in self._epoll.poll():
+                if number in self._listeners:
+                    self._accept(self._listeners[number])
+                else:
+                    session = self._sessions[number]
+                    self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
+            for _ in range(_ACCEPTS):
+                sock, _ = listener.accept()
+                sock.settimeout(0)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                session = self._sessions[sock.fileno()] = _Session(sock, self._script.greeting)
+                self._epoll.register(sock.fileno(), select.EPOLLIN)
+                self._go_on(session, self._send)
+
+    def _go_on(self, session: _Session, step: Callable[[_Session], bool]) -> None:
+        """Takes a step, which tells whether the session goes on, and closes one that does not."""
+        try:
+            going_on = step(session)
+        except OSError:  # a client that has gone, which is its own affair
+            going_on = False
+        if not going_on:
+            del self._sessions[session.sock.fileno()]
+            session.sock.close()
+
+    def _hear(self, session: _Session) -> bool:
+        data = session.sock.recv(_READ_BYTES)
+        if not data:
+            return False
+        session.heard += data
+        ending, answer = self._script.turns[session.turn]
+        if not session.heard.endswith(ending):
+            return True
+        session.turn += 1
+        session.heard = b""
+        session.unsent = answer
+        return self._send(session)
+
+    def _send(self, session: _Session) -> bool:
+        if session.unsent:
+            with contextlib.suppress(BlockingIOError):
+                session.unsent = session.unsent[session.sock.send(session.unsent) :]
+        if bool(session.unsent) != session.waits:
+            session.waits = bool(session.unsent)
+            self._epoll.modify(session.sock.fileno(), select.EPOLLOUT if session.waits else select.EPOLLIN)
+        return session.waits or session.turn < len(self._script.turns)
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    sock.settimeout(0)
+    return sock
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    order = json.loads(argv[0])
+    script = Script.from_bytes(Path(order["script"]).read_bytes())
+    _Loop(script, [_listener(address, order["port"]) for address in order["addresses"]]).run()
+
+
+server = Null()
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

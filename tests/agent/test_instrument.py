@@ -1,0 +1,232 @@
+"""What a run tells of the instrument itself: how late it read, how long its loop took, how many it had at once."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import random
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from pytest_ipperf.agent.burst import Burst
+from pytest_ipperf.agent.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.target import Target
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+both_families = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+@pytest.fixture
+def null():
+    """Starts null servers for a protocol; returns the port."""
+    with contextlib.ExitStack() as stack:
+
+        def start(protocol, payload_bytes=1000):
+            folder = stack.enter_context(private_folder())
+            addresses = ("127.0.0.1", "::1")
+            port = free_port(addresses, 20000, 29999, random.Random())
+            content = PROTOCOLS[protocol].content(payload_bytes)
+            script = PROTOCOLS[protocol].script(content)
+            daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
+            stack.callback(daemon.stop)
+            daemon.start()
+            return port
+
+        yield start
+
+
+def order(protocol, address, port, **changed):
+    settings = {
+        "protocol": protocol, "client": "lean", "payload_bytes": 1000, "connections": 20, "bursts": 3,
+        "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
+        "source": "", "deadline_s": 10.0, "ident": 0,
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+def rows_of(receipt):
+    values = struct.iter_unpack(f"{len(PHASES)}d", receipt["rows"])
+    return [dict(zip(PHASES, row, strict=True)) for row in values]
+
+
+def burst(address, port, n=1, payload=1000, protocol="http", **settings):
+    kind = PROTOCOLS[protocol]
+    talks = [kind.conversation(kind.content(payload), index) for index in range(n)]
+    made = Burst(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, **settings)
+    made.run()
+    return made
+
+
+@contextlib.contextmanager
+def answering(address, answer):
+    """A server of one connection; `answer` has it in its hands in a thread."""
+    with socket.create_server((address, 0), family=family_of(address)) as listener:
+
+        def serve():
+            conn, _ = listener.accept()
+            with conn, contextlib.suppress(OSError):
+                answer(conn)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@both_families
+@each_protocol
+@pytest.mark.parametrize("hold", [True, False])
+def test_without_a_resolver_it_goes_straight_to_the_address(protocol, address, null, hold):
+    receipt = load(order(protocol, address, null(protocol), hold=hold))
+    rows = rows_of(receipt)
+    assert receipt["failed"] == {}
+    assert len(rows) == receipt["attempted"] == 60
+    assert {row["dns"] for row in rows} == {0.0}
+    assert receipt["peers"] == {address: 60}
+    assert receipt["sources"] == [address]
+    assert receipt["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+
+
+@both_families
+def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
+    port = null("smtp")
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - Path would open one more
+    kept = {True: 0, False: 0}
+    for hold in kept:
+
+        class Watched(Burst):
+            def _close(self, hold=hold):
+                kept[hold] = sum(each.sock.fileno() >= 0 for each in self.connections)
+                super()._close()
+
+        kind = PROTOCOLS["smtp"]
+        talks = [kind.conversation(kind.content(1000), index) for index in range(10)]
+        Watched(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, hold=hold).run()
+    assert kept == {True: 10, False: 0}
+    gc.collect()
+    assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - as above
+
+
+@both_families
+def test_the_kernel_tells_how_late_the_client_was(address):
+    """The answer arrives while the client is kept from its loop, for as long as the test says."""
+    page = PROTOCOLS["http"].content(1000)
+    sent = threading.Event()
+
+    def answer(conn):
+        conn.recv(4096)
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + page)
+        sent.set()
+
+    class Kept(Burst):
+        def _talk(self, connection, event):
+            sent.wait(5)
+            time.sleep(0.05)
+            super()._talk(connection, event)
+
+    with answering(address, answer) as port, stamping():
+        kind = PROTOCOLS["http"]
+        made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0)], 5.0, 0)
+        made.run()
+    (connection,) = made.connections
+    assert connection.failure == ""
+    assert 0.05 <= connection.late < connection.done - connection.opened
+    assert made.lag_s >= 0.05
+
+
+@pytest.mark.parametrize("step_s", [3600, -3600])
+def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, null, monkeypatch):
+    port, true_ns = null("http"), time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: true_ns() + step_s * 10**9)
+    rows = rows_of(load(order("http", "127.0.0.1", port)))
+    assert len(rows) == 60
+    assert all(math.isnan(row["late"]) for row in rows)
+    assert all(0 < row["total"] < 10 for row in rows)
+
+
+def test_nearly_every_segment_is_stamped(null):
+    rows = rows_of(load(order("smtp", "127.0.0.1", null("smtp"), bursts=10)))
+    assert sum(math.isnan(row["late"]) for row in rows) <= 20  # the first burst, until the kernel has begun
+    assert all(0 <= row["late"] < row["total"] for row in rows if not math.isnan(row["late"]))
+
+
+@both_families
+def test_an_end_that_came_with_the_answer_is_seen_after_it(address):
+    """The watched edge is one for both: who stopped at a short read would wait for the deadline."""
+    with answering(address, lambda conn: conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html>")) as port:
+        begun = time.monotonic()
+        made = burst(address, port)
+    assert [each.failure for each in made.connections] in (["talk closed"], ["talk reset"])
+    assert time.monotonic() - begun < 4
+
+
+@both_families
+def test_a_page_of_many_reads_is_read_to_its_end(address, null):
+    port = null("http", 3_000_000)
+    made = burst(address, port, 4, payload=3_000_000)
+    assert [each.failure for each in made.connections] == [""] * 4
+
+
+@both_families
+def test_a_message_that_no_buffer_holds_goes_out_as_the_server_reads(address, null):
+    port = null("smtp")
+    made = burst(address, port, 3, payload=8_000_000, protocol="smtp")
+    assert [each.failure for each in made.connections] == [""] * 3
+
+
+def test_peak_tells_how_many_were_in_their_conversations_at_once(null):
+    receipt = load(order("smtp", "127.0.0.1", null("smtp"), connections=40))
+    assert receipt["peak"] == 40
+    assert load(order("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5))["peak"] == 1
+
+
+def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
+    receipt = load(order("http", "127.0.0.1", null("http"), connections=100, bursts=10))
+    assert 0 < receipt["cpu_s"] <= receipt["wall_s"] * 1.05
+    assert 0 < receipt["lag_s"] <= receipt["wall_s"]
+    assert set(receipt["host_cpu_s"]) == {"busy", "stolen"}
+    assert 0 <= receipt["host_cpu_s"]["busy"] <= (receipt["wall_s"] + 0.1) * (os.cpu_count() or 1)
+
+
+def test_an_overflowing_queue_shows_in_the_counters():
+    before = tcp_trouble()
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as stack:
+        for _ in range(6):
+            sock = stack.enter_context(socket.socket())
+            sock.settimeout(0)
+            sock.connect_ex(server.getsockname())
+        time.sleep(0.05)
+        moved = risen(before, tcp_trouble())
+    assert moved.get("ListenOverflows", 0) >= 1
+    assert set(moved) <= set(TROUBLE)
+
+
+def test_counters_that_rest_are_not_told():
+    assert risen({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 0}) == {"b": 3}
+
+
+def test_the_processors_are_busy_when_one_of_them_works():
+    before = cpu_times_s()["busy"]
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    assert cpu_times_s()["busy"] - before >= 0.15

@@ -1,0 +1,61 @@
+"""The client's part: shares, lateness and counters of several runs, put together."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.instrument import CLIENT_BOUND, ClientFacts, instrument
+
+
+def facts(**changed):
+    plain = {"cpu_s": 0.2, "wall_s": 1.0, "server_cpu_s": 0.7, "lag_s": 0.003, "peak": 10, "tcp": {}}
+    return ClientFacts(**{**plain, **changed})
+
+
+def test_the_share_is_the_floor_in_the_response_time():
+    found = instrument([facts()], [], mean_s=0.01, floor_s=0.0015)
+    assert found.share == pytest.approx(0.15)
+    assert not found.client_bound
+
+
+@pytest.mark.parametrize(("floor_s", "bound"), [(0.002, False), (0.00201, True), (0.02, True)])
+def test_above_a_fifth_it_is_client_bound(floor_s, bound):
+    assert instrument([facts()], [], mean_s=0.01, floor_s=floor_s).client_bound is bound
+    assert CLIENT_BOUND == 0.2
+
+
+def test_without_a_floor_there_is_no_share_and_no_verdict_on_it():
+    found = instrument([facts()], [], mean_s=0.01, floor_s=None)
+    assert found.share is None
+    assert not found.client_bound
+
+
+def test_long_runs_count_for_more_in_the_share_of_the_processor():
+    found = instrument([facts(cpu_s=1.0, wall_s=1.0), facts(cpu_s=0.0, wall_s=3.0)], [], mean_s=1, floor_s=None)
+    assert found.cpu_share == 0.25
+
+
+def test_lag_and_peak_are_medians_and_counters_are_sums():
+    runs = [facts(lag_s=0.001 * lag, peak=peak, tcp=tcp) for lag, peak, tcp in (
+        (1, 90, {"TCPTimeouts": 1}), (500, 100, {}), (3, 100, {"TCPTimeouts": 2, "ListenDrops": 1}),
+    )]  # fmt: skip
+    found = instrument(runs, [], mean_s=1, floor_s=None)
+    assert (found.lag_s, found.peak) == (0.003, 100)
+    assert found.tcp == {"ListenDrops": 1, "TCPTimeouts": 3}
+
+
+def test_lateness_is_the_95th_percentile_of_what_the_kernel_told():
+    late = [math.nan, *(number / 1000 for number in range(1, 101)), math.nan]
+    assert instrument([facts()], late, mean_s=1, floor_s=None).late_s == 0.095
+    assert instrument([facts()], [math.nan], mean_s=1, floor_s=None).late_s is None
+
+
+@given(st.lists(st.floats(0, 10), min_size=1))
+def test_nineteen_in_twenty_were_no_later_than_that(late):
+    found = instrument([facts()], late, mean_s=1, floor_s=None).late_s
+    assert found in late
+    assert sum(each <= found for each in late) >= 0.95 * len(late)
