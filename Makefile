@@ -40,7 +40,7 @@ lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	    --extra test --group build $(ARGS) --output-file requirements.lock pyproject.toml
+	    --extra library --extra test --group build $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

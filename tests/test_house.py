@@ -15,7 +15,7 @@ TOP = Path(__file__).parents[1]
 PACKAGE = TOP / "pytest_ipperf"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-FOLDERS = {"docs", "pytest_ipperf", "suites", "tests"}
+FOLDERS = {"benchmarks", "docs", "pytest_ipperf", "suites", "tests"}
 FILES = {"LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini", "pyproject.toml", "requirements.lock"}
 
 

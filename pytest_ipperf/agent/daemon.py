@@ -115,6 +115,14 @@ class Daemon:
             time.sleep(2 * _POLL_S)
         return f"{self._server.name}: {said}" if said else ""
 
+    def mute(self) -> str:
+        """That it runs and does not answer as it did when it started, in a sentence; empty when it does, or is dead."""
+        name, port = self._server.name, self._site.port
+        for address in self._site.addresses if self.alive() else ():
+            if trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
+                return f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
+        return ""
+
     def pids(self) -> list[int]:
         """The server's processes, without those that hold them."""
         return [process.pid for level in self._levels()[self._leash.holders :] for process in level]

@@ -18,6 +18,7 @@ TRAVELS = (
     "core/__init__.py",
     "core/dns.py",
     "core/errors.py",
+    "core/script.py",
     "core/shelf.py",
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""

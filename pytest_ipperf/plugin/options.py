@@ -23,7 +23,7 @@ from pytest_ipperf.lab.inventory import BUILTIN, Testbed, read_inventory
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
-CLIENTS = ("lean",)
+CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
 _SERVER_WORDS = ("auto", "real", "embedded")
 
@@ -39,15 +39,18 @@ LEVELS = (
 )
 SETTINGS = (
     ("--design", "NAME", "quick", "how much is measured: "
-     + "; ".join(f"{d.name} ({d.epochs} epochs x {d.blocks} blocks: {d.purpose})" for d in DESIGNS.values())),
+     + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
     ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
     ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
-    ("--client", "NAME", "lean", f"the measuring client: {', '.join(CLIENTS)}"),
+    ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
+     "aiohttp, aiosmtplib)")),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
+    ("--ipperf-twin", "no|yes", "no", ("whether the reference is measured twice, as an arm of its own (A/A): what the "
+     "two differ by is no difference of networks")),
     ("--ipperf-inconclusive", "report|fail", "report", "whether too little evidence for a cell fails the session"),
     ("--ipperf-deadline", "TIME", "10s", "a connection without its end by then has failed"),
     ("--ipperf-wait", "TIME", "10min", "how long to wait for a host on which another job measures"),
@@ -73,6 +76,7 @@ class Settings:
     inventory_trouble: str
     seed: int
     budget_s: float | None
+    twin: bool
     fail_inconclusive: bool
     deadline_s: float
     wait_s: float
@@ -113,6 +117,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
         budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
+        twin=_setting(config, "--ipperf-twin", _one_of(("no", "yes"))) == "yes",
         fail_inconclusive=_setting(config, "--ipperf-inconclusive", _one_of(("report", "fail"))) == "fail",
         deadline_s=_setting(config, "--ipperf-deadline", _deadline),
         wait_s=_setting(config, "--ipperf-wait", parse_seconds),
@@ -167,6 +172,10 @@ def _connections(text: str) -> int:
 def _reference(text: str) -> Arm:
     arm = Arm.parse(text)
     _one_of(list(TRANSPORTS))(arm.transport)
+    if arm.twin:
+        raise UsageError(
+            f"{text!r} is the reference measured twice and never the reference; name {Arm(arm.ipver, arm.transport)}"
+        )
     return arm
 
 
@@ -216,7 +225,10 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
 
 
 def _check_arms(settings: Settings) -> None:
-    """A selection that leaves nothing to compare is a mistake of the question, not an empty result."""
+    """A selection that leaves nothing to compare is a mistake of the question, not an empty result.
+
+    With its twin the reference is something to compare, whatever the filters say.
+    """
     for transport in settings.transports:
         if settings.ipvers == (4,):
             Arm(4, transport)  # which says in words that IPv4 is always native
@@ -226,7 +238,7 @@ def _check_arms(settings: Settings) -> None:
         for ipver in TRANSPORTS[transport].ipvers
         if not settings.ipvers or ipver in settings.ipvers
     }
-    if arms == {settings.reference}:
+    if arms == {settings.reference} and not settings.twin:
         raise UsageError(
             f"the filters leave only the reference arm {settings.reference}, which is compared with nothing; "
             f"add --ipver={10 - settings.reference.ipver}, or choose another arm with --reference"

@@ -273,7 +273,14 @@ def test_is_gone_when_its_agent_is_killed(name, relay):
 def test_embedded_code_may_come_from_memory(site, daemon_of):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for entry in ("__init__.py", "servers", "core/__init__.py", "core/errors.py", "core/shelf.py"):
+        for entry in (
+            "__init__.py",
+            "servers",
+            "core/__init__.py",
+            "core/errors.py",
+            "core/script.py",
+            "core/shelf.py",
+        ):
             path = ROOT / "pytest_ipperf" / entry
             for file in path.rglob("*.py") if path.is_dir() else [path]:
                 archive.write(file, str(file.relative_to(ROOT)))

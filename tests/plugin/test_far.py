@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -113,3 +116,52 @@ def test_two_testbeds_behind_sshds_are_measured_at_the_same_time(project, far):
     for run in runs:
         peers[run["workload"][:4]] |= set(run["proof"]["peers"])
     assert peers == {"bed1": {"198.18.1.2", "2001:2:0:1::2"}, "bed2": {"198.18.2.2", "2001:2:0:2::2"}}
+
+
+def bare_pythons():
+    """Interpreters of 3.10 and later, oldest first."""
+    found: dict[tuple[int, ...], str] = {}
+    for path in ("/usr/bin/python3", *map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3"))):
+        with contextlib.suppress(OSError, ValueError):
+            code = "import sys; print(*sys.version_info[:2])"
+            said = subprocess.run([path, "-I", "-c", code], capture_output=True, text=True, check=False).stdout
+            found.setdefault(tuple(map(int, said.split())), path)
+    return sorted((version, path) for version, path in found.items() if version >= (3, 10))
+
+
+@pytest.mark.parametrize(("protocol", "package"), [("smtp", "aiosmtplib"), ("http", "aiohttp")])
+def test_bare_hosts_behind_sshds_are_measured_by_the_library_client(project, far, tmp_path, protocol, package):
+    """Neither of them has a package: both are sent what they need, and it goes with them."""
+    pythons = bare_pythons()
+    if not pythons:
+        pytest.skip("no Python but the one that runs the tests")
+    # aiohttp's dependencies, and aiosmtpd's, have left Python 3.10 behind; aiosmtplib has none.
+    oldest, newest = next(each for each in pythons if protocol == "smtp" or each[0] > (3, 10)), pythons[-1]
+    client, server = (oldest, newest) if protocol == "smtp" else (newest, oldest)
+    inventory = far.read_text()
+    for role, (_, path) in (("client", client), ("server", server)):
+        (tmp_path / role).write_text(f'#!/bin/sh\nexec {path} -S "$@"\n')
+        (tmp_path / role).chmod(0o755)
+        inventory = re.sub(rf"(\[host {role}1\][^[]*python = ).*", rf"\g<1>{tmp_path}/{role}", inventory)
+    far.write_text(inventory)
+    project.pytester.makepyfile(f"import pytest\n@pytest.mark.{protocol}\ndef test_it(measured, margin):\n"
+                                "    assert measured.slowdown <= margin\n")  # fmt: skip
+    result = project.run(
+        f"--ipperf-hosts={far}",
+        "--testbed=bed1",
+        "--client=library",
+        "--ipperf-server=embedded",
+        "--design=smoke",
+        "--connections=1,20",
+        testbed="",
+    )
+    assert result.ret == NOTHING_DECIDED, result.outlines
+    runs = [line for line in project.kept() if line["event"] == "run"]
+    assert len(runs) >= 2 * 8
+    pure = " (pure Python)" if package == "aiohttp" and client[0] != sys.version_info[:2] else ""
+    for run in runs:
+        assert (run["contradictions"], run["failed"]) == ([], {})
+        assert run["proof"]["client"] == f"{package} {version(package)}{pure}"
+        assert set(run["proof"]["peers"]) <= {"198.18.1.2", "2001:2:0:1::2"}
+    name = {"smtp": "aiosmtpd", "http": "aiohttp"}[protocol]
+    result.stdout.fnmatch_lines([f"*server {name} {version(name)}*(embedded)*client library*"])

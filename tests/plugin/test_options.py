@@ -17,7 +17,7 @@ import pytest
         (["--reference=ipv6-teredo"], "--reference: 'teredo' does not exist; there are isatap, native, tunnel"),
         (["--margin=10"], "--margin: share '10' is not a percentage such as 10%"),
         (["--margin=10%,5"], "--margin: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
-        (["--client=fat"], "--client: 'fat' does not exist; there are lean"),
+        (["--client=fat"], "--client: 'fat' does not exist; there are lean, library"),
         (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix"),
         (
             ["--ipperf-hosts=nowhere.ini"],
@@ -25,6 +25,7 @@ import pytest
         ),
         (["--ipperf-seed=lucky"], "--ipperf-seed: 'lucky' is not a whole number of zero or more"),
         (["--ipperf-budget=5"], "--ipperf-budget: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        (["--ipperf-twin=both"], "--ipperf-twin: 'both' does not exist; there are no, yes"),
         (["--ipperf-inconclusive=pass"], "--ipperf-inconclusive: 'pass' does not exist; there are report, fail"),
         (["--ipperf-deadline=soon"], "--ipperf-deadline: time 'soon' is not a number with a unit*"),
         (["--ipver=4", "--transport=tunnel"], "IPv4 with transport 'tunnel' does not exist; IPv4 is always native*"),
@@ -78,6 +79,7 @@ def test_a_wrong_ini_value_names_the_ini_key(project):
 def test_the_help_teaches(project):
     text = " ".join(project.ask("--help").stdout.str().split())
     assert "quick (6 epochs x 2 blocks: a person at a terminal)" in text
+    assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "such as 10%,0.5ms" in text
 

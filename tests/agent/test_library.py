@@ -1,0 +1,517 @@
+"""Bursts by aiohttp and aiosmtplib against real servers on both loopback addresses, and against hostile ones."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import random
+import signal
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.library import LibraryBurst
+from pytest_ipperf.agent.target import Target
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+ADDRESSES = ("127.0.0.1", "::1")
+HOSTS = {protocol.host: ADDRESSES for protocol in PROTOCOLS.values()}
+ONLY_IPV4 = "four.ipperf.test"
+PAYLOAD = {"http": 10_000, "smtp": 1000}
+
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+both_protocols = pytest.mark.parametrize("name", ["http", "smtp"])
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+@contextlib.contextmanager
+def running(server, protocol="", connections=100):
+    recipe = SERVERS[server]
+    if missing := recipe.missing():
+        pytest.skip(f"{server} cannot run here: {missing}")
+    spoken: dict[str, Any] = {}
+    if protocol:
+        content = PROTOCOLS[protocol].content(PAYLOAD[protocol])
+        spoken = {"content": content, "script": PROTOCOLS[protocol].script(content)}
+    with private_folder() as folder:
+        port = free_port(ADDRESSES, 20000, 29999, random.Random())
+        zone = {**HOSTS, ONLY_IPV4: ADDRESSES[:1]}
+        daemon = Daemon(recipe, Site(str(folder / server), ADDRESSES, port, connections, zone=zone, **spoken))
+        daemon.start()
+        try:
+            yield port
+        finally:
+            daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def resolver():
+    with running("nameserver") as port:
+        yield port
+
+
+class Peer:
+    """A server with a thread for each connection; `talk` has it in its hands, and the number of the connection."""
+
+    def __init__(self, address, talk):
+        self._talk = talk
+        self.held, self._threads = [], []
+        self._sock = socket.create_server((address, 0), family=family_of(address), backlog=128)
+        self.port = self._sock.getsockname()[1]
+        self.heard = b""
+
+    def __enter__(self):
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_):
+        self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+        self._threads[0].join(10)
+        for conn in self.held:
+            with contextlib.suppress(OSError):
+                conn.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for conn in self.held:
+            conn.close()
+
+    def _start(self, target, *arguments):
+        self._threads.append(threading.Thread(target=target, args=arguments))
+        self._threads[-1].start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.held.append(self._sock.accept()[0])
+                self._start(self._serve, self.held[-1], len(self.held) - 1)
+
+    def _serve(self, conn, number):
+        with contextlib.suppress(OSError):
+            self._talk(conn, number)
+
+
+GREETING = b"220 hello\r\n"
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\n"
+
+
+def first(conn, said):
+    """The server's first words: a greeting, or a reply to the client's."""
+    if said == GREETING:
+        conn.sendall(said)
+    conn.recv(4096)
+
+
+def resets(conn, said):
+    first(conn, said)
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
+def closes(conn, said):
+    first(conn, said)
+    conn.shutdown(socket.SHUT_RDWR)
+
+
+def half(conn, said):
+    """A page without its end, an EHLO without an answer."""
+    first(conn, said)
+    if said == PAGE:
+        conn.sendall(PAGE + b"<html>")
+    conn.shutdown(socket.SHUT_RDWR)
+
+
+def endless(conn, said):
+    """A whole page that is no page, a reply that never comes."""
+    first(conn, said)
+    if said == PAGE:
+        conn.sendall(PAGE + b"x" * 100)
+    wait_for_client(conn)
+
+
+def wait_for_client(conn):
+    while conn.recv(65536):
+        pass
+
+
+WORDS = {"http": PAGE, "smtp": GREETING}
+
+
+def burst(name, address, port, resolver, n=1, **settings):
+    protocol = PROTOCOLS[name]
+    made_for = {
+        "deadline_s": 10.0,
+        "first_ident": 65500,
+        "host": protocol.host,
+        "payload": PAYLOAD[name],
+        "source": address,
+    }
+    made_for |= settings
+    host, payload, source = (made_for.pop(key) for key in ("host", "payload", "source"))
+    asked = (address, resolver) if resolver else None
+    target = Target(family_of(address), asked, host if resolver else address, port, source)
+    made = LibraryBurst(target, protocol, protocol.content(payload), n, **made_for)
+    made.run()
+    return made
+
+
+def failures(made):
+    return Counter(each.failure for each in made.connections)
+
+
+def descriptors():
+    return set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - Path would open one more
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_garbage():
+    """What other tests have loaded is not looked at in each of the collections below."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _no_descriptor_is_left(resolver):
+    gc.collect()
+    before = descriptors()
+    yield
+    gc.collect()
+    assert descriptors() <= before
+
+
+@both_families
+@pytest.mark.parametrize(
+    ("name", "server"), [("http", "apache"), ("http", "aiohttp"), ("smtp", "postfix"), ("smtp", "aiosmtpd")]
+)
+def test_every_connection_completes_and_its_phases_are_in_order(name, server, address, resolver):
+    with running(server, name) as port:
+        for n in (1, 50):
+            made = burst(name, address, port, resolver, n)
+            assert failures(made) == {"": n}
+            rows = list(struct.iter_unpack(f"{len(PHASES)}d", packed(made.connections, made.began)))
+            assert len(rows) == n
+            for start, dns, connect, first_byte, total, late in rows:
+                assert 0 <= start < 10
+                assert 0 < dns <= connect <= first_byte <= total <= 10
+                assert math.isnan(late)
+            assert {each.peer for each in made.connections} == made.sources == {address}
+            assert made.families == {family_of(address)}
+            assert made.dns_retries == 0
+            assert 0 <= made.lag_s < 10
+            assert 1 <= made.peak <= n
+
+
+@both_families
+@pytest.mark.parametrize(("name", "server"), [("http", "aiohttp"), ("smtp", "null")])
+def test_a_thousand_at_once(name, server, address, resolver):
+    with running(server, name, connections=1000) as port:
+        made = burst(name, address, port, resolver, 1000, deadline_s=60.0)
+    assert failures(made) == {"": 1000}
+    assert made.peak > 10
+
+
+@both_families
+@both_protocols
+def test_without_a_resolver_nothing_is_looked_up(name, address):
+    with running("null", name) as port:
+        made = burst(name, address, port, None, 5, source="")
+    assert failures(made) == {"": 5}
+    assert all(each.resolved == each.opened for each in made.connections)
+    assert {each.peer for each in made.connections} == made.sources == {address}
+
+
+@both_families
+@both_protocols
+def test_a_refused_connection_is_a_failure_by_kind(name, address, resolver):
+    with socket.socket(family_of(address)) as bound:
+        bound.bind((address, 0))  # which keeps the port from others, and does not listen
+        made = burst(name, address, bound.getsockname()[1], resolver, 5)
+    assert failures(made) == {"connect refused": 5}
+    assert {each.peer for each in made.connections} == {address}
+
+
+@both_families
+@pytest.mark.parametrize(
+    ("name", "talk", "failure"),
+    [
+        ("http", resets, "talk reset"),
+        ("smtp", resets, "talk reset"),
+        ("http", closes, "talk closed"),
+        ("smtp", closes, "talk closed"),
+        ("http", half, "talk closed"),
+        ("http", endless, "talk closed"),  # all that was announced has come, and the mark of its end was not in it
+    ],
+)
+def test_a_server_that_breaks_off_is_a_failure_by_kind(name, talk, failure, address, resolver):
+    with Peer(address, lambda conn, _: talk(conn, WORDS[name])) as peer:
+        made = burst(name, address, peer.port, resolver, 5)
+    assert failures(made) == {failure: 5}
+    assert packed(made.connections, made.began) == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "failure"),
+    [
+        ("http", b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+         "protocol: reply 'HTTP/1.1 503 Service Unavailable'"),
+        ("http", b"\x80\x00garbage\n\r\n", "protocol: Bad status line: *"),
+        ("smtp", b"554 go away\r\n", "protocol: reply '554 go away' to the greeting"),
+        ("smtp", b"\x80\x00garbage\r\n", "protocol: reply 'Malformed SMTP response line: *garbage' to the greeting"),
+        ("smtp", b"x" * 100_000, "protocol: reply 'Response too long' to the greeting"),
+        ("smtp", b"220 hi\r\n500 what?\r\n", "protocol: reply '500 what?' to EHLO"),
+    ],
+)  # fmt: skip
+def test_a_wrong_reply_is_named(name, said, failure, resolver):
+    first, second = said[:8], said[8:] if said.startswith(b"220 hi") else b""
+    said = first if second else said
+
+    def talk(conn, _):
+        if name == "http":
+            conn.recv(4096)
+        conn.sendall(said)
+        if second:
+            conn.recv(4096)
+            conn.sendall(second)
+        wait_for_client(conn)
+
+    with Peer("127.0.0.1", talk) as peer:
+        made = burst(name, "127.0.0.1", peer.port, resolver, 3)
+    (found,) = failures(made)
+    before, _, after = failure.partition("*")
+    assert found.startswith(before)
+    assert found.endswith(after)
+
+
+def test_a_message_that_is_not_queued_has_failed(resolver):
+    def talk(conn, _):
+        conn.sendall(GREETING)
+        with conn.makefile("rb") as lines:
+            while line := lines.readline():
+                conn.sendall(b"354 go on\r\n" if line == b"DATA\r\n" else b"250 Ok\r\n")
+                while line == b"DATA\r\n" and lines.readline() != b".\r\n":
+                    pass
+                if line == b"DATA\r\n":
+                    conn.sendall(b"250 2.0.0 Ok\r\n")
+
+    with Peer("127.0.0.1", talk) as peer:
+        made = burst("smtp", "127.0.0.1", peer.port, resolver)
+    assert failures(made) == {"protocol: reply '250 2.0.0 Ok' to the message": 1}
+
+
+@pytest.mark.parametrize("payload", [200, 70_000])
+def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(payload, resolver):
+    heard = []
+
+    def talk(conn, _):
+        conn.sendall(GREETING)
+        with conn.makefile("rb") as lines:
+            while line := lines.readline():
+                heard.append(line)
+                if line == b"DATA\r\n":
+                    conn.sendall(b"354 go on\r\n")
+                    while (line := lines.readline()) != b".\r\n":
+                        heard.append(line)
+                conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
+
+    with Peer("127.0.0.1", talk) as peer:
+        made = burst("smtp", "127.0.0.1", peer.port, resolver, payload=payload)
+    assert failures(made) == {"": 1}
+    lean = PROTOCOLS["smtp"].conversation(content := PROTOCOLS["smtp"].content(payload), 0)
+    commands = b"".join(lean.feed(b"250 Ok\r\n") for _ in range(4))
+    assert b"".join(heard) == commands + content + b"QUIT\r\n"
+
+
+def test_a_page_is_asked_for_by_the_servers_name(resolver):
+    heard = []
+
+    def talk(conn, _):
+        heard.append(conn.recv(4096))
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html></ht")
+        time.sleep(0.05)
+        conn.sendall(b"ml>")
+
+    with Peer("::1", talk) as peer:
+        made = burst("http", "::1", peer.port, resolver)
+    assert failures(made) == {"": 1}
+    (request,) = heard
+    assert request.startswith(b"GET /index.html HTTP/1.1\r\n")
+    assert f"\r\nHost: www.ipperf.test:{peer.port}\r\n".encode() in request
+    assert b"\r\nAccept-Encoding: identity\r\n" in request
+
+
+@both_families
+@both_protocols
+def test_a_server_without_an_answer_costs_the_deadline_and_no_more(name, address, resolver):
+    with Peer(address, lambda conn, _: wait_for_client(conn)) as peer:
+        begun = time.monotonic()
+        made = burst(name, address, peer.port, resolver, 5, deadline_s=0.4, payload=1_000_000)
+        took = time.monotonic() - begun
+    assert failures(made) == {"talk deadline": 5}
+    assert 0.4 <= took < 3
+
+
+def test_a_large_message_that_nobody_takes_costs_the_deadline_and_leaves_nothing(resolver):
+    def talk(conn, _):
+        conn.sendall(GREETING)
+        for _ in range(3):
+            conn.recv(100)
+            conn.sendall(b"250 Ok\r\n")
+        conn.recv(100)
+        conn.sendall(b"354 go on\r\n")
+        time.sleep(1.5)
+
+    with Peer("127.0.0.1", talk) as peer:
+        made = burst("smtp", "127.0.0.1", peer.port, resolver, 3, deadline_s=0.5, payload=20_000_000)
+    assert failures(made) == {"talk deadline": 3}
+
+
+@both_protocols
+def test_a_server_that_never_accepts_costs_the_deadline(name, resolver):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        made = burst(name, "127.0.0.1", server.getsockname()[1], resolver, 5, deadline_s=0.4)
+    found = failures(made)
+    # The kernel itself accepts one or two into the queue, which then hear nothing.
+    assert set(found) == {"connect deadline", "talk deadline"}
+    assert found["connect deadline"] >= 3
+
+
+@pytest.mark.parametrize(("name", "address"), [("http", "127.0.0.1"), ("smtp", "::1")])
+def test_a_silent_resolver_is_asked_again_and_then_given_up(name, address):
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as silent:
+        silent.bind((address, 0))
+        made = burst(name, address, 9, silent.getsockname()[1], 3, deadline_s=1.4)
+        silent.settimeout(0)
+        heard = Counter(silent.recv(2048) for _ in range(6))
+    assert failures(made) == {"dns deadline": 3}
+    assert made.dns_retries == 3
+    assert set(heard.values()) == {2}
+    assert {int.from_bytes(query[:2], "big") for query in heard} == {65500, 65501, 65502}
+
+
+@both_families
+@both_protocols
+def test_a_resolver_that_is_not_there_is_told(name, address):
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as gone:
+        gone.bind((address, 0))
+        port = gone.getsockname()[1]
+    assert failures(burst(name, address, 9, port, 3)) == {"dns refused": 3}
+
+
+@both_protocols
+@pytest.mark.parametrize(
+    ("host", "address", "failure"),
+    [("nowhere.ipperf.test", "127.0.0.1", "dns NXDOMAIN"), (ONLY_IPV4, "::1", "dns no address")],
+)
+def test_a_name_without_an_address_of_the_family_is_told(name, host, address, failure, resolver):
+    assert failures(burst(name, address, 9, resolver, 3, host=host)) == {failure: 3}
+
+
+@both_protocols
+def test_a_source_that_this_host_does_not_have_is_told(name, resolver):
+    assert failures(burst(name, "127.0.0.1", 9, resolver, 2, source="192.0.2.1")) == {"dns no source address": 2}
+
+
+def test_every_tenth_reset_leaves_the_others_their_figures(resolver):
+    content = PROTOCOLS["http"].content(1000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+
+    def talk(conn, number):
+        if number % 10 == 9:
+            resets(conn, PAGE)
+        else:
+            conn.recv(4096)
+            conn.sendall(head + content)
+
+    with Peer("127.0.0.1", talk) as peer:
+        made = burst("http", "127.0.0.1", peer.port, resolver, 30)
+        assert len(peer.held) == 30
+    assert failures(made) == {"": 27, "talk reset": 3}
+    assert len(packed(made.connections, made.began)) == 27 * 8 * len(PHASES)
+
+
+def _mail(conn, number, open_now):
+    """A mail server that notes how many sessions are open at each QUIT, and answers the first one late."""
+    conn.sendall(GREETING)
+    with conn.makefile("rb") as lines:
+        while line := lines.readline():
+            if line == b"QUIT\r\n":
+                open_now.append(number)
+                conn.sendall(b"221 Bye\r\n")
+                return
+            if line == b"DATA\r\n":
+                conn.sendall(b"354 go on\r\n")
+                while lines.readline() != b".\r\n":
+                    pass
+                if number == 0:
+                    time.sleep(0.3)
+                open_now.append("queued")
+                conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
+            else:
+                conn.sendall(b"250 Ok\r\n")
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
+    seen: list[int | str] = []
+    with Peer("127.0.0.1", lambda conn, number: _mail(conn, number, seen)) as peer:
+        made = burst("smtp", "127.0.0.1", peer.port, resolver, 5, hold=hold)
+    assert failures(made) == {"": 5}
+    assert sorted(map(str, seen)) == ["0", "1", "2", "3", "4", *["queued"] * 5]
+    assert (seen[:5] == ["queued"] * 5) is hold
+    assert made.peak == 5
+
+
+def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):
+    monkeypatch.setattr("pytest_ipperf.agent.library._GOODBYE_S", 0.2)
+
+    def talk(conn, _):
+        conn.sendall(GREETING)
+        with conn.makefile("rb") as lines:
+            while line := lines.readline():
+                if line == b"DATA\r\n":
+                    conn.sendall(b"354 go on\r\n")
+                    while lines.readline() != b".\r\n":
+                        pass
+                if line != b"QUIT\r\n":
+                    conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
+
+    with Peer("127.0.0.1", talk) as peer:
+        begun = time.monotonic()
+        made = burst("smtp", "127.0.0.1", peer.port, resolver, 3)
+        assert time.monotonic() - begun < 5
+    assert failures(made) == {"": 3}
+
+
+@both_protocols
+def test_a_signal_to_end_ends_it_at_once_by_its_own_handler(name, resolver):
+    def leave(*_):
+        raise SystemExit(7)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with Peer("127.0.0.1", lambda conn, _: wait_for_client(conn)) as peer:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            begun = time.monotonic()
+            with pytest.raises(SystemExit, match="7"):
+                burst(name, "127.0.0.1", peer.port, resolver, 20)
+            assert time.monotonic() - begun < 5
+            assert signal.getsignal(signal.SIGTERM) is leave
+    finally:
+        signal.signal(signal.SIGTERM, before)
