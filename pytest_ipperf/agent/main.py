@@ -1,7 +1,7 @@
 """The agent's life: it takes orders off its line one by one, answers each, and cleans up when the line ends.
 
 An answer is `("ok", plain data)` or `("error", kind, sentence)`; kind tells the controller whether the testbed is in
-trouble or the instrument itself broke.
+trouble or the instrument itself broke. On its way to an answer a long order gives signs of life.
 """
 
 from __future__ import annotations
@@ -14,32 +14,44 @@ import random
 import signal
 import socket
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from pytest_ipperf.agent import path
+from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
+ALIVE = ("alive",)
+"""Sent in the midst of a long order, so that an agent that hangs is not waited for as long as the order may take."""
+_SIGN_S = 1.0
+
 
 class Agent:
-    """The orders; each public method is one and takes and gives plain data only."""
+    """The orders; each public method is one and takes and gives plain data only. `say` sends without an order."""
 
-    def __init__(self, stack: contextlib.ExitStack, code_fd: int) -> None:
+    def __init__(self, stack: contextlib.ExitStack, code_fd: int, say: Callable[[object], None]) -> None:
         self._stack = stack
         self._code_fd = code_fd
+        self._say = say
         sweep()  # what earlier agents left that were killed
         self._folder = stack.enter_context(private_folder())
+        self._packages = Packages(self._folder)
         self._daemons: dict[str, Daemon] = {}
         self._protocol41 = path.Protocol41()
         stack.callback(self._protocol41.close)
+        self._tcp = tcp_trouble()
+        self._cpu_s = 0.0
         self._lease: Lease | None = None
 
     def hello(self) -> dict[str, Any]:
@@ -64,12 +76,19 @@ class Agent:
         """By server: why it cannot run here; empty where it can."""
         return {name: SERVERS[name].missing() for name in SERVERS}
 
+    def packages(self, names: list[str]) -> dict[str, Any]:
+        """Which versions of these distributions are here, and the Python that they are for."""
+        return self._packages.told(names)
+
+    def unpack(self, digest: str, data: bytes, stripped: list[str]) -> None:
+        """Makes the packages of a parcel importable, here and in servers that start from now on."""
+        self._packages.unpack(digest, data, stripped)
+
     def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
         """Starts a server on `addresses`, on a free port of `ports`, with a page or message of `payload_bytes`."""
         recipe = SERVERS[name]
-        content = b""
-        if recipe.protocol in PROTOCOLS:
-            content = PROTOCOLS[recipe.protocol].content(order["payload_bytes"])
+        protocol = PROTOCOLS[order["protocol"]]
+        content = protocol.content(order["payload_bytes"])
         low, high = order["ports"]
         site = Site(
             folder=str(self._folder / name),
@@ -78,23 +97,34 @@ class Agent:
             connections=order["connections"],
             content=content,
             zone={host: tuple(found) for host, found in order["zone"].items()},
+            script=protocol.script(content),
         )
-        self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._code_fd)
+        self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._code_fd, env=self._packages.env)
         self._stack.callback(daemon.stop)
         daemon.start()
-        return {"port": site.port, "version": recipe.version()}
+        return {"port": site.port, "version": recipe.version() + self._packages.remark(recipe.packages)}
 
     def quiet(self, limit_s: float) -> dict[str, Any]:
-        """Waits until the servers have nothing left to do; says what still goes on, and which of them has died."""
+        """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.
+
+        Counted since the last such order: packets of protocol 41, TCP's trouble, the servers' processor time.
+        """
         busy = [said for daemon in self._daemons.values() if (said := daemon.wait_quiet(limit_s))]
         dead = [daemon.exit_sentence() for daemon in self._daemons.values() if not daemon.alive()]
-        return {"busy": busy, "dead": dead, "protocol41": self._protocol41.count()}
+        tcp, cpu_s = tcp_trouble(), sum(daemon.cpu_seconds() for daemon in self._daemons.values())
+        since = {"tcp": risen(self._tcp, tcp), "cpu_s": cpu_s - self._cpu_s}
+        self._tcp, self._cpu_s = tcp, cpu_s
+        return {"busy": busy, "dead": dead, "protocol41": self._protocol41.count(), **since}
+
+    def mute(self) -> list[str]:
+        """Of each server that runs and does not answer, what is wrong with it."""
+        return [said for daemon in self._daemons.values() if (said := daemon.mute())]
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
         """One run, with the packets counted around it."""
         self._protocol41.count()
         before = path.ip_packets()
-        receipt = load(LoadOrder(**order))
+        receipt = load(LoadOrder(**order), signs_of_life(self._say))
         after = path.ip_packets()
         packets = {version: after[version] - before[version] for version in after}
         return {**receipt, "packets": packets, "protocol41": self._protocol41.count()}
@@ -128,7 +158,7 @@ def serve(channel: Any, code_fd: int) -> None:
 
     signal.signal(signal.SIGTERM, leave)
     with contextlib.suppress(SystemExit), contextlib.ExitStack() as stack:
-        agent = Agent(stack, code_fd)
+        agent = Agent(stack, code_fd, channel.send)
         channel.setcallback(heard, endmarker=None)
         channel.send(("ok", agent.hello()))
         try:
@@ -136,6 +166,20 @@ def serve(channel: Any, code_fd: int) -> None:
                 channel.send(_answer(agent, *order))
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `heard` may be late, in the midst of the clean-up
+
+
+def signs_of_life(say: Callable[[object], None]) -> Callable[[], None]:
+    """Says when called that the agent lives, if that is a second ago; the first second is silent."""
+    due = time.monotonic() + _SIGN_S
+
+    def alive() -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            due = now + _SIGN_S
+            say(ALIVE)
+
+    return alive
 
 
 def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

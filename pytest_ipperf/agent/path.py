@@ -133,26 +133,34 @@ def fit_sizes(mtu: int, ipver: int) -> tuple[int, int]:
 def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
     """Whether one unfragmented packet of that size reaches the name server: `yes`, `too big` or `no answer`.
 
-    The packet is a padded DNS query with don't-fragment set, so it takes the very path that look-ups take.
+    `silence` when a small one has no answer either. The packet is a padded DNS query with don't-fragment set, so it
+    takes the very path that look-ups take; whatever answers it, it has arrived.
     """
     six = ":" in resolver
     headers = (40 if six else 20) + 8
     if not six and packet_bytes > 65535:
         return "too big"
     rtype = dns.record_type(6 if six else 4)
-    query = dns.query(name, rtype, 1, size=packet_bytes - headers)
+    found = _probed(resolver, port, dns.query(name, rtype, 1, size=packet_bytes - headers))
+    if found == "no answer" and _probed(resolver, port, dns.query(name, rtype, 2)) == "no answer":
+        return "silence"
+    return found
+
+
+def _probed(resolver: str, port: int, query: bytes) -> str:
+    six = ":" in resolver
     with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if six:
             sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE)
         else:
             sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_PROBE)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * packet_bytes)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * len(query))
         sock.settimeout(_PROBE_WAIT_S)
         for _ in range(_PROBE_TRIES):
             try:
                 sock.connect((resolver, port))
                 sock.send(query)
-                if not dns.answer(sock.recv(4096), rtype)[1]:
+                if sock.recv(4096)[:2] == query[:2]:
                     return "yes"
             except OSError as error:
                 if error.errno == errno.EMSGSIZE:

@@ -74,7 +74,7 @@ def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str
     """What speaks against an arm's path in an epoch.
 
     `seen` holds `routes` (by host: device, gateway, source, mtu, type, or error) and `fits` (packet size in bytes ->
-    `yes`, `too big`, `no answer`), for the MTU of the client's device and one byte more.
+    `yes`, `too big`, `no answer`, `silence`), for the MTU of the client's device and one byte more.
     """
     found = []
     for host, route in seen["routes"].items():
@@ -84,6 +84,8 @@ def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str
             kind = _TUNNEL_TYPES[route["type"]]
             found.append(f"expected a native route at the {host}, seen device {route['device']} of type {kind}")
     for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
-        if answer != wanted:
+        if answer == "silence":
+            found.append(f"expected an answer from the name server at {expected.server}, seen none")
+        elif answer != wanted:
             found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
     return found

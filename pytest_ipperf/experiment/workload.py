@@ -205,8 +205,8 @@ class _Course:
             unresolved = all(kind.startswith("dns ") for kind in lost)
             suspect = "the name server" if unresolved else f"the server {service}"
             raise LabError(
-                f"workload {self.plan.workload}: the reference {run.arm} completed none of {lost.total()} "
-                f"connections ({kinds}), so there is nothing to compare with; is {suspect} well?"
+                f"the reference {run.arm} completed none of {lost.total()} connections ({kinds}), "
+                f"so there is nothing to compare with; is {suspect} well?"
             )
 
     def _lost_in_a_row(self, arm: Arm) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""A link: the line to the agent on a host. Orders out, answers back, each with a deadline.
+"""A link: the line to the agent on a host. Orders out, answers back, with a patience for each sign of life.
 
 The only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever, so
 every step here has a deadline and ends in a sentence.
@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -20,7 +19,8 @@ import execnet
 from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
-from pytest_ipperf.agent.leash import survivors, tree
+from pytest_ipperf.agent.leash import Process, survivors, tree
+from pytest_ipperf.agent.main import ALIVE
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.inventory import Host
@@ -29,6 +29,8 @@ from pytest_ipperf.lab.ways import WAYS
 _START_S = 20.0
 _LOOK_S = 0.25
 _STOP_S = 5.0  # an agent ends its servers first, politely
+_DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
+_SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
 # Runs on the host. The code lives in memory: whatever happens there, no file of ours is left.
 _BOOT = """
 import os, sys
@@ -110,23 +112,24 @@ class Link:
         """Whether the agent's process, or the one that leads to it, is gone."""
         return self._process is None or self._process.poll() is not None
 
-    def order(self, name: str, *arguments: Any, deadline_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+    def order(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
         """Sends one order and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
 
-        Raises the LabError that the agent reports, or an AgentError when one died or the deadline passed; after that
-        there are no further orders, as their answers would be mistaken for each other.
+        `patience_s` holds until the answer or the next sign of life, which a long order gives on its way. Raises the
+        LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
+        further orders, as their answers would be mistaken for each other.
         """
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
         self._lost = f"the agent was left with order {name!r}"
         try:
             self._channel.send((name, arguments))
-            answer = self._answer(deadline_s, beside)
+            answer = self._answer(patience_s, beside)
         except self._channel.TimeoutError:
-            self._lost = f"the agent did not answer order {name!r} in {deadline_s:g} s"
+            self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {name!r}; {_SILENT}"
             raise AgentError(f"host {self.host.name}: {self._lost}") from None
         except (EOFError, OSError, self._channel.RemoteError) as error:
-            self._lost = f"the agent died during order {name!r}"
+            self._lost = f"the agent died during order {name!r}; {_DIED}"
             raise AgentError(f"host {self.host.name}: {self._lost}") from error
         self._lost = ""
         if answer[0] == "ok":
@@ -134,31 +137,47 @@ class Link:
         _, kind, sentence = answer
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {sentence}")
 
-    def _answer(self, deadline_s: float, beside: Sequence[Link]) -> Any:
-        end = time.monotonic() + deadline_s
+    def _answer(self, patience_s: float, beside: Sequence[Link]) -> Any:
+        # Patience is counted in looks and not by a clock: who stops pytest for a while (Ctrl-Z) stops the looks too,
+        # and what the agent has said meanwhile is still to be read.
+        left = patience_s
         while True:
             for other in beside:
                 if other.ended:
-                    raise AgentError(f"host {other.host.name}: the agent died while host {self.host.name} needed it")
-            left = max(0.0, end - time.monotonic())
-            patience = min(left, _LOOK_S) if beside else left
+                    why = f"the agent died while host {self.host.name} needed it; {_DIED}"
+                    raise AgentError(f"host {other.host.name}: {why}")
+            look_s = min(left, _LOOK_S)
             try:
-                return self._channel.receive(patience)
+                answer = self._channel.receive(look_s)
             except self._channel.TimeoutError:
-                if patience == left:
+                left -= look_s
+                if left <= 0:
                     raise
+                continue
+            if answer != ALIVE:
+                return answer
+            left = patience_s
 
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""
         # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
         levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
         everything = [process for level in levels for process in level]
-        self._group.terminate(timeout=_STOP_S)
-        for process in survivors(everything):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
+        # execnet kills what it has started itself, then waits as long again for what that has led to.
+        killing = threading.Timer(_STOP_S, _kill, [everything])
+        killing.start()
+        self._group.terminate(timeout=2 * _STOP_S)
+        killing.cancel()
+        killing.join()
+        _kill(everything)
         if self._process is not None:
             self._process.wait()
+
+
+def _kill(processes: Sequence[Process]) -> None:
+    for process in survivors(processes):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def _reason(error: BaseException) -> str:

@@ -10,21 +10,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder
-from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
+_NULL = "null"
 _SETTLE_S = 2.0
-_PHASES = 5
+# What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
+_BURST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,8 @@ class Service:
 class Receipt:
     """What one run brought home.
 
-    `rows` holds a tuple for each completed connection, in seconds: start (since the burst began), dns, connect, first
-    byte, total (since its own start). `proof` holds the facts, `contradictions` what speaks against them.
+    `rows` holds a tuple for each completed connection, as `agent.figures.PHASES` names them, in seconds. `proof` holds
+    the facts, `contradictions` what speaks against them, `client` what the client told of itself.
     """
 
     attempted: int
@@ -56,6 +61,7 @@ class Receipt:
     proof: Mapping[str, Any]
     contradictions: tuple[str, ...]
     unsettled: tuple[str, ...]
+    client: ClientFacts | None = None
 
 
 class Standing:
@@ -67,25 +73,55 @@ class Standing:
         self._server = server
         self._ident = 0
         self._settled = True
+        self._null: Service | None = None
+        self._client_text = LEAN
 
     def serve(self, workload: Workload, wanted: str) -> Service:
         """Starts the server of the workload's protocol and the name server.
 
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
-        protocol = PROTOCOLS[workload.protocol]
-        name = choose_server(workload.protocol, wanted, self._server.order("unusable"), self._server.host)
+        name = self._chosen(workload.protocol, wanted)
+        if workload.client != LEAN:
+            self._client_text = equip_client(self._client, PROTOCOLS[workload.protocol])
+        resolver = self._served("nameserver", workload)
+        return self._service(name, workload, resolver["port"])
+
+    def _chosen(self, protocol: str, wanted: str) -> str:
+        """The server to start, on a host that has what it needs by then."""
+        host, unusable = self._server.host, self._server.order("unusable")
+        sent = dict.fromkeys((each for each in SERVERS if SERVERS[each].packages), "")
+        name = choose_server(protocol, wanted, {**unusable, **sent}, host)
+        if unusable[name]:
+            try:
+                equip(self._server, SERVERS[name].packages)
+            except LabError as error:  # told with the reasons of those that would have been taken before it
+                reason = str(error).removeprefix(f"host {host.name}: ")
+                return choose_server(protocol, wanted, {**unusable, name: reason}, host)
+        return name
+
+    def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
+        """A run against a null server, which the name server of the service that stands already knows too."""
+        if self._null is None:
+            self._null = self._service(_NULL, workload, beside.resolver_port)
+        return self.run(arm, self._null, workload, bursts=bursts, deadline_s=deadline_s)
+
+    def _service(self, name: str, workload: Workload, resolver_port: int) -> Service:
+        served = self._served(name, workload)
+        return Service(name, served["version"], SERVERS[name].embedded, served["port"], resolver_port)
+
+    def _served(self, name: str, workload: Workload) -> dict[str, Any]:
         addresses = list(dict.fromkeys(each for v in (4, 6) if (each := self._server.host.address(v))))
-        order: dict[str, Any] = {
+        order = {
             "addresses": addresses,
             "ports": self._server.host.ports,
             "connections": workload.connections,
+            "protocol": workload.protocol,
             "payload_bytes": workload.payload_bytes,
-            "zone": {protocol.host: addresses},
+            "zone": {PROTOCOLS[workload.protocol].host: addresses},
         }
-        resolver = self._server.order("serve", "nameserver", order)
-        served = self._server.order("serve", name, order)
-        return Service(name, served["version"], SERVERS[name].embedded, served["port"], resolver["port"])
+        served: dict[str, Any] = self._server.order("serve", name, order)
+        return served
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes on both ends and what fits through unfragmented."""
@@ -117,10 +153,11 @@ class Standing:
         )
 
     def run(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
-        """One run. Raises LabError when a server died in it; failures of connections are data."""
+        """One run. Raises LabError when a server died in it or answers nobody; failures of connections are data."""
         self._server.order("quiet", 0.0)  # which sets the server's packet count back
         order = LoadOrder(
             protocol=workload.protocol,
+            client=workload.client,
             payload_bytes=workload.payload_bytes,
             connections=workload.connections,
             bursts=bursts,
@@ -135,20 +172,24 @@ class Standing:
         )
         self._ident += bursts * workload.connections
         told = self._client.order(
-            "load", dataclasses.asdict(order), deadline_s=bursts * deadline_s + 30, beside=[self._server]
+            "load", dataclasses.asdict(order), patience_s=deadline_s + _BURST_S, beside=[self._server]
         )
         after = self._server.order("quiet", _SETTLE_S)
-        if after["dead"]:
-            raise LabError(f"host {self._server.host.name}: {after['dead'][0]}")
+        doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
+        for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
+            raise LabError(f"host {self._server.host.name}: {sentence}")
         values = array("d", told.pop("rows"))
-        rows = tuple(tuple(values[at : at + _PHASES]) for at in range(0, len(values), _PHASES))
+        rows = tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
         # What the run before has left open may still send packets of its own IP version.
         expected = dataclasses.replace(self._expected(arm), exclusive=self._testbed.exclusive and self._settled)
         self._settled = not after["busy"]
         proof = {
             **told,
+            "client": self._client_text,
             "completed": len(rows),
             "protocol41": {"client": told["protocol41"], "server": after["protocol41"]},
+            "tcp": {"client": told["tcp"], "server": after["tcp"]},
+            "server_cpu_s": after["cpu_s"],
         }
         return Receipt(
             attempted=told["attempted"],
@@ -158,6 +199,7 @@ class Standing:
             proof=proof,
             contradictions=tuple(run_contradictions(expected, proof)),
             unsettled=tuple(after["busy"]),
+            client=_client_facts(told, after),
         )
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
@@ -170,6 +212,18 @@ class Standing:
             device = link.order("route", other.address(arm.ipver) or "127.0.0.1").get("device", "")
             found[role] = link.order("fingerprint", device)
         return found
+
+
+def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any]) -> ClientFacts:
+    tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
+    return ClientFacts(
+        cpu_s=told["cpu_s"],
+        wall_s=told["wall_s"],
+        server_cpu_s=after["cpu_s"],
+        lag_s=told["lag_s"],
+        peak=told["peak"],
+        tcp=tcp,
+    )
 
 
 def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
@@ -210,7 +264,7 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
 
 
 def _lease_there(link: Link, owner: str, wait_s: float) -> str:
-    holder: str = link.order("lease", owner, wait_s, deadline_s=wait_s + 30)
+    holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
     return holder
 
 

@@ -16,14 +16,15 @@ import execnet
 import pytest
 
 from pytest_ipperf.agent.leash import leash, survivors, tree
+from pytest_ipperf.agent.main import ALIVE
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.inventory import BUILTIN
 from pytest_ipperf.lab.link import _BOOT
 from pytest_ipperf.lab.ways import WAYS
 
 SERVED = {
-    "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
-    "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]},
+    "protocol": "smtp", "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10,
+    "payload_bytes": 1000, "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]},
 }  # fmt: skip
 
 
@@ -64,6 +65,14 @@ def agent():
     assert gone(everything)
 
 
+@pytest.fixture
+def silent():
+    """The port of a name server that says nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]
+
+
 def gone(processes, within_s=2.0):
     return becomes(lambda: not survivors(processes), within_s)
 
@@ -80,9 +89,9 @@ def becomes(true, within_s=2.0):
 def silent_load(port):
     """An order that would take half a minute."""
     return {
-        "protocol": "smtp", "payload_bytes": 1000, "connections": 3, "bursts": 1, "ipver": 4, "resolver": "127.0.0.1",
-        "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1", "deadline_s": 30.0,
-        "ident": 0,
+        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 3, "bursts": 1, "ipver": 4,
+        "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
+        "deadline_s": 30.0, "ident": 0,
     }  # fmt: skip
 
 
@@ -147,6 +156,30 @@ def test_a_dead_server_is_told_in_a_sentence(agent):
     assert agent.order("quiet", 0.0)[1]["dead"] == ["nameserver was killed by signal 9; its log is empty"]
 
 
+def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
+    _, served = agent.order("serve", "nameserver", SERVED)
+    assert agent.order("mute") == ("ok", [])
+    server = [process for process in tree(agent.pid)[-1] if process.pid != agent.pid][-1]
+    os.kill(server.pid, signal.SIGSTOP)
+    where = f"127.0.0.1 port {served['port']}"
+    assert agent.order("mute")[1] == [f"nameserver runs but does not answer on {where}: timed out; its log is empty"]
+    os.kill(server.pid, signal.SIGKILL)
+    assert gone([server])
+    assert becomes(lambda: agent.order("mute")[1] == [])  # that is for `quiet` to tell
+
+
+def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_none(agent, silent):
+    long = {**silent_load(silent), "bursts": 3, "deadline_s": 0.7}
+    agent.channel.send(("load", (long,)))
+    heard = [agent.channel.receive(30)]
+    while heard[-1] == ALIVE:
+        heard.append(agent.channel.receive(30))
+    assert heard[0] == ALIVE
+    assert len(heard) == 2  # after the second burst; of the third the answer tells
+    assert heard[-1][1]["failed"] == {"dns deadline": 9}
+    assert agent.order("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}
+
+
 def test_it_binds_itself_to_processors_that_it_may_use(agent):
     (first, *_) = allowed = sorted(os.sched_getaffinity(0))
     assert agent.order("pin", [first, 100_000])[1] == [first]
@@ -175,6 +208,7 @@ def test_the_lease_is_held_until_the_agent_ends(own_network):
 def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
+        silent.settimeout(10)
         agent.order("serve", "nameserver", SERVED)
         assert len(list(tmp_path.iterdir())) == 1
         everything = agent.processes()

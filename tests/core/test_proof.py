@@ -65,6 +65,8 @@ def test_a_shared_machine_may_send_what_it_likes_beside():
          "expected a route at the client, seen: Network is unreachable"),
         ({"routes": {"server": ROUTE | {"device": "sit1", "type": 776}}},
          "expected a native route at the server, seen device sit1 of type sit"),
+        ({"fits": {1500: "silence", 1501: "too big"}},
+         "expected an answer from the name server at 2001:2::2, seen none"),
         ({"fits": {1500: "too big", 1501: "too big"}},
          "expected 'yes' for a packet of 1500 bytes with don't-fragment, seen 'too big'"),
         ({"fits": {1500: "yes", 1501: "yes"}},

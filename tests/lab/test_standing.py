@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
@@ -84,8 +86,22 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
         assert receipt.contradictions == ()
         assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
         assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
-        for _, dns, connect, first_byte, total in receipt.rows:
+        for _, dns, connect, first_byte, total, late in receipt.rows:
             assert 0 < dns <= connect <= first_byte <= total < 10
+            assert math.isnan(late) or late < total
+        assert receipt.client is not None
+        assert 0 < receipt.client.cpu_s <= 2 * receipt.client.wall_s
+
+
+@pytest.mark.parametrize("protocol", ["smtp", "http"])
+def test_the_floor_is_a_run_against_the_null_server(up, protocol):
+    standing, work = up("lab"), workload("lab", protocol)
+    service = standing.serve(work, "embedded")
+    for arm in ARMS:
+        receipt = standing.floor(arm, service, work, bursts=3, deadline_s=10.0)
+        assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (30, {}, 30)
+        assert receipt.contradictions == ()
+        assert all(row[PHASES.index("dns")] > 0 for row in receipt.rows)  # the look-up is part of the floor
 
 
 def test_the_lab_sends_nothing_but_the_measurement(up):
@@ -167,7 +183,7 @@ def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
     standing, work = up("loopback"), workload()
     service = standing.serve(work, "embedded")
     os.kill(standing._client._process.pid, signal.SIGKILL)
-    with pytest.raises(AgentError, match=r"^host client: the agent died during order 'load'$"):
+    with pytest.raises(AgentError, match=r"^host client: the agent died during order 'load'; "):
         standing.run(ARMS[0], service, work, bursts=1, deadline_s=1.0)
     # Its private folder is all that is left of it, for the next agent to sweep; the server's is in use.
     assert len(list(tmp_path.iterdir())) == 2
