@@ -2,7 +2,7 @@
 # make test        run the project's own tests
 # make lint        ruff, mypy and the import contracts
 # make servers     the real servers (Apache, Postfix): prints the apt-get line; as root, runs it
-# make evidence    the tests that take long (simulations, full grids)
+# make evidence    the tests that take long (simulations, truth, faults, A/A); about 40 minutes
 # make lock        renew requirements.lock (needs uv)
 # make clean       remove .venv and everything else that was made here, but no results
 # make help        this text
