@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import resource
 import socket
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.figures import packed
-from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.protocols import PROTOCOLS
 
@@ -70,12 +68,11 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     gc.disable()
     tcp, host_cpu, cpu_s, wall_s = tcp_trouble(), cpu_times_s(), time.process_time(), time.perf_counter()
     try:
-        with contextlib.closing(stamping()):
-            for number in range(order.bursts):
-                run.burst(number)
-                alive()
-                if run.dead == _DEAD_BURSTS:
-                    break
+        for number in range(order.bursts):
+            run.burst(number)
+            alive()
+            if run.dead == _DEAD_BURSTS:
+                break
     finally:
         gc.enable()
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s

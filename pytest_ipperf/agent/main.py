@@ -27,6 +27,7 @@ from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.packages import Packages
+from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
@@ -50,6 +51,7 @@ class Agent:
         self._daemons: dict[str, Daemon] = {}
         self._protocol41 = path.Protocol41()
         stack.callback(self._protocol41.close)
+        stack.enter_context(contextlib.closing(stamping()))
         self._tcp = tcp_trouble()
         self._cpu_s = 0.0
         self._lease: Lease | None = None

@@ -9,21 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 CLIENT_BOUND = 0.2
-"""A floor of more than this share of the response time makes a run client-bound."""
+"""More than this share of the response time as the client's own makes a cell client-bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
     """What a client told of itself after one run.
 
-    `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took; `server_cpu_s` that of the
-    servers. `lag_s` is the longest that its loop took to come round, `peak` how many connections were in their
-    transactions at once (median of the bursts). `tcp` holds the counters of trouble that moved on both hosts.
+    `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took. `lag_s` is the longest that
+    its loop took to come round, `peak` how many connections were in their transactions at once (median of the bursts).
+    `tcp` holds the counters of trouble that moved, of the two hosts the larger count.
     """
 
     cpu_s: float
     wall_s: float
-    server_cpu_s: float
     lag_s: float
     peak: int
     tcp: Mapping[str, int]
@@ -33,14 +32,14 @@ class ClientFacts:
 class Instrument:
     """The client's part in the runs of one arm; what was not measured is None.
 
-    `floor_s` is the response time against the null server, `share` what part of the measured response time that is.
-    `cpu_share` is the client's processor time in a second of its bursts. `late_s` is how late the client read the
-    segments that ended the transactions, the 95th percentile of all connections. `lag_s` and `peak` are medians of the
-    runs, `tcp` the sums.
+    `share` is an upper bound of the part of the response time that is the client's own, the smaller of two measures:
+    `cpu_share`, its processor time in a second of its bursts, and the part that is `floor_s`, the response time against
+    the null server (which has the network in it). `late_s` is how late the client read the segments that ended the
+    transactions, the 95th percentile of all connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums.
     """
 
     floor_s: float | None
-    share: float | None
+    share: float
     cpu_share: float
     late_s: float | None
     lag_s: float
@@ -49,8 +48,8 @@ class Instrument:
 
     @property
     def client_bound(self) -> bool:
-        """Whether the client and the network stacks alone take more than `CLIENT_BOUND` of the response time."""
-        return self.share is not None and self.share > CLIENT_BOUND
+        """Whether so much may be the client's own that the figure tells of the client as of the server."""
+        return self.share > CLIENT_BOUND
 
 
 def instrument(
@@ -64,10 +63,11 @@ def instrument(
     for run in runs:
         tcp.update(run.tcp)
     told = sorted(late for late in late_s if not math.isnan(late))
+    cpu_share = sum(run.cpu_s for run in runs) / sum(run.wall_s for run in runs)
     return Instrument(
         floor_s=floor_s,
-        share=None if floor_s is None else floor_s / mean_s,
-        cpu_share=sum(run.cpu_s for run in runs) / sum(run.wall_s for run in runs),
+        share=cpu_share if floor_s is None else min(cpu_share, floor_s / mean_s),
+        cpu_share=cpu_share,
         late_s=told[math.ceil(0.95 * len(told)) - 1] if told else None,
         lag_s=statistics.median(run.lag_s for run in runs),
         peak=round(statistics.median(run.peak for run in runs)),

@@ -64,7 +64,7 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin:
             for look in range(1, looks + 1)
         ),
         runs=runs,
-        stopped="" if looks == plan.looks else measurement.stopped or _ANSWERED,
+        stopped="" if looks == plan.looks else _ANSWERED if cell.arm in measurement.answered else measurement.stopped,
     )
 
 

@@ -68,7 +68,8 @@ class Measurement:
 
     `rows` holds the samples by arm and epoch, warm-ups left out. `looks` tells for each arm how many looks its data
     have, `trouble` why an arm has no answer, `stopped` why arms were left open although the design has more looks.
-    `seconds` holds the time of each look, `floors` the response time of the arms against the null server.
+    `answered` are the arms that were closed by their answers. `seconds` holds the time of each look, `floors` the
+    response time of the arms against the null server.
     """
 
     plan: Plan
@@ -80,3 +81,4 @@ class Measurement:
     stopped: str
     seconds: tuple[float, ...]
     floors: Mapping[Arm, float]
+    answered: frozenset[Arm]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError, IpperfError, LabError
+from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, LabError
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.looks import effects_at, is_open, judgements
 from pytest_ipperf.core.margin import Margin
@@ -80,6 +80,7 @@ class _Course:
     answered: dict[Arm, int] = field(default_factory=dict)
     trouble: dict[Arm, IpperfError] = field(default_factory=dict)
     floors: dict[Arm, float] = field(default_factory=dict)
+    floors_s: float = 0.0
     stopped: str = ""
 
     @property
@@ -100,6 +101,7 @@ class _Course:
             stopped=self.stopped,
             seconds=tuple(self.seconds),
             floors=self.floors,
+            answered=frozenset(self.answered),
         )
 
     def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
@@ -125,7 +127,7 @@ class _Course:
 
     def _needed_s(self, epochs: Sequence[Epoch]) -> float:
         """Seconds for these epochs, if they and the runs of the arms that are left take what they took so far."""
-        beside_s = sum(self.seconds) - sum(self.run_s.values())
+        beside_s = sum(self.seconds) - sum(self.run_s.values()) - self.floors_s
         count = Counter(run.arm for run in self.runs)
         runs_s = (
             self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm])
@@ -190,8 +192,16 @@ class _Course:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
         for arm in self.plan.arms:
             if self._measures(arm):
-                receipt = standing.floor(arm, service, self.plan.workload, **self._size)
-                if not receipt.failed:
+                began = time.monotonic()
+                try:
+                    receipt = standing.floor(arm, service, self.plan.workload, **self._size)
+                except AgentError:
+                    raise
+                except LabError as error:  # the measurement itself can do without
+                    self.hear.note(f"the client's floor was not found: {error}")
+                    return
+                self.floors_s += time.monotonic() - began
+                if not receipt.failed and not receipt.contradictions:
                     self.floors[arm] = self._value(receipt)
                 self.hear.floor(arm, self.floors.get(arm), receipt)
 

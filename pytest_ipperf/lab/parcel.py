@@ -128,7 +128,13 @@ def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
                 stripped.append(canonicalize_name(each.name))
                 files = [file for file in files if file.suffix != ".so"]
             for file in files:
-                archive.writestr(_entry(file), Path(file.locate()).read_bytes())
+                try:
+                    archive.writestr(_entry(file), Path(file.locate()).read_bytes())
+                except OSError as error:
+                    raise LabError(
+                        f"package {each.name} cannot be sent: {file} of it cannot be read here ({error.strerror}); "
+                        f"install it again (pip install --force-reinstall {each.name})"
+                    ) from None
     data = packed.getvalue()
     return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(stripped))
 

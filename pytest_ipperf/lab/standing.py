@@ -14,7 +14,7 @@ from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
@@ -95,6 +95,8 @@ class Standing:
         if unusable[name]:
             try:
                 equip(self._server, SERVERS[name].packages)
+            except AgentError:
+                raise
             except LabError as error:  # told with the reasons of those that would have been taken before it
                 reason = str(error).removeprefix(f"host {host.name}: ")
                 return choose_server(protocol, wanted, {**unusable, name: reason}, host)
@@ -219,7 +221,6 @@ def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any]) -> ClientFa
     return ClientFacts(
         cpu_s=told["cpu_s"],
         wall_s=told["wall_s"],
-        server_cpu_s=after["cpu_s"],
         lag_s=told["lag_s"],
         peak=told["peak"],
         tcp=tcp,

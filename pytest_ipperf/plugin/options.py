@@ -20,12 +20,14 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import BUILTIN, Testbed, read_inventory
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
 _SERVER_WORDS = ("auto", "real", "embedded")
+_MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 
 FILTERS = (
     ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
@@ -45,7 +47,7 @@ SETTINGS = (
     ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
      "aiohttp, aiosmtplib)")),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
-      f"names: {', '.join(name for name in SERVERS if name != 'nameserver')}")),
+      f"names: {', '.join(_MEASURED)}")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
@@ -182,7 +184,7 @@ def _reference(text: str) -> Arm:
 def _server(text: str) -> str:
     if text not in _SERVER_WORDS:
         for name in text.split(","):
-            _one_of([*_SERVER_WORDS, *(each for each in SERVERS if each != "nameserver")])(name)
+            _one_of([*_SERVER_WORDS, *_MEASURED])(name)
     return text
 
 

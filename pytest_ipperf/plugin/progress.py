@@ -80,7 +80,8 @@ class Progress:
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": len(receipt.rows)}
         offset = self._journal.append_samples(receipt.packed)
         told = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
-        self._journal.append("floor", {**facts, **told, "proof": dict(receipt.proof)})
+        proof = {"proof": dict(receipt.proof), "contradictions": receipt.contradictions}
+        self._journal.append("floor", {**facts, **told, **proof})
 
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str

@@ -127,12 +127,12 @@ def _client_rows(
     told: Mapping[int, Instrument], sides: Mapping[int, ArmSummary]
 ) -> Iterator[tuple[str, dict[int, str]]]:
     """The client's share always, the rest where it is not as it should be."""
-    shares = {count: _share(each) for count, each in told.items() if each.share is not None}
+    shares = {count: _share(each) for count, each in told.items()}
     fewer = {count: str(each.peak) for count, each in told.items() if each.peak < count}
     held_up = {
         count: f"{milliseconds_text(each.lag_s)} ms" for count, each in told.items() if _held_up(each, sides[count])
     }
-    for name, found in (("client share", shares), ("at once, really", fewer), ("client held up for", held_up)):
+    for name, found in (("client share", shares), ("most at once", fewer), ("client held up for", held_up)):
         if found:
             yield f"  {name}", found
     for counter in sorted({counter for each in told.values() for counter in each.tcp}):
@@ -140,11 +140,12 @@ def _client_rows(
 
 
 def _share(each: Instrument) -> str:
-    return f"{100 * (each.share or 0):.0f} %{' client-bound' if each.client_bound else ''}"
+    return f"{100 * each.share:.0f} %{' client-bound' if each.client_bound else ''}"
 
 
 def _held_up(each: Instrument, side: ArmSummary) -> bool:
-    return each.lag_s > max(_HELD_UP_S, side.mean)
+    """Against the floor, where it is known: what holds the client up makes the response time longer too."""
+    return each.lag_s > max(_HELD_UP_S, side.mean if each.floor_s is None else each.floor_s)
 
 
 def _failed(kind: str, side: ArmSummary) -> str:
@@ -198,11 +199,11 @@ def _notes(records: Sequence[Record]) -> list[str]:
 
 def _client_notes(records: Iterable[Record]) -> list[str]:
     told = [side.instrument for each in records for side in (each.test, each.reference)]
-    if not any(each is not None and each.share is not None for each in told):
+    if not any(told):
         return []
     return [
-        "Client share: what the same takes against a server that does nothing, as a part of the response time. Above",
-        f"{100 * CLIENT_BOUND:.0f} % a figure is client-bound: it tells of the client and the network stacks too.",
+        "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
+        f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
     ]
 
 

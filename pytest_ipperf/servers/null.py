@@ -47,7 +47,7 @@ class Null(Server):
 
 
 class _Session:
-    """One connection: which turn it is, what it has heard in this turn, what its peer has still to take."""
+    """One connection: which turn it is, the end of what it has heard in this turn, what its peer has still to take."""
 
     __slots__ = ("heard", "sock", "turn", "unsent", "waits")
 
@@ -55,7 +55,7 @@ class _Session:
         self.sock = sock
         self.turn = 0
         self.heard = b""
-        self.unsent = greeting
+        self.unsent = memoryview(greeting)
         self.waits = False
 
 
@@ -103,13 +103,13 @@ class _Loop:
         data = session.sock.recv(_READ_BYTES)
         if not data:
             return False
-        session.heard += data
         ending, answer = self._script.turns[session.turn]
-        if not session.heard.endswith(ending):
+        session.heard = (session.heard + data)[-len(ending) :]
+        if session.heard != ending:
             return True
         session.turn += 1
         session.heard = b""
-        session.unsent = answer
+        session.unsent = memoryview(answer)
         return self._send(session)
 
     def _send(self, session: _Session) -> bool:

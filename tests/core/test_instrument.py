@@ -12,11 +12,11 @@ from pytest_ipperf.core.instrument import CLIENT_BOUND, ClientFacts, instrument
 
 
 def facts(**changed):
-    plain = {"cpu_s": 0.2, "wall_s": 1.0, "server_cpu_s": 0.7, "lag_s": 0.003, "peak": 10, "tcp": {}}
+    plain = {"cpu_s": 0.5, "wall_s": 1.0, "lag_s": 0.003, "peak": 10, "tcp": {}}
     return ClientFacts(**{**plain, **changed})
 
 
-def test_the_share_is_the_floor_in_the_response_time():
+def test_the_share_is_the_floor_in_the_response_time_where_that_is_less_than_the_processor_was_busy():
     found = instrument([facts()], [], mean_s=0.01, floor_s=0.0015)
     assert found.share == pytest.approx(0.15)
     assert not found.client_bound
@@ -28,10 +28,15 @@ def test_above_a_fifth_it_is_client_bound(floor_s, bound):
     assert CLIENT_BOUND == 0.2
 
 
-def test_without_a_floor_there_is_no_share_and_no_verdict_on_it():
-    found = instrument([facts()], [], mean_s=0.01, floor_s=None)
-    assert found.share is None
+def test_a_client_that_waits_for_the_network_is_not_what_bounds():
+    """The floor holds the network too: over a long way it is nearly all of the response time."""
+    found = instrument([facts(cpu_s=0.03)], [], mean_s=0.01, floor_s=0.0099)
+    assert found.share == pytest.approx(0.03)
     assert not found.client_bound
+
+
+def test_without_a_floor_the_share_is_what_the_processor_was_busy():
+    assert instrument([facts()], [], mean_s=0.01, floor_s=None).share == 0.5
 
 
 def test_long_runs_count_for_more_in_the_share_of_the_processor():

@@ -15,7 +15,7 @@ FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 PHASES = ("dns", "total")
 
 
-CLIENT = ClientFacts(cpu_s=0.1, wall_s=0.5, server_cpu_s=0.2, lag_s=0.001, peak=3, tcp={"TCPTimeouts": 1})
+CLIENT = ClientFacts(cpu_s=0.3, wall_s=0.5, lag_s=0.001, peak=3, tcp={"TCPTimeouts": 1})
 
 
 def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int = 0) -> Run:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import InvalidError, LabError
+from pytest_ipperf.core.errors import AgentError, InvalidError, LabError
 from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
@@ -71,6 +71,8 @@ class Script:
         )  # fmt: skip
 
     def floor(self, arm, service, workload, *, bursts, deadline_s):
+        if isinstance(self.floor_fails, Exception):
+            raise self.floor_fails
         rows = ((0.0, 0.001, 0.002, 0.003, 0.004, 0.0),) * 3
         failed = {"talk reset": 1} if self.floor_fails else {}
         return Receipt(
@@ -366,3 +368,15 @@ def test_a_floor_with_failures_is_none(course):
     _, heard, found = course(well, floor_fails=True)
     assert ("floor", "ipv6", None) in heard
     assert found.floors == {}
+
+
+def test_a_measurement_does_without_a_floor_that_cannot_be_had(course):
+    _, heard, found = course(well, floor_fails=LabError("host server: no free port in 1-2"))
+    assert "the client's floor was not found: host server: no free port in 1-2" in heard
+    assert (found.floors, len(found.runs)) == ({}, 36)
+
+
+def test_a_link_that_is_lost_at_the_floor_is_lost(course):
+    _, heard, found = course(well, floor_fails=AgentError("host server: the agent died"))
+    assert isinstance(found, AgentError)
+    assert heard[-1] == ("broke off", "host server: the agent died")

@@ -160,7 +160,7 @@ def rows_of(*records):
 def test_the_clients_share_is_told_and_called_by_its_name_above_a_fifth():
     told = rows_of(record(10, test=seen_by_client(0.15)), record(100, test=seen_by_client(0.77, peak=100)))
     assert "client share 15 % 77 % client-bound" in told
-    assert sum(line.startswith("Client share: what the same takes against") for line in told) == 1
+    assert sum(line.startswith("Client share: no more than that") for line in told) == 1
 
 
 def test_a_client_of_which_nothing_is_known_has_no_row():
@@ -170,9 +170,9 @@ def test_a_client_of_which_nothing_is_known_has_no_row():
 def test_fewer_at_once_than_asked_a_client_held_up_and_counters_that_moved_are_told():
     test = seen_by_client(0.15, peak=7, lag_s=0.25, tcp={"ListenDrops": 3})
     told = rows_of(record(10, test=test))
-    assert {"at once, really 7", "client held up for 250 ms", "ListenDrops 3"} <= set(told)
+    assert {"most at once 7", "client held up for 250 ms", "ListenDrops 3"} <= set(told)
 
 
 def test_of_a_client_in_order_there_is_only_the_share():
     told = rows_of(record(10, test=seen_by_client(0.15)))
-    assert not [line for line in told if line.startswith(("at once, really", "client held up"))]
+    assert not [line for line in told if line.startswith(("most at once", "client held up"))]
