@@ -102,7 +102,6 @@ with Far({mtu}, {mtu}) as far:
 
 def test_what_a_link_behind_the_first_swallows_has_no_answer(isolated):
     code = """
-path._PROBE_WAIT_S = 0.1
 with Far(1500, 1400) as far:
     print([[path.fits(address, port, NAME, size) for size in (1400, 1500)] for address, port in far.ports.items()])
 """

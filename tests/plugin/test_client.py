@@ -24,7 +24,11 @@ BOTH = """
 WITHOUT = """
     import dataclasses
     from pytest_ipperf.protocols import smtp
+    whole = smtp.protocol
     smtp.protocol = dataclasses.replace(smtp.protocol, packages=("ipperf-nowhere",))
+
+    def pytest_unconfigure():
+        smtp.protocol = whole
 """
 SENTENCE = (
     "--client=library needs ipperf-nowhere for smtp, and none is installed here; "

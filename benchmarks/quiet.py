@@ -1,0 +1,311 @@
+"""How much runs spread on this machine, what each design can decide with that, and what quiet measuring is worth.
+
+    python benchmarks/quiet.py spread [--connections 1,10,100,500] [--protocol http,smtp] [--epochs 10] [--blocks 4]
+    python benchmarks/quiet.py worth [--connections 10,100] [--protocol http,smtp] [--epochs 10] [--blocks 4]
+
+`spread` measures IPv4 and IPv6 as a session does (epochs, warm-ups, random blocks, runs of 300 connections) and takes
+the variance of the logarithms of the run values apart: within epochs, between epochs, and of the log ratio of the arms.
+`worth` measures IPv4 alone, under the conditions of a session and under each of them undone, an epoch of each in turn
+and in random order; ratios of spreads have a 95 % interval by bootstrap over the epochs.
+
+An epoch begins when this machine has been idle for half a second, and is measured again when other processes had more
+than the share `--calm` of the processors meanwhile: what is asked is what the project's own work spreads by. `foreign`
+is the mean of that share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import math
+import os
+import random
+import statistics
+import sys
+import time
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.planning import epoch_spread, minimum_detectable
+from pytest_ipperf.lab import link, namespaces, standing
+from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.standing import Standing, leased, stand
+from pytest_ipperf.metrics import METRICS
+
+V4, V6 = Arm(4, "native"), Arm(6, "native")
+LAB = BUILTIN["lab"]
+QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
+PAYLOAD_BYTES = {"http": 10_240, "smtp": 1024}
+DEADLINE_S = 10.0
+OWNER, WAIT_S = f"benchmarks/quiet.py {os.getpid()}", 600.0
+METRIC = METRICS["response_time"]
+LOOKS = (("quick", QUICK, 1), ("standard, first look", STANDARD, 1), ("standard, third look", STANDARD, 3))
+RESAMPLES = 2000
+IDLE_S = 0.5
+CPUS = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A testbed, and what of the project is another while it is measured."""
+
+    name: str
+    testbed: Testbed = LAB
+    others: tuple[tuple[ModuleType, str, Any], ...] = ()
+
+
+def collecting_cargo() -> bytes:
+    """What travels to the hosts, with a client that leaves Python's garbage collection as it is."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(cargo())) as usual, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as other:
+        for name in usual.namelist():
+            text = usual.read(name)
+            if name.endswith("agent/load.py"):
+                assert b"    gc.disable()\n" in text
+                text = text.replace(b"    gc.disable()\n", b"").replace(b"    gc.collect()\n", b"")
+            other.writestr(name, text)
+    return packed.getvalue()
+
+
+def conditions() -> list[Condition]:
+    """The usual one first, then each thing undone alone, then all of them."""
+    loose = dataclasses.replace(
+        LAB, client=dataclasses.replace(LAB.client, cpus=()), server=dataclasses.replace(LAB.server, cpus=())
+    )
+    collected = collecting_cargo()
+    garbage = (link, "cargo", lambda: collected)
+    hot = (standing, "_SETTLE_S", 0.0)
+    kernel = {name: value for name, value in namespaces._SYSCTLS.items() if "ipv6" in name}  # noqa: SLF001 - undone here
+    narrow = (namespaces, "_SYSCTLS", kernel)
+    return [
+        Condition("as a session measures"),
+        Condition("not pinned", loose),
+        Condition("garbage collection on", LAB, (garbage,)),
+        Condition("no cool-down", LAB, (hot,)),
+        Condition("the kernel's own queues and ports", LAB, (narrow,)),
+        Condition("all of these", loose, (garbage, hot, narrow)),
+    ]
+
+
+@dataclass(frozen=True)
+class Value:
+    """Of a run: where, and the logarithm of its value."""
+
+    arm: Arm
+    block: int
+    log_value: float
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One life of the testbed, and the share of the processors that others had meanwhile."""
+
+    values: tuple[Value, ...]
+    foreign: float
+
+
+Measured = Callable[[Condition, Workload, Sequence[Arm]], Epoch]
+
+
+def calm_epochs(blocks: int, calm: float, rng: random.Random) -> Measured:
+    """How to measure an epoch: again and again until nobody else had more than that share of the machine."""
+
+    def measured(condition: Condition, workload: Workload, arms: Sequence[Arm]) -> Epoch:
+        while True:
+            while foreign_share(lambda: time.sleep(IDLE_S))[1] > calm:
+                pass
+            with leased(LAB, OWNER, WAIT_S, say):
+                values, foreign = foreign_share(lambda: one_epoch(condition, workload, arms, blocks, rng))
+            if foreign <= calm:
+                return Epoch(tuple(values), foreign)
+
+    return measured
+
+
+T = TypeVar("T")
+
+
+def foreign_share(call: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and the share of the processors that others had meanwhile; it must leave no processes."""
+    before_s, began = others_s(), time.monotonic()
+    returned = call()
+    return returned, (others_s() - before_s) / ((time.monotonic() - began) * CPUS)
+
+
+def others_s() -> float:
+    """Processor time of every process but this one and the kernel's own, with that of children that have ended."""
+    return sum(each.cpu_s for level in tree(1) for each in level if each.pid != os.getpid())
+
+
+def one_epoch(
+    condition: Condition, workload: Workload, arms: Sequence[Arm], blocks: int, rng: random.Random
+) -> list[Value]:
+    """One life of the testbed: a warm-up of each arm, then the blocks."""
+    with contextlib.ExitStack() as stack:
+        for module, name, value in condition.others:
+            stack.enter_context(patch.object(module, name, value))
+        up = stack.enter_context(stand(condition.testbed, OWNER, WAIT_S, say))
+        service = up.serve(workload, "auto")
+        order = [(block, arm) for block in range(-1, blocks) for arm in rng.sample(list(arms), len(arms))]
+        values = [Value(arm, block, one_run(up, service, workload, arm)) for block, arm in order]
+    return [each for each in values if each.block >= 0]
+
+
+def say(text: str) -> None:
+    """What is no part of the table."""
+    print(text, file=sys.stderr)
+
+
+def one_run(up: Standing, service: standing.Service, workload: Workload, arm: Arm) -> float:
+    """The logarithm of its value."""
+    bursts = QUICK.bursts(workload.connections)
+    receipt = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
+    assert not receipt.contradictions, receipt.contradictions
+    samples = tuple(row[PHASES.index("total")] for row in receipt.rows)
+    return math.log(METRIC.value(samples, receipt.attempted - len(samples), DEADLINE_S))
+
+
+# --- spreads ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations within epochs and between them, of logarithms: 0.03 is 3 %."""
+
+    within: float
+    between: float
+
+
+def spread(epochs: Sequence[Sequence[float]]) -> Spread:
+    """The variance components of a balanced design; what is between epochs by chance alone is taken off."""
+    within = statistics.fmean(map(statistics.variance, epochs))
+    between = statistics.variance(map(statistics.fmean, epochs)) - within / len(epochs[0])
+    return Spread(math.sqrt(within), math.sqrt(max(0.0, between)))
+
+
+def ratio_interval(tests: Sequence[float], references: Sequence[float]) -> tuple[float, float, float]:
+    """Root of a ratio of mean variances, one of each for each epoch, with its 95 % interval."""
+    rng = random.Random(1)
+
+    def ratio(places: Sequence[int]) -> float:
+        return math.sqrt(sum(tests[at] for at in places) / sum(references[at] for at in places))
+
+    places = range(len(tests))
+    drawn = sorted(ratio(rng.choices(places, k=len(tests))) for _ in range(RESAMPLES))
+    return ratio(places), drawn[round(0.025 * RESAMPLES)], drawn[round(0.975 * RESAMPLES)]
+
+
+def logs_of(epoch: Epoch, arm: Arm) -> list[float]:
+    """Of the runs of an arm."""
+    return [each.log_value for each in epoch.values if each.arm == arm]
+
+
+def ratios_of(epoch: Epoch) -> list[float]:
+    """ln(IPv6 / IPv4) of each block."""
+    by_block: dict[int, dict[Arm, float]] = defaultdict(dict)
+    for each in epoch.values:
+        by_block[each.block][each.arm] = each.log_value
+    return [found[V6] - found[V4] for found in by_block.values()]
+
+
+def mean_ms(logs: Iterable[Sequence[float]]) -> float:
+    """Of all runs."""
+    return 1e3 * statistics.fmean(math.exp(log) for each in logs for log in each)
+
+
+def foreign_text(epochs: Iterable[Epoch]) -> str:
+    """The share of others."""
+    return f"{100 * statistics.fmean(each.foreign for each in epochs):.1f} %"
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def show_spread(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+    """A row: the spread of both arms and of their ratio, and the least difference that each design decides."""
+    del rng
+    found = [measured(conditions()[0], workload, (V4, V6)) for _ in range(epochs)]
+    arms = [spread([logs_of(each, arm) for each in found]) for arm in (V4, V6)]
+    ratio = spread([ratios_of(each) for each in found])
+    detected = []
+    for _, design, looks in LOOKS:
+        sd = epoch_spread(ratio.within, ratio.between, design.blocks, METRIC.metric.location)
+        detected.append(minimum_detectable(sd, looks * design.epochs, alpha=design.alpha))
+    shares = [*(each for arm in (*arms, ratio) for each in (arm.within, arm.between)), *detected]
+    texts = (f"{mean_ms(logs_of(each, V4) for each in found):.2f}", *(f"{100 * share:.1f} %" for share in shares))
+    print(f"| {workload.protocol} | {workload.connections} | {' | '.join(texts)} | {foreign_text(found)} |", flush=True)
+
+
+def show_worth(workload: Workload, epochs: int, measured: Measured, rng: random.Random) -> None:
+    """A row for each condition: the spread of IPv4, beside that under the usual one."""
+    found: dict[str, list[Epoch]] = defaultdict(list)
+    every = conditions()
+    for _ in range(epochs):
+        for condition in rng.sample(every, len(every)):
+            found[condition.name].append(measured(condition, workload, (V4,)))
+    logs = {name: [logs_of(each, V4) for each in lives] for name, lives in found.items()}
+    usual = [statistics.variance(values) for values in logs[every[0].name]]
+    for name in (condition.name for condition in every):
+        both = spread(logs[name])
+        ratio, low, high = ratio_interval([statistics.variance(values) for values in logs[name]], usual)
+        print(
+            f"| {workload.protocol} | {workload.connections} | {name} | {mean_ms(logs[name]):.2f} "
+            f"| {100 * both.within:.1f} % | {100 * both.between:.1f} % | {ratio:.2f} ({low:.2f} .. {high:.2f}) "
+            f"| {foreign_text(found[name])} |",
+            flush=True,
+        )
+
+
+HEADERS = {
+    "spread": "| protocol | connections | IPv4, ms | IPv4 within | between | IPv6 within | between | ratio within "
+    f"| between | {' | '.join(name for name, _, _ in LOOKS)} | foreign |",
+    "worth": "| protocol | connections | condition | mean, ms | within | between | within / usual | foreign |",
+}
+SHOWN = {"spread": show_spread, "worth": show_worth}
+CONNECTIONS = {"spread": "1,10,100,500", "worth": "10,100"}
+
+
+def workloads(protocols: str, connections: str) -> Iterator[Workload]:
+    """What the arguments name."""
+    for protocol in protocols.split(","):
+        for number in connections.split(","):
+            yield Workload(
+                testbed=LAB.name,
+                protocol=protocol,
+                client="lean",
+                connections=int(number),
+                payload_bytes=PAYLOAD_BYTES[protocol],
+            )
+
+
+def main() -> None:
+    """Measures what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=SHOWN)
+    parser.add_argument("--connections")
+    parser.add_argument("--protocol", default="http,smtp")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--calm", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    print(HEADERS[asked.what])
+    for workload in workloads(asked.protocol, asked.connections or CONNECTIONS[asked.what]):
+        rng = random.Random(f"{asked.seed} {workload}")
+        SHOWN[asked.what](workload, asked.epochs, calm_epochs(asked.blocks, asked.calm, rng), rng)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What the tests of this room share: a lab whose path can be tampered with, and the figures for docs/truth.md."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import namespaces, unusable
+from pytest_ipperf.lab.standing import Service, Standing
+
+HERE = Path(__file__).parent
+LAB = BUILTIN["lab"]
+_LINES = pytest.StashKey[list[str]]()
+
+
+class Wire:
+    """The wire between the two hosts: see `wire.py`."""
+
+    def __init__(self, entry: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            [*entry, "taskset", "--cpu-list", "0", "unshare", "--net", sys.executable, str(HERE / "wire.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.pid = self._hear()
+
+    def _hear(self):
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def hold(self, **seconds: float) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+        """From now on it holds what ends these phases for so long.
+
+        Gives what it has held until now and how long the phases lasted, in seconds.
+        """
+        self.say(json.dumps({"hold_ns": {phase: round(each * 1e9) for phase, each in seconds.items()}}))
+        told = self._hear()
+        held, lasted = (
+            {phase: [each * 1e-9 for each in values] for phase, values in told[what].items()}
+            for what in ("held", "lasted")
+        )
+        return held, lasted
+
+    def close(self) -> None:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A lab that stands, with the words that enter its hosts."""
+
+    standing: Standing
+    entries: Mapping[str, Sequence[str]]
+    wire: Wire | None
+
+    hosts = LAB.hosts
+
+    @property
+    def client(self):
+        """The process that leads to the client's agent."""
+        return self.standing._client._process
+
+    @property
+    def server(self):
+        """The process that leads to the server's agent."""
+        return self.standing._server._process
+
+    def null(self, workload: Workload) -> Service:
+        """A server that does next to nothing, beside a name server."""
+        return self.standing._service("null", workload, self.standing._served("nameserver", workload)["port"])
+
+    def measure(self, ipver: int, service: Service, workload: Workload, bursts: int) -> list[dict[str, float]]:
+        """One run, in which nothing may fail: each connection's phases in seconds since its start."""
+        receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=10)
+        assert not receipt.failed
+        assert not receipt.contradictions
+        return [dict(zip(PHASES, row, strict=True)) for row in receipt.rows]
+
+
+def _inside(entry: Sequence[str], *lines: str) -> None:
+    subprocess.run([*entry, "ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+
+
+def _wired(testbed: Testbed, entries: Mapping[str, Sequence[str]]) -> Wire:
+    """Puts a wire in the place of the link."""
+    wire = Wire(entries[testbed.server.name])
+    _inside(entries[testbed.client.name], "link del eth0")
+    for number, host in enumerate(testbed.hosts):
+        _inside(
+            entries[host.name],
+            f"link add eth0 type veth peer name wire{number} netns {wire.pid}",
+            "link set eth0 up",
+            f"addr add {host.ipv4}/24 dev eth0",
+            f"addr add {host.ipv6}/64 dev eth0 nodad",
+        )
+    wire.say("")
+    return wire
+
+
+@contextlib.contextmanager
+def built(*, wired: bool) -> Iterator[Bench]:
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    with contextlib.ExitStack() as stack:
+        entries = stack.enter_context(namespaces(LAB))
+        wire = _wired(LAB, entries) if wired else None
+        if wire:
+            stack.callback(wire.close)
+        links = [stack.enter_context(Link(host, entries[host.name])) for host in LAB.hosts]
+        for link in links:
+            link.order("pin", list(link.host.cpus))
+        yield Bench(Standing(LAB, *links), entries, wire)
+
+
+@pytest.fixture(scope="module")
+def wired() -> Iterator[Bench]:
+    """A lab with the wire; before all other work of this machine, as far as this user may have that."""
+    with built(wired=True) as bench:
+        assert bench.wire
+        for line, priority in ((bench.wire.process, 10), (bench.client, 20), (bench.server, 20)):
+            for process in itertools.chain.from_iterable(tree(line.pid)):
+                with contextlib.suppress(PermissionError):
+                    os.sched_setscheduler(process.pid, os.SCHED_FIFO, os.sched_param(priority))
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Bench]:
+    """A lab as any measurement has it."""
+    with built(wired=False) as bench:
+        yield bench
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Keeps a line for the end: what docs/truth.md shows."""
+    return request.config.stash.setdefault(_LINES, []).append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    lines = config.stash.get(_LINES, [])
+    if lines:
+        terminalreporter.section("what the instrument says of what is known")
+    for line in lines:
+        terminalreporter.write_line(line)

@@ -1,0 +1,168 @@
+"""A wire that holds back chosen packets of the server by chosen times, and says what it did and saw.
+
+Runs in a network namespace of its own between two veth ends. Each line of its input is an order; each line of its
+output answers with what was since the last order, in nanoseconds. `held` is by phase how long packets were kept, from
+the kernel's stamp of their arrival to their departure. `lasted` is how long the phases were as the client's side of
+the wire saw them: from the query to the answer, from SYN to SYN-ACK, from there to the greeting, from there to the
+last reply. Every packet has a time of its own, so a hundred are held side by side; packets of one flow stay in order.
+For the last 200 microseconds it does not sleep.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import heapq
+import itertools
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+DEVICES = ("wire0", "wire1")
+"""To the client and to the server."""
+
+_SOL_PACKET, _PACKET_VNET_HDR, _PACKET_IGNORE_OUTGOING = 263, 15, 23
+_SO_TIMESTAMPNS = 35
+_ALL = 0x0003
+_SPIN_NS = 200_000
+# What the kernel would still do to a frame (checksum, segmentation) goes along with it, so nothing has to be set off.
+_VNET_BYTES = 10
+_SYN = 0x02
+_LAST = b"queued"  # what the reply to a message says
+
+
+class Wire:
+    def __init__(self):
+        self.hold_ns = {}
+        self._forget()
+        self._waiting = []
+        self._number = itertools.count()
+        self._client, self._server = (self._socket(name) for name in DEVICES)
+
+    def _forget(self):
+        self._held = collections.defaultdict(list)
+        self._lasted = collections.defaultdict(list)
+        self._since = {}
+        self._greeted = set()
+        self._last_due = {}
+
+    @staticmethod
+    def _socket(name):
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        sock.settimeout(0)
+        sock.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+        sock.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        sock.bind((name, _ALL))
+        return sock
+
+    def run(self):
+        lines = sys.stdin.buffer
+        inputs = [self._client, self._server, lines]
+        while True:
+            left_ns = self._waiting[0][0] - time.time_ns() if self._waiting else 10**9
+            ready = select.select(inputs, [], [], max(0, left_ns - _SPIN_NS) / 1e9)[0]
+            if lines in ready:
+                line = lines.readline()
+                if not line:
+                    return
+                self._order(json.loads(line))
+            if self._client in ready:
+                for frame, stamp_ns in self._read(self._client):
+                    self._pass(frame, stamp_ns)
+            if self._server in ready:
+                for frame, stamp_ns in self._read(self._server):
+                    self._keep(frame, stamp_ns)
+            self._release()
+
+    def _order(self, order):
+        _tell({"held": self._held, "lasted": self._lasted})
+        self._forget()
+        self.hold_ns = order["hold_ns"]
+
+    @staticmethod
+    def _read(sock):
+        for _ in range(64):
+            try:
+                frame, control, _, _ = sock.recvmsg(1 << 17, 64)
+            except BlockingIOError:
+                return
+            seconds, nanoseconds = struct.unpack("ll", control[0][2])
+            yield frame, seconds * 10**9 + nanoseconds
+
+    def _pass(self, frame, stamp_ns):
+        flow, flags, _ = _parts(frame, to_server=True)
+        if flow and (flow[0] == socket.IPPROTO_UDP or flags & _SYN):
+            self._since.setdefault(flow, stamp_ns)
+        self._server.send(frame)
+
+    def _keep(self, frame, stamp_ns):
+        flow, flags, said = _parts(frame, to_server=False)
+        phase = self._phase(flow, flags, said) if flow else ""
+        due = max(stamp_ns + self.hold_ns.get(phase, 0), self._last_due.get(flow, 0))
+        self._last_due[flow] = due
+        heapq.heappush(self._waiting, (due, next(self._number), stamp_ns, phase, flow, frame))
+
+    def _phase(self, flow, flags, said):
+        """Which phase of the client ends with this frame, if one does."""
+        if flow[0] == socket.IPPROTO_UDP:
+            return "dns"
+        if flags & _SYN:
+            return "connect"
+        if said and flow not in self._greeted:
+            self._greeted.add(flow)
+            return "first_byte"
+        return "total" if said and _LAST in said else ""
+
+    def _release(self):
+        while self._waiting and self._waiting[0][0] <= time.time_ns():
+            _, _, stamp_ns, phase, flow, frame = heapq.heappop(self._waiting)
+            self._client.send(frame)
+            if phase and flow in self._since:
+                now_ns = time.time_ns()
+                self._held[phase].append(now_ns - stamp_ns)
+                self._lasted[phase].append(now_ns - self._since[flow])
+                self._since[flow] = now_ns
+
+
+def _parts(frame, *, to_server):
+    """Of a UDP or TCP frame: protocol and client's port, TCP's flags, what is said; of any other nothing."""
+    at = _VNET_BYTES + 12
+    kind = frame[at : at + 2]
+    if kind == b"\x08\x00":
+        protocol, after = frame[at + 11], at + 2 + 4 * (frame[at + 2] & 15)
+        end = at + 2 + int.from_bytes(frame[at + 4 : at + 6], "big")
+    elif kind == b"\x86\xdd":
+        protocol, after = frame[at + 8], at + 42
+        end = after + int.from_bytes(frame[at + 6 : at + 8], "big")
+    else:
+        return None, 0, b""
+    ports = struct.unpack_from("!HH", frame, after)
+    flow = protocol, ports[0 if to_server else 1]
+    if protocol == socket.IPPROTO_TCP:
+        return flow, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
+    return (flow if protocol == socket.IPPROTO_UDP else None), 0, b""
+
+
+def _tell(answer):
+    sys.stdout.write(f"{json.dumps(answer)}\n")
+    sys.stdout.flush()
+
+
+def main():
+    _tell(os.getpid())
+    sys.stdin.buffer.readline()  # the devices are there
+    for name in DEVICES:
+        subprocess.run(["ip", "link", "set", name, "up"], check=True)
+    gc.disable()
+    Wire().run()
+
+
+if __name__ == "__main__":
+    main()
