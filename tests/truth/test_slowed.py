@@ -2,6 +2,9 @@
 
 A real session on the lab, with a copy of the package to which a slow server was added as the house adds servers. The
 truth is what was done: the reference's mean and the extra time that the server measured itself, over that mean.
+
+The long form needs one thing more. IPv6 and IPv4 differ a little by nature, as the client opens a hundred connections,
+and that is no error of the instrument, but it is no part of the extra either. Sessions without any extra tell how much.
 """
 
 from __future__ import annotations
@@ -44,6 +47,9 @@ BURNING = {100: (0.0003, 0.00009)}
 """The same of processor time, one connection after the other."""
 ATTEMPTS = 3
 SESSIONS = 20
+NATURAL_SESSIONS = 10
+MISSED = 0.07
+"""A server that holds its answers so much too long on average was itself disturbed: it has done what nobody ordered."""
 # Of 20 intervals of 95 % fewer hold the truth with a probability of 0.0003.
 LEAST_OF_SESSIONS = 15
 
@@ -62,15 +68,21 @@ class Found:
     sd: float
     epochs: int
     reference_s: float
-    extra_s: float
+    served_s: Mapping[int, float]
 
     @property
     def truth(self) -> float:
-        return math.log1p(self.extra_s / self.reference_s)
+        """Of what was done; what the arms differ by themselves comes on top."""
+        return math.log1p((self.served_s[6] - self.served_s[4]) / self.reference_s)
 
-    def holds_truth(self, confidence: float) -> bool:
+    def holds_truth(self, confidence: float, natural: float = 0.0) -> bool:
         half = t_quantile((1 + confidence) / 2, self.epochs - 1) * self.sd / math.sqrt(self.epochs)
-        return abs(self.change - self.truth) <= half
+        return abs(self.change - self.truth - natural) <= half
+
+    def missed(self, base_s: float, extra_s: float) -> bool:
+        """Whether the server held its answers longer than it was to."""
+        wanted_s = {4: base_s, 6: base_s + extra_s}
+        return any(self.served_s[ipver] > (1 + MISSED) * wanted_s[ipver] for ipver in wanted_s)
 
 
 def foremost() -> list[str]:
@@ -126,7 +138,7 @@ def found(record: dict, figures: list[dict]) -> Found:
         sd=record["sd_epoch"],
         epochs=record["epochs"],
         reference_s=statistics.fmean(record["reference"]["values"]),
-        extra_s=mean_s(6) - mean_s(4),
+        served_s={ipver: mean_s(ipver) for ipver in (4, 6)},
     )
 
 
@@ -142,25 +154,41 @@ def test_an_ipv6_that_was_made_slower_is_found_with_the_truth_in_its_interval(tm
     assert not wrong
 
 
+def undisturbed(folder: Path, server: str, schedule: Schedule, seed: int) -> list[Found]:
+    """A session whose server says that it did what it was to; by that it is judged, and not by what was found."""
+    for attempt in range(ATTEMPTS):
+        size = {"blocks": 2, "run_connections": 100}
+        cells = run_session(folder / f"{seed}-{attempt}", server, schedule, seed, size)
+        if server != "late" or not any(each.missed(*schedule[each.connections]) for each in cells):
+            return cells
+    pytest.fail(f"the server could not do what it was to in {ATTEMPTS} sessions: this machine is too busy")
+
+
 @pytest.mark.evidence
 @pytest.mark.parametrize(("server", "schedule"), [("late", SLOWER), ("burns", BURNING)])
 def test_of_many_sessions_nearly_all_hold_the_truth(tmp_path, tell, server, schedule):
-    sessions = [
-        run_session(tmp_path / str(seed), server, schedule, seed, {"blocks": 2, "run_connections": 100})
-        for seed in range(SESSIONS)
-    ]
-    for cells in zip(*sessions, strict=True):
-        held = sum(each.holds_truth(0.95) for each in cells)
+    equal = {connections: (base_s, 0.0) for connections, (base_s, _) in schedule.items()}
+    sessions, alike = [], []
+    for seed in range(SESSIONS):
+        sessions.append(undisturbed(tmp_path / "slower", server, schedule, seed))
+        if seed < NATURAL_SESSIONS:
+            alike.append(undisturbed(tmp_path / "alike", server, equal, seed))
+    wrong = []
+    for cells, without in zip(zip(*sessions, strict=True), zip(*alike, strict=True), strict=True):
+        natural = statistics.median(each.change - each.truth for each in without)
+        held, held_as_done = (sum(each.holds_truth(0.95, more) for each in cells) for more in (natural, 0.0))
         exceeding = sum(each.verdict == "exceeds" for each in cells)
         reference_ms = 1e3 * statistics.fmean(each.reference_s for each in cells)
-        truth, said = (
+        done, said = (
             100 * math.expm1(statistics.fmean(logs))
             for logs in ([each.truth for each in cells], [each.change for each in cells])
         )
         half = statistics.fmean(50 * (math.expm1(each.high) - math.expm1(each.low)) for each in cells)
         tell(
-            f"| {server} | {cells[0].connections} | {reference_ms:.2f} | {truth:+.2f} | {said:+.2f} | {half:.2f} "
-            f"| {held} of {len(cells)} | {exceeding} of {len(cells)} |"
+            f"| {server} | {cells[0].connections} | {reference_ms:.2f} | {done:+.2f} "
+            f"| {100 * math.expm1(natural):+.2f} | {said:+.2f} | {half:.2f} "
+            f"| {held} ({held_as_done}) of {len(cells)} | {exceeding} of {len(cells)} |"
         )
-        assert exceeding == len(cells)
-        assert held >= LEAST_OF_SESSIONS
+        if exceeding < len(cells) or held < LEAST_OF_SESSIONS:
+            wrong.append(cells[0].connections)
+    assert not wrong
