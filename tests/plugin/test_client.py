@@ -20,15 +20,11 @@ BOTH = """
     def test_http(measured, margin):
         assert measured.slowdown <= margin
 """
-# Stands for a controller on which the extra is not installed.
+# Stands for a controller on which the extra is not installed; for a process of its own, as it stays so.
 WITHOUT = """
     import dataclasses
     from pytest_ipperf.protocols import smtp
-    whole = smtp.protocol
     smtp.protocol = dataclasses.replace(smtp.protocol, packages=("ipperf-nowhere",))
-
-    def pytest_unconfigure():
-        smtp.protocol = whole
 """
 SENTENCE = (
     "--client=library needs ipperf-nowhere for smtp, and none is installed here; "
@@ -57,7 +53,7 @@ def test_the_library_client_is_measured_with_and_named(project):
 
 def test_the_lean_client_needs_no_package(project):
     project.pytester.makeconftest(WITHOUT)
-    project.ask("--collect-only", "-q").stdout.fnmatch_lines(["*[[]loopback-smtp-c10-1k-ipv6]"])
+    project.run("--collect-only", "-q").stdout.fnmatch_lines(["*[[]loopback-smtp-c10-1k-ipv6]"])
 
 
 def test_packages_that_are_not_here_are_told_before_anything_is_measured(project):
