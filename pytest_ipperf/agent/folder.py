@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_ipperf.core.errors import LabError
@@ -55,7 +55,7 @@ def sweep() -> int:
     return sum(_swept(folder) for folder in _parent().glob(f"{_PREFIX}*"))
 
 
-def lay_out(folder: str, entries: Sequence[Entry]) -> None:
+def lay_out(folder: str, entries: Iterable[Entry]) -> None:
     """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails."""
     try:
         for entry in (Entry(""), *entries):

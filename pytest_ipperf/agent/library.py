@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
 from pytest_ipperf.core import dns
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import Call, Protocol, ReplyError, Transaction
 
 _GOODBYE_S = 2.0
@@ -37,19 +38,22 @@ class LibraryBurst:
         self,
         target: Target,
         protocol: Protocol,
-        content: bytes,
+        state: ServerState,
         connections: int,
         *,
         deadline_s: float,
         first_ident: int,
+        first_index: int = 0,
         hold: bool = True,
     ) -> None:
         self.target = target
         self._protocol = protocol
-        self._content = content
+        self._state = state
         self._deadline_s = deadline_s
         self.rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
-        self.connections = [LibraryCall(self, first_ident + index, hold=hold) for index in range(connections)]
+        self.connections = [
+            LibraryCall(self, first_ident + at, first_index + at, hold=hold) for at in range(connections)
+        ]
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self.dns_retries = 0
@@ -67,7 +71,7 @@ class LibraryBurst:
 
     async def _run(self) -> None:
         target = self.target
-        client = self._protocol.library(self._content, family=target.family, source=target.source, port=target.port)
+        client = self._protocol.library(self._state, family=target.family, source=target.source, port=target.port)
         async with client as transaction:
             self._everyone = asyncio.Event()
             self.began = time.perf_counter()
@@ -95,10 +99,14 @@ class LibraryBurst:
 
     def connected(self, sock: socket.socket) -> None:
         """One more call talks; what its socket really is, the kernel tells."""
-        self.families.add(sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
-        self.sources.add(sock.getsockname()[0])
+        self.seen(sock)
         self._talking += 1
         self.peak = max(self.peak, self._talking)
+
+    def seen(self, sock: socket.socket) -> None:
+        """A socket of a library's own."""
+        self.families.add(sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
+        self.sources.add(sock.getsockname()[0])
 
     def ended(self, *, talking: bool) -> None:
         """One call less is live."""
@@ -112,12 +120,13 @@ class LibraryCall(Call):
     """One of the N, as the lean client's `Connection`: what it is while it lives, and what is told of it later."""
 
     __slots__ = (
-        "_again", "_burst", "_hold", "_query", "connected", "done", "failure", "first", "late", "opened", "peer",
-        "resolved",
+        "_again", "_burst", "_hold", "_query", "connected", "done", "failure", "first", "index", "late", "opened",
+        "peer", "resolved",
     )  # fmt: skip
 
-    def __init__(self, burst: LibraryBurst, ident: int, *, hold: bool) -> None:
+    def __init__(self, burst: LibraryBurst, ident: int, index: int, *, hold: bool) -> None:
         self._burst = burst
+        self.index = index
         self._hold = hold
         self._query = dns.query(burst.target.name, burst.rtype, ident & 0xFFFF) if burst.target.resolver else b""
         self.failure = ""
@@ -177,6 +186,10 @@ class LibraryCall(Call):
         with contextlib.suppress(OSError):  # a peer that has reset already leaves the address that was looked up
             self.peer = sock.getpeername()[0]
         self._burst.connected(sock)
+
+    def note_data_connection(self, sock: socket.socket) -> None:
+        """Asks the kernel what it really is."""
+        self._burst.seen(sock)
 
     def note_first_byte(self) -> None:
         """The time, and nothing more."""

@@ -8,14 +8,15 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ class LoadOrder:
 
     `client` is `lean` or `library`. `resolver` and `source` are literal addresses of the arm's family; without a
     resolver, `name` is an address too, and without a source the kernel chooses one. `deadline_s` holds for each burst:
-    a connection without its end by then has failed. `ident` numbers the first query. `hold` keeps finished sessions
-    open until the last one has its figure.
+    a connection without its end by then has failed. `ident` numbers the first query, `first_index` the first
+    connection. `hold` keeps finished sessions open until the last one has its figure. `state` is what the server holds,
+    as far as a client has to know it.
     """
 
     protocol: str
@@ -49,6 +51,8 @@ class LoadOrder:
     deadline_s: float
     ident: int
     hold: bool = True
+    first_index: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -92,7 +96,7 @@ class _Run:
     def __init__(self, order: LoadOrder) -> None:
         self._order = order
         self._protocol = PROTOCOLS[order.protocol]
-        self._content = self._protocol.content(order.payload_bytes)
+        self._state = self._protocol.filled(ServerState(**order.state), order.payload_bytes)
         self._target = Target(
             family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
             resolver=(order.resolver, order.resolver_port) if order.resolver else None,
@@ -110,7 +114,7 @@ class _Run:
 
     def burst(self, number: int) -> None:
         order = self._order
-        burst = self._made(order.ident + number * order.connections)
+        burst = self._made(number * order.connections)
         burst.run()
         self._rows.append(packed(burst.connections, burst.began))
         self._failed.update(each.failure for each in burst.connections if each.failure)
@@ -122,16 +126,19 @@ class _Run:
         self._peaks.append(burst.peak)
         self.dead = 0 if self._rows[-1] else self.dead + 1
 
-    def _made(self, ident: int) -> Burst | LibraryBurst:
+    def _made(self, before: int) -> Burst | LibraryBurst:
+        """The burst after so many connections of the run."""
         order, count = self._order, self._order.connections
+        ident, first = order.ident + before, order.first_index + before
         if order.client == "lean":
-            talks = [self._protocol.conversation(self._content, index) for index in range(count)]
+            talk, state = self._protocol.conversation, self._state
+            talks = [talk(state, index, order.ipver) for index in range(first, first + count)]
             return Burst(self._target, talks, order.deadline_s, ident, hold=order.hold)
         from pytest_ipperf.agent.library import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 
         return LibraryBurst(
-            self._target, self._protocol, self._content, count,
-            deadline_s=order.deadline_s, first_ident=ident, hold=order.hold,
+            self._target, self._protocol, self._state, count,
+            deadline_s=order.deadline_s, first_ident=ident, first_index=first, hold=order.hold,
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:

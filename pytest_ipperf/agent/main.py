@@ -23,12 +23,13 @@ from pytest_ipperf.agent import path
 from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
-from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
@@ -87,24 +88,33 @@ class Agent:
         self._packages.unpack(digest, data, stripped)
 
     def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Starts a server on `addresses`, on a free port of `ports`, with a page or message of `payload_bytes`."""
+        """Starts a server on `addresses`, on a free port of `ports`, that holds `state` in sizes of `payload_bytes`."""
         recipe = SERVERS[name]
         protocol = PROTOCOLS[order["protocol"]]
-        content = protocol.content(order["payload_bytes"])
+        state = protocol.filled(ServerState(**order["state"]), order["payload_bytes"])
         low, high = order["ports"]
         site = Site(
             folder=str(self._folder / name),
             addresses=tuple(order["addresses"]),
             port=free_port(order["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
             connections=order["connections"],
-            content=content,
+            state=state,
             zone={host: tuple(found) for host, found in order["zone"].items()},
-            script=protocol.script(content),
+            script=protocol.script(state),
+            data=order["data"],
+            ports=(low, high),
         )
         self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._code_fd, env=self._packages.env)
         self._stack.callback(daemon.stop)
         daemon.start()
         return {"port": site.port, "version": recipe.version() + self._packages.remark(recipe.packages)}
+
+    def provision(self, name: str, protocol: str, payload_bytes: int, state: dict[str, Any]) -> str:
+        """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
+        filled = PROTOCOLS[protocol].filled(ServerState(**state), payload_bytes)
+        folder = str(self._folder / f"{name}-{filled.digest}")
+        lay_out(folder, SERVERS[name].provisions(folder, filled))
+        return folder
 
     def quiet(self, limit_s: float) -> dict[str, Any]:
         """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.

@@ -13,6 +13,8 @@ from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import Receipt, Service
 
 METRIC = "response_time"
@@ -22,7 +24,10 @@ WARMUP = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What holds for all workloads of a session. `owner` names the job to others that want the same hosts."""
+    """What holds for a measurement. `owner` names the job to others that want the same hosts.
+
+    `state` is what the server is to hold, and `provisioning` keeps that on its host.
+    """
 
     design: Design
     reference: Arm
@@ -30,6 +35,8 @@ class Conditions:
     deadline_s: float
     owner: str
     wait_s: float
+    state: ServerState
+    provisioning: Provisioning
 
 
 class Listener(Protocol):

@@ -20,6 +20,7 @@ TRAVELS = (
     "core/errors.py",
     "core/script.py",
     "core/shelf.py",
+    "core/state.py",
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
 

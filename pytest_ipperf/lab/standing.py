@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,17 +18,22 @@ from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.core.run import leading
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
+from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
-_NULL = "null"
+_RESOLVER = "nameserver"
 _SETTLE_S = 2.0
+_VERIFIED_AT_ONCE = 50
+_KINDS = 3
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
 _BURST_S = 10.0
 
@@ -75,16 +81,21 @@ class Standing:
         self._settled = True
         self._null: Service | None = None
         self._client_text = LEAN
+        self._state = ServerState()
+        self._provisioning = Provisioning()
 
-    def serve(self, workload: Workload, wanted: str) -> Service:
-        """Starts the server of the workload's protocol and the name server.
+    def serve(self, workload: Workload, wanted: str, state: ServerState, provisioning: Provisioning) -> Service:
+        """Starts the server of the workload's protocol, which holds `state` then, and the name server.
 
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         name = self._chosen(workload.protocol, wanted)
         if workload.client != LEAN:
             self._client_text = equip_client(self._client, PROTOCOLS[workload.protocol])
-        resolver = self._served("nameserver", workload)
+        self._state, self._provisioning = state, provisioning
+        resolver = self._served(_RESOLVER, workload)
+        if name == _RESOLVER:
+            return Service(name, resolver["version"], SERVERS[name].embedded, resolver["port"], resolver["port"])
         return self._service(name, workload, resolver["port"])
 
     def _chosen(self, protocol: str, wanted: str) -> str:
@@ -105,7 +116,8 @@ class Standing:
     def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
         """A run against a null server, which the name server of the service that stands already knows too."""
         if self._null is None:
-            self._null = self._service(_NULL, workload, beside.resolver_port)
+            null = PROTOCOLS[workload.protocol].null
+            self._null = beside if null == beside.name else self._service(null, workload, beside.resolver_port)
         return self.run(arm, self._null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def _service(self, name: str, workload: Workload, resolver_port: int) -> Service:
@@ -121,6 +133,8 @@ class Standing:
             "protocol": workload.protocol,
             "payload_bytes": workload.payload_bytes,
             "zone": {PROTOCOLS[workload.protocol].host: addresses},
+            "state": dataclasses.asdict(self._state),
+            "data": self._provisioning.folder(self._server.host, name, workload, self._state),
         }
         served: dict[str, Any] = self._server.order("serve", name, order)
         return served
@@ -157,25 +171,7 @@ class Standing:
     def run(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
         """One run. Raises LabError when a server died in it or answers nobody; failures of connections are data."""
         self._server.order("quiet", 0.0)  # which sets the server's packet count back
-        order = LoadOrder(
-            protocol=workload.protocol,
-            client=workload.client,
-            payload_bytes=workload.payload_bytes,
-            connections=workload.connections,
-            bursts=bursts,
-            ipver=arm.ipver,
-            resolver=self._server.host.address(arm.ipver),
-            resolver_port=service.resolver_port,
-            name=PROTOCOLS[workload.protocol].host,
-            port=service.port,
-            source=self._client.host.address(arm.ipver),
-            deadline_s=deadline_s,
-            ident=self._ident,
-        )
-        self._ident += bursts * workload.connections
-        told = self._client.order(
-            "load", dataclasses.asdict(order), patience_s=deadline_s + _BURST_S, beside=[self._server]
-        )
+        told = self._load(self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s))
         after = self._server.order("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
@@ -203,6 +199,53 @@ class Standing:
             unsettled=tuple(after["busy"]),
             client=_client_facts(told, after),
         )
+
+    def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
+        """Logs in to every account of the server and fetches what it holds there, once a session; how that went.
+
+        Empty where there is nothing to verify. LabError when an account is not as it should be.
+        """
+        users, host = self._state.users, self._server.host
+        if not users or not self._provisioning.unverified(host, service.name, workload, self._state):
+            return ""
+        at_once = min(users, _VERIFIED_AT_ONCE)
+        order = self._order(arm, service, workload, bursts=-(-users // at_once), deadline_s=deadline_s)
+        began = time.monotonic()
+        told = self._load(dataclasses.replace(order, client=LEAN, connections=at_once))
+        if told["failed"]:
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
+            raise LabError(f"host {host.name}: {service} does not hold all of its {users} accounts ({kinds})")
+        return f"{service} holds its {users} accounts, as a log-in to each showed in {time.monotonic() - began:.1f} s"
+
+    def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
+        protocol, address = PROTOCOLS[workload.protocol], self._server.host.address(arm.ipver)
+        order = LoadOrder(
+            protocol=protocol.name,
+            client=workload.client,
+            payload_bytes=workload.payload_bytes,
+            connections=workload.connections,
+            bursts=bursts,
+            ipver=arm.ipver,
+            # A transaction that is a look-up itself needs none before.
+            resolver="" if protocol.datagram else address,
+            resolver_port=service.resolver_port,
+            name=address if protocol.datagram else protocol.host,
+            port=service.port,
+            source=self._client.host.address(arm.ipver),
+            deadline_s=deadline_s,
+            ident=self._ident,
+            # What is never fetched need not travel.
+            state=dataclasses.asdict(dataclasses.replace(self._state, messages=(), pages={})),
+        )
+        self._ident += bursts * workload.connections
+        return order
+
+    def _load(self, order: LoadOrder) -> dict[str, Any]:
+        patience_s = order.deadline_s + _BURST_S
+        told: dict[str, Any] = self._client.order(
+            "load", dataclasses.asdict(order), patience_s=patience_s, beside=[self._server]
+        )
+        return told
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """Both hosts' fingerprints, with the devices that the arm uses."""

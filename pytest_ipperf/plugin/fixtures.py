@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.plugin.collection import cell_from, margin_of
 from pytest_ipperf.plugin.session import SESSION
 
@@ -21,9 +22,22 @@ def margin(request: pytest.FixtureRequest) -> Margin:
 
 
 @pytest.fixture
+def server_state(request: pytest.FixtureRequest, protocol: str) -> ServerState:
+    """What the server of this measurement holds; override it for accounts, messages, pages or content of your own.
+
+    By default 500 accounts, or as many as the largest number of connections, where the protocol has such, each with a
+    mailbox that holds one message; and a page, file or message of the payload's size.
+    """
+    session = request.config.stash[SESSION]
+    users = session.users_of(protocol)
+    return ServerState(users=users, password=session.password if users else "")
+
+
+@pytest.fixture
 def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     request: pytest.FixtureRequest,
     margin: Margin,
+    server_state: ServerState,
     testbed: str,
     protocol: str,
     connections: int,
@@ -50,4 +64,4 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
         transport=transport,
         twin=twin,
     )
-    return measured_cell(request.node, session, cell, margin)
+    return measured_cell(request.node, session, cell, margin, server_state)

@@ -10,17 +10,21 @@ import pytest
 from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.claim import Claim, Slowdown
 from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import IpperfError, UndecidedError
+from pytest_ipperf.core.errors import IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
+from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
 
 RECORD = pytest.StashKey[Record]()
 """On an item: the record of its cell, which every claim of the test brings up to date."""
+
+_PROVISIONING = pytest.StashKey[Provisioning]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -54,10 +58,11 @@ class HeardSlowdown(Slowdown):
         return claim
 
 
-def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margin) -> Measured:
+def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margin, state: ServerState) -> Measured:
     """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
-    conditions = _conditions(session)
     try:
+        _check_state(session, cell, state)
+        conditions = _conditions(session, state)
         measurement = _measurement(session, cell, conditions)
         found = answer(measurement, cell, conditions, margin)
     except UndecidedError:
@@ -82,7 +87,22 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
     pytest.fail(sentence, pytrace=False)  # out here, where no chain of exceptions is printed with it
 
 
-def _conditions(session: Session) -> Conditions:
+def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
+    """UsageError where a suite's own state does not fit the cell, or the cells of one workload differ in it."""
+    workload, has = cell.workload, len(state.content)
+    if state.content and has != workload.payload_bytes:
+        raise UsageError(
+            f"{cell}: the content of server_state has {has} bytes, not the payload's {workload.payload_bytes}; "
+            f"mark the test levels(payload=[{has}])"
+        )
+    if session.states.setdefault(workload, state.digest) != state.digest:
+        raise UsageError(
+            f"{cell}: another test of this workload wants another server_state; give the two different payloads, or "
+            "measure them in two sessions"
+        )
+
+
+def _conditions(session: Session, state: ServerState) -> Conditions:
     settings = session.settings
     return Conditions(
         design=settings.design,
@@ -91,7 +111,18 @@ def _conditions(session: Session) -> Conditions:
         deadline_s=settings.deadline_s,
         owner=session.owner,
         wait_s=settings.wait_s,
+        state=state,
+        provisioning=provisioning_of(session),
     )
+
+
+def provisioning_of(session: Session) -> Provisioning:
+    """What keeps the servers' state on their hosts, opened at the first call and closed with the session."""
+    stash = session.config.stash
+    if _PROVISIONING not in stash:
+        stash[_PROVISIONING] = Provisioning()
+        session.config.add_cleanup(stash[_PROVISIONING].close)
+    return stash[_PROVISIONING]
 
 
 def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measurement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
 _EPOCH_S = 0.6
 _RUN_S = 0.05
+# The IMAP users of paper 000.
+_USERS = 500
 _CACHE_KEY = "ipperf/seconds"
 
 
@@ -45,6 +48,8 @@ class Session:
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Margin, ...]] = {}
         self.lacking: list[str] = []
+        self.states: dict[Workload, str] = {}
+        self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
         self.measuring_since: float | None = None
 
@@ -88,6 +93,11 @@ class Session:
     def asked_of(self, workload: Workload) -> dict[Arm, tuple[Margin, ...]]:
         """The margins that the selected tests ask of a workload's arms."""
         return {cell.arm: margins for cell, margins in self.asked.items() if cell.workload == workload}
+
+    def users_of(self, protocol: str) -> int:
+        """Accounts of a server for all numbers of connections of this session, each of which has one of its own."""
+        most = max((w.connections for w in self.plans if w.protocol == protocol), default=0)
+        return max(_USERS, most) if PROTOCOLS[protocol].accounts else 0
 
     def forecast_s(self, plan: Plan) -> float:
         """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""

@@ -11,16 +11,20 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
 
 
 class Conversation(ABC):
-    """One transaction. `finished` and `trouble` are looked at after every call."""
+    """One transaction. `finished`, `trouble` and `data_port` are looked at after every call.
 
-    __slots__ = ("finished", "trouble")
+    A conversation that sets `data_port` asks for a data connection to that port of the same server (FTP, RFC 2428).
+    """
+
+    __slots__ = ("data_port", "finished", "trouble")
 
     goodbye = b""
     """What a polite client sends after the measurement, before it closes."""
@@ -28,6 +32,7 @@ class Conversation(ABC):
     def __init__(self) -> None:
         self.finished = False
         self.trouble = ""
+        self.data_port = 0
 
     @abstractmethod
     def opening(self) -> bytes:
@@ -36,6 +41,15 @@ class Conversation(ABC):
     @abstractmethod
     def feed(self, data: bytes) -> bytes:
         """Takes what came in and gives what is to be sent. A reply that is not as it should be sets `trouble`."""
+
+    def data_opened(self) -> bytes:
+        """The data connection stands; gives what is to be sent on the first one."""
+        return b""
+
+    def feed_data(self, data: bytes) -> bytes:
+        """Takes what came by the data connection, empty at its end; gives what is to be sent on the first one."""
+        del data
+        return b""
 
 
 class ReplyError(Exception):
@@ -50,6 +64,9 @@ class Call(ABC):
 
     __slots__ = ()
 
+    index: int
+    """Which of the run's connections it is, for the account that it logs in to."""
+
     @abstractmethod
     async def resolve(self) -> str:
         """Looks up the server's name, over the arm's own family; this opens the connection's first socket."""
@@ -61,6 +78,10 @@ class Call(ABC):
     @abstractmethod
     def note_connected(self, sock: socket.socket) -> None:
         """For a library that connects by itself: it has, by this socket."""
+
+    @abstractmethod
+    def note_data_connection(self, sock: socket.socket) -> None:
+        """For a library that opens a second connection: it has, by this socket."""
 
     @abstractmethod
     def note_first_byte(self) -> None:
@@ -99,24 +120,35 @@ class Protocol(ABC):
     packages: tuple[str, ...] = ()
     """The distributions that `library` needs, with the oldest versions that will do; none: it has no library client."""
 
+    accounts: bool = False
+    """Whether each connection logs in to an account of its own."""
+    datagram: bool = False
+    """Whether the conversation goes by UDP, a datagram each, and is itself the look-up."""
+    null: str = "null"
+    """The server against which the floor is measured."""
+
     @abstractmethod
     def content(self, payload_bytes: int) -> bytes:
         """The page or message of exactly that size; UsageError where the protocol cannot have it so small."""
 
-    @abstractmethod
-    def conversation(self, content: bytes, index: int) -> Conversation:
-        """A new transaction; `index` numbers the connections of a burst."""
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        """The state with the content that it leaves to the protocol."""
+        return state if state.content else replace(state, content=self.content(payload_bytes))
 
     @abstractmethod
-    def script(self, content: bytes) -> Script:
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        """A new transaction; `index` numbers the connections of a run."""
+
+    @abstractmethod
+    def script(self, state: ServerState) -> Script:
         """The cheapest server that a conversation can be had with, for the floor of the measurement."""
 
     def library(
-        self, content: bytes, *, family: int, source: str, port: int
+        self, state: ServerState, *, family: int, source: str, port: int
     ) -> AbstractAsyncContextManager[Transaction]:
         """The library's client for the time of a burst, on the loop that runs.
 
         An empty `source` leaves the choice to the kernel.
         """
-        del content, family, source, port
+        del state, family, source, port
         raise UsageError(f"{self.name} has no library client; leave out --client=library")

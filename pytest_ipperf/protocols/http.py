@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
 
 if TYPE_CHECKING:
@@ -73,17 +74,17 @@ class Http(Protocol):
             raise UsageError(f"payload {payload_bytes} is too small for http, whose page has at least {least} bytes")
         return _HEAD + (_LINE * (room // len(_LINE) + 1))[:room] + _TAIL
 
-    def conversation(self, content: bytes, index: int) -> Conversation:
-        del content, index
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        del state, index, ipver
         return Get()
 
-    def script(self, content: bytes) -> Script:
+    def script(self, state: ServerState) -> Script:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-        return Script(b"", ((b"\r\n\r\n", head % len(content) + content),))
+        return Script(b"", ((b"\r\n\r\n", head % len(state.content) + state.content),))
 
     @asynccontextmanager
-    async def library(self, content: bytes, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
-        del content
+    async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+        del state
         from aiohttp import ClientSession, ClientTimeout, DummyCookieJar  # noqa: PLC0415 - the host may lack it
 
         session = ClientSession(

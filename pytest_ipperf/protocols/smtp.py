@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
@@ -91,23 +92,23 @@ class Smtp(Protocol):
         # A cut in the middle of CR LF would leave a bare CR, which servers refuse (RFC 5321, section 2.3.8).
         return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
 
-    def conversation(self, content: bytes, index: int) -> Conversation:
-        del index
-        return Send(content + b".\r\n")
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        del index, ipver
+        return Send(state.content + b".\r\n")
 
-    def script(self, content: bytes) -> Script:
-        del content
+    def script(self, state: ServerState) -> Script:
+        del state
         ok = (b"\r\n", b"250 2.0.0 Ok\r\n")
         queued = (b"\r\n.\r\n", b"250 2.0.0 Ok: queued as 0\r\n")
         go_on, bye = (b"\r\n", b"354 go on\r\n"), (b"\r\n", b"221 2.0.0 Bye\r\n")
         return Script(b"220 mail.ipperf.test ESMTP\r\n", (ok, ok, ok, go_on, queued, bye))
 
     @asynccontextmanager
-    async def library(self, content: bytes, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+    async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
         del family, source, port  # the agent connects, so that connecting and the greeting are told apart
 
         async def send(call: Call) -> None:
-            await _sent_by_library(call, content)
+            await _sent_by_library(call, state.content)
 
         yield send
 

@@ -6,12 +6,12 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.base import Entry, Server, Site, tree
 
 _BACKLOG = 4096
 
@@ -33,23 +33,24 @@ class Aiohttp(Server):
         return version("aiohttp")
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("index.html", site.content, 0o644),)
+        return tuple(tree("pages", {"/index.html": site.state.content, **site.state.pages}))
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "page": f"{site.folder}/index.html"}
+        order = {"addresses": site.addresses, "port": site.port, "pages": ["/index.html", *site.state.pages]}
         return ("python", "-m", __name__, json.dumps(order))
 
 
-async def _serve(addresses: Sequence[str], port: int, page: bytes) -> None:
+async def _serve(addresses: Sequence[str], port: int, pages: Mapping[str, bytes]) -> None:
     from aiohttp import web  # noqa: PLC0415 - a host without it must still be able to read the recipe
 
-    async def answer(_: web.Request) -> web.Response:
-        response = web.Response(body=page, content_type="text/html")
+    async def answer(request: web.Request) -> web.Response:
+        response = web.Response(body=pages[request.path], content_type="text/html")
         response.force_close()
         return response
 
     application = web.Application()
-    application.router.add_get("/index.html", answer)
+    for path in pages:
+        application.router.add_get(path, answer)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     for address in addresses:
@@ -62,7 +63,8 @@ async def _serve(addresses: Sequence[str], port: int, page: bytes) -> None:
 def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     order = json.loads(argv[0])
-    asyncio.run(_serve(order["addresses"], order["port"], Path(order["page"]).read_bytes()))
+    pages = {path: Path(f"pages{path}").read_bytes() for path in order["pages"]}
+    asyncio.run(_serve(order["addresses"], order["port"], pages))
 
 
 server = Aiohttp()

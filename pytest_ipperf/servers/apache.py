@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words
+from pytest_ipperf.servers.base import Entry, Server, Site, program, tree, true_root, words
 
 _MODULE_FOLDERS = ("/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules")
 # Some distributions build one or the other of them in.
@@ -79,8 +79,7 @@ class Apache(Server):
     def entries(self, site: Site) -> Sequence[Entry]:
         return (
             Entry("run"),
-            Entry("htdocs"),
-            Entry("htdocs/index.html", site.content, 0o644),
+            *tree("htdocs", {"/index.html": site.state.content, **site.state.pages}),
             Entry("httpd.conf", _configuration(site).encode(), 0o644),
         )
 

@@ -10,16 +10,18 @@ import os
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
 
 # Not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SILENT = Script(b"", ())
+_NOTHING = ServerState()
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Site:
     """Where one disposable instance lives and what it is to hold.
 
     `folder` is private to the instance and absolute; `addresses` are what it listens on, with one `port` for all.
-    `connections` is the largest number of clients at once. `content` is the page or file it serves.
+    `connections` is the largest number of clients at once. `state` is what it holds; `data` is the folder with its
+    `provisions`, if it has any. `ports` is the range from which further listeners draw (FTP's data connections).
     `zone` maps host names to their addresses, for name servers. `script` is what the null server says.
     """
 
@@ -35,9 +38,11 @@ class Site:
     addresses: tuple[str, ...]
     port: int
     connections: int
-    content: bytes = b""
+    state: ServerState = _NOTHING
     zone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     script: Script = _SILENT
+    data: str = ""
+    ports: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Server(ABC):
     """The distributions of an embedded server. A host that lacks them is sent them: `missing` asks for nothing else."""
     datagram: bool = False
     """Whether it is asked by UDP; others are asked by TCP."""
+    provisioned: bool = False
+    """Whether it has `provisions`."""
 
     @abstractmethod
     def missing(self) -> str:
@@ -82,6 +89,14 @@ class Server(ABC):
     def entries(self, site: Site) -> Sequence[Entry]:
         """Folders and files, parents first."""
 
+    def provisions(self, folder: str, state: ServerState) -> Iterable[Entry]:
+        """What is laid out only once, in a folder of its own that outlives the instance, parents first: mailboxes.
+
+        No run may change what a later one finds there.
+        """
+        del folder, state
+        return ()
+
     @abstractmethod
     def argv(self, site: Site) -> Sequence[str]:
         """The foreground command.
@@ -94,6 +109,20 @@ class Server(ABC):
         """What still goes on after a run (a queue that drains), as a few words; empty when quiet."""
         del site
         return ""
+
+
+def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
+    """Entries of a folder with files by their paths below it, such as `/a/index.html`, and the folders between."""
+    yield Entry(folder)
+    made = set()
+    for path, content in files.items():
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts)):
+            between = "/".join((folder, *parts[:depth]))
+            if between not in made:
+                made.add(between)
+                yield Entry(between)
+        yield Entry("/".join((folder, *parts)), content, 0o644)
 
 
 def program(*names: str) -> str:

@@ -1,0 +1,79 @@
+"""Provisioning: what servers are to hold, laid out once a session on each host and kept from epoch to epoch.
+
+On every host that needs it an agent of its own holds the folder, and takes it away when the session ends, however it
+ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Self
+
+from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.inventory import Host
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.servers import SERVERS
+
+# Gigabytes of files on a slow disk.
+_PATIENCE_S = 300.0
+
+
+class Provisioning:
+    """Open from the first folder to `close`; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._links: dict[tuple[str, str], Link] = {}
+        self._folders: dict[tuple[str, str, str, str], str] = {}
+        self._verified: set[tuple[str, str, str, str]] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def folder(self, host: Host, server: str, workload: Workload, state: ServerState) -> str:
+        """The folder on `host` with what `server` is to hold; empty for a server that has it in its configuration.
+
+        LabError where it cannot be laid out.
+        """
+        if not SERVERS[server].provisioned:
+            return ""
+        key = _key(host, server, workload, state)
+        if key not in self._folders:
+            order = (server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state))
+            self._folders[key] = self._link(host).order("provision", *order, patience_s=_PATIENCE_S)
+        return self._folders[key]
+
+    def unverified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
+        """Whether nobody has asked yet, of what this server holds, whether all of it is there; true only once."""
+        key = _key(host, server, workload, state)
+        if key in self._verified:
+            return False
+        self._verified.add(key)
+        return True
+
+    def close(self) -> None:
+        """Takes all folders away."""
+        links, self._links = list(self._links.values()), {}
+        self._folders.clear()
+        self._verified.clear()
+        for link in links:
+            link.close()
+
+    def _link(self, host: Host) -> Link:
+        # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
+        at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
+        key = (at.way, at.machine)
+        if key in self._links and self._links[key].ended:
+            raise AgentError(f"host {host.name}: the agent that keeps what its servers hold died")
+        if key not in self._links:
+            self._links[key] = Link(at)
+        return self._links[key]
+
+
+def _key(host: Host, server: str, workload: Workload, state: ServerState) -> tuple[str, str, str, str]:
+    return host.machine, server, f"{workload.protocol} {workload.payload_bytes}", state.digest
