@@ -19,6 +19,7 @@ from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.core.planning import MIN_EPOCHS, detectable, minimum_detectable
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
 from pytest_ipperf.core.shelf import Shelf
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.ways import WAYS
@@ -170,13 +171,13 @@ def test_what_the_house_shows_how_to_add_is_whole(things):
     assert set(things) == {"daytime", "lighttpd", "docker"}
 
     daytime = things["daytime"]
-    talk = daytime.conversation(daytime.content(26), 0)
+    talk = daytime.conversation(daytime.filled(ServerState(), 26), 0, 4)
     assert (daytime.name, talk.opening(), len(daytime.content(26))) == ("daytime", b"", 26)
     assert (talk.feed(b"Sat Nov 21"), talk.finished) == (b"", False)
     assert (talk.feed(b" 10:52:31\r\n"), talk.finished) == (b"", True)
 
     server = things["lighttpd"]
-    site = Site("/site", ("127.0.0.1", "::1"), 20000, 10, b"page")
+    site = Site("/site", ("127.0.0.1", "::1"), 20000, 10, ServerState(b"page"))
     written = {entry.path: entry.content for entry in server.entries(site)}
     assert written["htdocs/index.html"] == b"page"
     assert b'$SERVER["socket"] == "[::1]:20000" {}' in (written["conf"] or b"")

@@ -17,6 +17,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import Receipt, Service
 
+_NOTHING = ServerState()
 METRIC = "response_time"
 WARMUP = -1
 """The block number of an epoch's warm-up runs."""
@@ -35,8 +36,8 @@ class Conditions:
     deadline_s: float
     owner: str
     wait_s: float
-    state: ServerState
-    provisioning: Provisioning
+    state: ServerState = _NOTHING
+    provisioning: Provisioning | None = None
 
 
 class Listener(Protocol):

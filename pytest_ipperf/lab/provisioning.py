@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import AgentError
@@ -17,8 +17,8 @@ from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.servers import SERVERS
 
-# Gigabytes of files on a slow disk.
-_PATIENCE_S = 300.0
+PROVISION_S = 300.0
+"""Patience with the order `provision`: gigabytes of files on a slow disk."""
 
 
 class Provisioning:
@@ -44,8 +44,8 @@ class Provisioning:
             return ""
         key = _key(host, server, workload, state)
         if key not in self._folders:
-            order = (server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state))
-            self._folders[key] = self._link(host).order("provision", *order, patience_s=_PATIENCE_S)
+            order = provision_order(server, workload, state)
+            self._folders[key] = self._link(host).order("provision", *order, patience_s=PROVISION_S)
         return self._folders[key]
 
     def unverified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
@@ -73,6 +73,11 @@ class Provisioning:
         if key not in self._links:
             self._links[key] = Link(at)
         return self._links[key]
+
+
+def provision_order(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
+    """The arguments of the order `provision`."""
+    return server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state)
 
 
 def _key(host: Host, server: str, workload: Workload, state: ServerState) -> tuple[str, str, str, str]:

@@ -24,13 +24,14 @@ from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
-from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 _RESOLVER = "nameserver"
+_NOTHING = ServerState()
 _SETTLE_S = 2.0
 _VERIFIED_AT_ONCE = 50
 _KINDS = 3
@@ -81,12 +82,19 @@ class Standing:
         self._settled = True
         self._null: Service | None = None
         self._client_text = LEAN
-        self._state = ServerState()
-        self._provisioning = Provisioning()
+        self._state = _NOTHING
+        self._provisioning: Provisioning | None = None
 
-    def serve(self, workload: Workload, wanted: str, state: ServerState, provisioning: Provisioning) -> Service:
+    def serve(
+        self,
+        workload: Workload,
+        wanted: str,
+        state: ServerState = _NOTHING,
+        provisioning: Provisioning | None = None,
+    ) -> Service:
         """Starts the server of the workload's protocol, which holds `state` then, and the name server.
 
+        Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
         name = self._chosen(workload.protocol, wanted)
@@ -134,10 +142,19 @@ class Standing:
             "payload_bytes": workload.payload_bytes,
             "zone": {PROTOCOLS[workload.protocol].host: addresses},
             "state": dataclasses.asdict(self._state),
-            "data": self._provisioning.folder(self._server.host, name, workload, self._state),
+            "data": self._provisioned(name, workload),
         }
         served: dict[str, Any] = self._server.order("serve", name, order)
         return served
+
+    def _provisioned(self, name: str, workload: Workload) -> str:
+        if self._provisioning is not None:
+            return self._provisioning.folder(self._server.host, name, workload, self._state)
+        if not SERVERS[name].provisioned:
+            return ""
+        order = provision_order(name, workload, self._state)
+        folder: str = self._server.order("provision", *order, patience_s=PROVISION_S)
+        return folder
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes on both ends and what fits through unfragmented."""
@@ -206,7 +223,9 @@ class Standing:
         Empty where there is nothing to verify. LabError when an account is not as it should be.
         """
         users, host = self._state.users, self._server.host
-        if not users or not self._provisioning.unverified(host, service.name, workload, self._state):
+        if not users:
+            return ""
+        if self._provisioning and not self._provisioning.unverified(host, service.name, workload, self._state):
             return ""
         at_once = min(users, _VERIFIED_AT_ONCE)
         order = self._order(arm, service, workload, bursts=-(-users // at_once), deadline_s=deadline_s)

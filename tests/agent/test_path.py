@@ -117,7 +117,7 @@ from pytest_ipperf.servers.base import Site
 import tempfile
 with tempfile.TemporaryDirectory() as folder:
     both = ("127.0.0.1", "::1")
-    daemon = Daemon(SERVERS["nameserver"], Site(folder, both, 20000, 1, b"", {"a.test": both}))
+    daemon = Daemon(SERVERS["nameserver"], Site(folder, both, 20000, 1, zone={"a.test": both}))
     daemon.start()
     found = [[fits(a, 20000, "a.test", n) for n in fit_sizes(65536, v)] for a, v in (("127.0.0.1", 4), ("::1", 6))]
     print([*found, fits("::1", 20000, "unknown.test", 1000)])  # which has arrived, whatever the answer is

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Conversation, Protocol
 
@@ -19,7 +20,7 @@ HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 def talk(name: str, payload: int = 1024) -> Conversation:
     protocol = PROTOCOLS[name]
-    return protocol.conversation(protocol.content(payload), 0)
+    return protocol.conversation(protocol.filled(ServerState(), payload), 0, 4)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -32,7 +33,7 @@ def test_a_protocol_is_called_like_its_file_and_names_its_sources(name):
 
 def test_a_protocol_without_a_library_client_says_so():
     with pytest.raises(UsageError, match=r"^smtp has no library client; leave out --client=library$"):
-        Protocol.library(PROTOCOLS["smtp"], b"", family=2, source="", port=25)
+        Protocol.library(PROTOCOLS["smtp"], ServerState(), family=2, source="", port=25)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

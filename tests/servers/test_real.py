@@ -17,6 +17,7 @@ import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site, true_root
 
@@ -38,7 +39,7 @@ def running(name, addresses=ADDRESSES, connections=100):
     recipe = installed(name)
     with private_folder() as folder:
         port = free_port(addresses, 20000, 29999, random.Random())
-        site = Site(str(folder / name), addresses, port, connections, PAGE, ZONE)
+        site = Site(str(folder / name), addresses, port, connections, ServerState(PAGE), ZONE)
         daemon = Daemon(recipe, site)
         daemon.start()
         try:

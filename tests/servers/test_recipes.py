@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.apache import server as apache
 from pytest_ipperf.servers.base import Site, program, words
@@ -23,7 +24,7 @@ SITE = Site(
     addresses=("127.0.0.1", "::1"),
     port=20025,
     connections=100,
-    content=b"<html></html>\n",
+    state=ServerState(b"<html></html>\n"),
     zone={"www.ipperf.test": ("127.0.0.1", "::1"), "four.ipperf.test": ("127.0.0.1", "127.0.0.2")},
 )
 every_recipe = pytest.mark.parametrize("name", list(SERVERS))

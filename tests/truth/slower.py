@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -50,7 +51,7 @@ class Recipe(Server):
         return "0"
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("content", site.content),)
+        return (Entry("content", site.state.content),)
 
     def argv(self, site: Site) -> Sequence[str]:
         order = [f"{site.folder}/content", site.port, site.connections, *site.addresses]
@@ -177,7 +178,7 @@ def main(kind):
     """Serves until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     content, port, number, *addresses = sys.argv[1:]
-    ((_, answer),) = PROTOCOLS["http"].script(Path(content).read_bytes()).turns
+    ((_, answer),) = PROTOCOLS["http"].script(ServerState(Path(content).read_bytes())).turns
     listeners = []
     for address in addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

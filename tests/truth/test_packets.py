@@ -296,10 +296,11 @@ OPENING = """
 import socket, sys, time
 sys.path.insert(0, sys.argv[1])
 from pytest_ipperf.agent.burst import Burst, Target
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 server, source, port, number = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 family = socket.AF_INET6 if ":" in server else socket.AF_INET
-talks = [PROTOCOLS["smtp"].conversation(b"", index) for index in range(number)]
+talks = [PROTOCOLS["smtp"].conversation(ServerState(), index, 4) for index in range(number)]
 burst = Burst(Target(family, (server, port), "mail.ipperf.test", 1, source), talks, 30, 0)
 for connection in burst.connections:
     print(time.time_ns())
