@@ -45,10 +45,13 @@ SYNTHETIC = """
             Standing.epochs += 1
             self.blocks = {{}}
 
-        def serve(self, workload, wanted):
+        def serve(self, workload, wanted, state, provisioning):
             if str(workload) in BROKEN and self.epochs >= FROM_EPOCH:
                 raise LabError("host server: the server died")
             return Service("synthetic", "1.0", True, 2525, 5353)
+
+        def verify(self, arm, service, workload, deadline_s):
+            return ""
 
         def prove(self, arm, service, workload):
             return {{"contradictions": [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []}}
