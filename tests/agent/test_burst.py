@@ -22,6 +22,7 @@ from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.proof import Expected, run_contradictions
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
@@ -168,9 +169,11 @@ def says_nothing(conn, _):
 
 def burst(address, port, resolver_port, n=1, *, deadline_s=10.0, payload=1000, source=None, ident=0):
     protocol = PROTOCOLS["smtp"]
-    content = protocol.content(payload)
+    state = protocol.filled(ServerState(), payload)
     target = Target(family_of(address), (address, resolver_port), NAME, port, address if source is None else source)
-    made = Burst(target, [protocol.conversation(content, index) for index in range(n)], deadline_s, ident)
+    ipver = 6 if ":" in address else 4
+    talks = [protocol.conversation(state, index, ipver) for index in range(n)]
+    made = Burst(target, talks, deadline_s, ident)
     made.run()
     return made
 
@@ -540,12 +543,12 @@ def test_real_servers_serve_a_burst(address, name):
     if missing := recipe.missing():
         pytest.skip(f"{name} cannot run here: {missing}")
     protocol = PROTOCOLS[recipe.protocol]
-    zone = {protocol.host: ADDRESSES}
+    zone, state = {protocol.host: ADDRESSES}, protocol.filled(ServerState(), 1000)
     with private_folder() as folder, contextlib.ExitStack() as stack:
         ports = {}
         for each in ("nameserver", name):
             ports[each] = free_port([address], 20000, 29999, random.Random())
-            site = Site(str(folder / each), (address,), ports[each], 50, protocol.content(1000), zone)
+            site = Site(str(folder / each), (address,), ports[each], 50, state, zone)
             daemon = Daemon(SERVERS[each], site)
             stack.callback(daemon.stop)
             daemon.start()

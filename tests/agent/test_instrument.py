@@ -22,12 +22,13 @@ from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 both_families = pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
+each_protocol = pytest.mark.parametrize("protocol", ["http", "smtp"])
 
 
 def family_of(address):
@@ -43,8 +44,8 @@ def null():
             folder = stack.enter_context(private_folder())
             addresses = ("127.0.0.1", "::1")
             port = free_port(addresses, 20000, 29999, random.Random())
-            content = PROTOCOLS[protocol].content(payload_bytes)
-            script = PROTOCOLS[protocol].script(content)
+            state = PROTOCOLS[protocol].filled(ServerState(), payload_bytes)
+            script = PROTOCOLS[protocol].script(state)
             daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
             stack.callback(daemon.stop)
             daemon.start()
@@ -69,7 +70,7 @@ def rows_of(receipt):
 
 def burst(address, port, n=1, payload=1000, protocol="http", **settings):
     kind = PROTOCOLS[protocol]
-    talks = [kind.conversation(kind.content(payload), index) for index in range(n)]
+    talks = [kind.conversation(kind.filled(ServerState(), payload), index, 4) for index in range(n)]
     made = Burst(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, **settings)
     made.run()
     return made
@@ -119,7 +120,7 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
                 super()._close()
 
         kind = PROTOCOLS["smtp"]
-        talks = [kind.conversation(kind.content(1000), index) for index in range(10)]
+        talks = [kind.conversation(kind.filled(ServerState(), 1000), index, 4) for index in range(10)]
         Watched(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, hold=hold).run()
     assert kept == {True: 10, False: 0}
     gc.collect()
@@ -129,12 +130,12 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
 @both_families
 def test_the_kernel_tells_how_late_the_client_was(address):
     """The answer arrives while the client is kept from its loop, for as long as the test says."""
-    page = PROTOCOLS["http"].content(1000)
+    page = ServerState(PROTOCOLS["http"].content(1000))
     sent = threading.Event()
 
     def answer(conn):
         conn.recv(4096)
-        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + page)
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + page.content)
         sent.set()
 
     class Kept(Burst):
@@ -145,7 +146,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
 
     with answering(address, answer) as port, stamping():
         kind = PROTOCOLS["http"]
-        made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0)], 5.0, 0)
+        made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
         made.run()
     (connection,) = made.connections
     assert connection.failure == ""
