@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
@@ -47,6 +47,7 @@ class LibraryBurst:
         hold: bool = True,
     ) -> None:
         self.target = target
+        self.datagram = protocol.datagram
         self._protocol = protocol
         self._state = state
         self._deadline_s = deadline_s
@@ -97,14 +98,13 @@ class LibraryBurst:
         """Until no call is live."""
         await self._everyone.wait()
 
-    def connected(self, sock: socket.socket) -> None:
-        """One more call talks; what its socket really is, the kernel tells."""
-        self.seen(sock)
+    def talks(self) -> None:
+        """One more call is in its conversation."""
         self._talking += 1
         self.peak = max(self.peak, self._talking)
 
     def seen(self, sock: socket.socket) -> None:
-        """A socket of a library's own."""
+        """A socket that is connected: what it really is, the kernel tells."""
         self.families.add(sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
         self.sources.add(sock.getsockname()[0])
 
@@ -157,6 +157,9 @@ class LibraryCall(Call):
         self.opened = time.perf_counter()
         if target.resolver is None:
             self.peer, self.resolved = target.name, self.opened
+            if self._burst.datagram:  # which knows no connecting
+                self.connected = self.opened
+                self._burst.talks()
             return self.peer
         with own_socket(target, socket.SOCK_DGRAM) as sock:
             sock.connect(target.resolver)
@@ -169,9 +172,9 @@ class LibraryCall(Call):
         return self.peer
 
     async def connect(self) -> socket.socket:
-        """A socket of its own, bound to the source and connected."""
+        """A socket of its own, bound to the source and connected; a datagram protocol's is one for datagrams."""
         address = await self.resolve()
-        sock = own_socket(self._burst.target, socket.SOCK_STREAM)
+        sock = own_socket(self._burst.target, socket.SOCK_DGRAM if self._burst.datagram else socket.SOCK_STREAM)
         try:
             await asyncio.get_running_loop().sock_connect(sock, (address, self._burst.target.port))
             self.note_connected(sock)
@@ -180,12 +183,25 @@ class LibraryCall(Call):
             raise
         return sock
 
+    @contextlib.contextmanager
+    def repeating(self, ask: Callable[[], object]) -> Iterator[None]:
+        """By the schedule of the look-ups, and counted with them."""
+        self._again = asyncio.get_running_loop().call_later(RETRY_S[0], self._ask_again, ask, 1)
+        try:
+            yield
+        finally:
+            self._again.cancel()
+            del self._again  # which would keep the loop
+
     def note_connected(self, sock: socket.socket) -> None:
         """Asks the kernel too, while the socket is certainly there."""
-        self.connected = time.perf_counter()
+        now = time.perf_counter()
         with contextlib.suppress(OSError):  # a peer that has reset already leaves the address that was looked up
             self.peer = sock.getpeername()[0]
-        self._burst.connected(sock)
+        self._burst.seen(sock)
+        if not self._burst.datagram:
+            self.connected = now
+            self._burst.talks()
 
     def note_data_connection(self, sock: socket.socket) -> None:
         """Asks the kernel what it really is."""
@@ -202,6 +218,7 @@ class LibraryCall(Call):
             self.fail("talk deadline")
         elif self.live:
             self.done = now
+            self.first = self.first or now
             self._burst.ended(talking=True)
 
     async def everyone(self) -> None:
@@ -220,21 +237,17 @@ class LibraryCall(Call):
     async def _answer(self, sock: socket.socket) -> bytes:
         """The answer to the question just sent, which is repeated while there is none."""
         loop = asyncio.get_running_loop()
-        self._again = loop.call_later(RETRY_S[0], self._ask_again, sock, 1)
-        try:
+        with self.repeating(lambda: sock.send(self._query)):
             while (message := await loop.sock_recv(sock, 4096))[:2] != self._query[:2]:
                 pass  # not the answer to this question: keep listening
-        finally:
-            self._again.cancel()
-            del self._again  # which would keep the loop
         return message
 
-    def _ask_again(self, sock: socket.socket, asked: int) -> None:
+    def _ask_again(self, ask: Callable[[], object], asked: int) -> None:
         self._burst.dns_retries += 1
         with contextlib.suppress(OSError):  # what stands against it is heard by who listens
-            sock.send(self._query)
+            ask()
         if asked < len(RETRY_S):
-            self._again = asyncio.get_running_loop().call_later(RETRY_S[asked], self._ask_again, sock, asked + 1)
+            self._again = asyncio.get_running_loop().call_later(RETRY_S[asked], self._ask_again, ask, asked + 1)
 
 
 class _NoAddressError(Exception):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.datagram import DatagramBurst
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState
@@ -133,7 +134,8 @@ class _Run:
         if order.client == "lean":
             talk, state = self._protocol.conversation, self._state
             talks = [talk(state, index, order.ipver) for index in range(first, first + count)]
-            return Burst(self._target, talks, order.deadline_s, ident, hold=order.hold)
+            kind = DatagramBurst if self._protocol.datagram else Burst
+            return kind(self._target, talks, order.deadline_s, ident, hold=order.hold)
         from pytest_ipperf.agent.library import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 
         return LibraryBurst(

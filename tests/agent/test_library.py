@@ -22,12 +22,13 @@ from pytest_ipperf.agent.figures import PHASES, packed
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 ADDRESSES = ("127.0.0.1", "::1")
-HOSTS = {protocol.host: ADDRESSES for protocol in PROTOCOLS.values()}
+HOSTS = {PROTOCOLS[name].host: ADDRESSES for name in ("http", "smtp")}
 ONLY_IPV4 = "four.ipperf.test"
 PAYLOAD = {"http": 10_000, "smtp": 1000}
 
@@ -46,8 +47,8 @@ def running(server, protocol="", connections=100):
         pytest.skip(f"{server} cannot run here: {missing}")
     spoken: dict[str, Any] = {}
     if protocol:
-        content = PROTOCOLS[protocol].content(PAYLOAD[protocol])
-        spoken = {"content": content, "script": PROTOCOLS[protocol].script(content)}
+        state = PROTOCOLS[protocol].filled(ServerState(), PAYLOAD[protocol])
+        spoken = {"state": state, "script": PROTOCOLS[protocol].script(state)}
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
         zone = {**HOSTS, ONLY_IPV4: ADDRESSES[:1]}
@@ -165,7 +166,7 @@ def burst(name, address, port, resolver, n=1, **settings):
     host, payload, source = (made_for.pop(key) for key in ("host", "payload", "source"))
     asked = (address, resolver) if resolver else None
     target = Target(family_of(address), asked, host if resolver else address, port, source)
-    made = LibraryBurst(target, protocol, protocol.content(payload), n, **made_for)
+    made = LibraryBurst(target, protocol, protocol.filled(ServerState(), payload), n, **made_for)
     made.run()
     return made
 
@@ -333,9 +334,10 @@ def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(paylo
     with Peer("127.0.0.1", talk) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver, payload=payload)
     assert failures(made) == {"": 1}
-    lean = PROTOCOLS["smtp"].conversation(content := PROTOCOLS["smtp"].content(payload), 0)
+    state = PROTOCOLS["smtp"].filled(ServerState(), payload)
+    lean = PROTOCOLS["smtp"].conversation(state, 0, 4)
     commands = b"".join(lean.feed(b"250 Ok\r\n") for _ in range(4))
-    assert b"".join(heard) == commands + content + b"QUIT\r\n"
+    assert b"".join(heard) == commands + state.content + b"QUIT\r\n"
 
 
 def test_a_page_is_asked_for_by_the_servers_name(resolver):

@@ -1,0 +1,241 @@
+"""Conversations by datagrams, of both clients, with servers that lose, refuse and confuse."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_ipperf.agent.datagram import DatagramBurst
+from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.library import LibraryBurst
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.base import Conversation, Protocol
+
+ADDRESSES = ("127.0.0.1", "::1")
+
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+both_clients = pytest.mark.parametrize("client", ["lean", "library"])
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+class Ask(Conversation):
+    """A number, and the same number back."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = b"%d" % number
+
+    def opening(self):
+        return b"ask " + self._number
+
+    def feed(self, data):
+        self.finished = data == b"answer " + self._number
+        if data.startswith(b"no"):
+            self.trouble = "reply no"
+        return b""
+
+
+@dataclass(frozen=True)
+class Numbers(Protocol):
+    """The protocol of these tests."""
+
+    name: str = "numbers"
+    title: str = "Numbers"
+    host: str = "numbers.ipperf.test"
+    source: str = ""
+    ends_with: str = ""
+    typical_s: float = 0.0001
+    datagram: bool = True
+
+    def content(self, payload_bytes):
+        return bytes(payload_bytes)
+
+    def conversation(self, state, index, ipver):
+        del state, ipver
+        return Ask(index)
+
+    def script(self, state):
+        del state
+        return Script(b"", ())
+
+    @asynccontextmanager
+    async def library(self, state, *, family, source, port):
+        del state, family, source, port
+
+        async def ask(call):
+            loop = asyncio.get_running_loop()
+            with await call.connect() as sock:
+                await loop.sock_sendall(sock, b"ask %d" % call.index)
+                while await loop.sock_recv(sock, 100) != b"answer %d" % call.index:
+                    pass
+                call.note_end()
+                await call.everyone()
+
+        yield ask
+
+
+class Oracle:
+    """Answers by `answer`, which makes of a question and its number all that is sent back."""
+
+    def __init__(self, address, answer=lambda question, _: [question.replace(b"ask", b"answer")]):
+        self._answer = answer
+        self._sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
+        self._sock.bind((address, 0))
+        self._sock.settimeout(0.05)
+        self.port = self._sock.getsockname()[1]
+        self.heard, self.names = [], []
+        self._ended = False
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended = True
+        self._thread.join(10)
+        self._sock.close()
+
+    def _serve(self):
+        while not self._ended:
+            with contextlib.suppress(TimeoutError):
+                question, peer = self._sock.recvfrom(2048)
+                self.heard.append(question)
+                self.names.append(peer)
+                for said in self._answer(question, len(self.heard) - 1):
+                    self._sock.sendto(said, peer)
+
+
+def burst(address, port, n=1, *, client="lean", deadline_s=10.0, source=None):
+    target = Target(family_of(address), None, address, port, address if source is None else source)
+    protocol = Numbers()
+    made = (
+        DatagramBurst(target, [Ask(index) for index in range(n)], deadline_s, 0)
+        if client == "lean"
+        else LibraryBurst(target, protocol, ServerState(), n, deadline_s=deadline_s, first_ident=0)
+    )
+    made.run()
+    return made
+
+
+def failures(made):
+    return Counter(each.failure for each in made.connections)
+
+
+def rows_of(data):
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", data)]
+
+
+@pytest.fixture(autouse=True)
+def _no_descriptor_is_left():
+    gc.collect()
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - Path would open one more
+    yield
+    gc.collect()
+    assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - as above
+
+
+@both_clients
+@both_families
+@pytest.mark.parametrize("source", [None, ""])
+def test_each_asks_by_a_socket_of_its_own_and_has_one_phase(client, address, source):
+    with stamping(), Oracle(address) as oracle:
+        time.sleep(0.02)  # until the kernel stamps
+        made = burst(address, oracle.port, 20, client=client, source=source)
+    assert failures(made) == {"": 20}
+    assert sorted(oracle.heard) == sorted(b"ask %d" % index for index in range(20))
+    assert {name[0] for name in oracle.names} == {address}
+    assert len({name[1] for name in oracle.names}) == 20
+    assert made.sources == {address}
+    assert made.families == {family_of(address)}
+    assert {each.peer for each in made.connections} == {address}
+    assert 1 <= made.peak <= 20
+    for row in rows_of(packed(made.connections, made.began)):
+        assert row["dns"] == row["connect"] == 0
+        assert 0 < row["first_byte"] == row["total"] < 10
+        if client == "lean":
+            assert 0 <= row["late"] < row["total"]
+
+
+@both_clients
+@both_families
+def test_a_port_where_nobody_is_has_refused(client, address):
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as gone:
+        gone.bind((address, 0))
+        port = gone.getsockname()[1]
+    assert failures(burst(address, port, 3, client=client)) == {"talk refused": 3}
+
+
+@both_families
+def test_a_question_without_an_answer_is_repeated_and_then_given_up(address):
+    with Oracle(address, lambda *_: []) as oracle:
+        made = burst(address, oracle.port, 3, deadline_s=1.4)
+    assert failures(made) == {"talk deadline": 3}
+    assert made.dns_retries == 3
+    assert sorted(oracle.heard) == sorted([b"ask 0", b"ask 1", b"ask 2"] * 2)
+
+
+def test_a_lost_answer_costs_the_patience():
+    with Oracle("127.0.0.1", lambda question, number: [question.replace(b"ask", b"answer")] * (number > 0)) as oracle:
+        made = burst("127.0.0.1", oracle.port)
+    assert failures(made) == {"": 1}
+    (row,) = rows_of(packed(made.connections, made.began))
+    assert 1 <= row["first_byte"] == row["total"] < 3
+
+
+@both_clients
+def test_what_is_no_answer_is_no_answer(client):
+    def confuses(question, _):
+        return [b"", b"answer x", b"x" * 1400, question.replace(b"ask", b"answer")]
+
+    with Oracle("127.0.0.1", confuses) as oracle:
+        assert failures(burst("127.0.0.1", oracle.port, 5, client=client)) == {"": 5}
+
+
+def test_an_answer_that_says_no_is_a_failure_by_kind():
+    with Oracle("127.0.0.1", lambda *_: [b"no"]) as oracle:
+        assert failures(burst("127.0.0.1", oracle.port, 5)) == {"protocol: reply no": 5}
+
+
+@both_clients
+def test_a_source_that_this_host_does_not_have_is_told(client):
+    made = burst("127.0.0.1", 9, 2, client=client, source="192.0.2.1")
+    assert failures(made) == {"talk no source address": 2}
+
+
+@both_clients
+@both_families
+def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
+    monkeypatch.setattr("pytest_ipperf.agent.load.PROTOCOLS", {"numbers": Numbers()})
+    with Oracle(address) as oracle:
+        order = LoadOrder(
+            protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,
+            ipver=6 if ":" in address else 4, resolver="", resolver_port=0, name=address, port=oracle.port,
+            source=address, deadline_s=10.0, ident=0,
+        )  # fmt: skip
+        told = load(order)
+    assert told["failed"] == {}
+    assert len(rows_of(told["rows"])) == told["attempted"] == 15
+    assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert told["peers"] == {address: 15}
+    assert told["sources"] == [address]
