@@ -280,6 +280,7 @@ def test_embedded_code_may_come_from_memory(site, daemon_of):
             "core/errors.py",
             "core/script.py",
             "core/shelf.py",
+            "core/state.py",
         ):
             path = ROOT / "pytest_ipperf" / entry
             for file in path.rglob("*.py") if path.is_dir() else [path]:

@@ -24,7 +24,7 @@ from pytest_ipperf.lab.ways import WAYS
 
 SERVED = {
     "protocol": "smtp", "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10,
-    "payload_bytes": 1000, "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]},
+    "payload_bytes": 1000, "zone": {"mail.ipperf.test": ["127.0.0.1", "::1"]}, "state": {}, "data": "",
 }  # fmt: skip
 
 
