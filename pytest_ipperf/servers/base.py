@@ -6,7 +6,9 @@ which they look for and name when they are missing.
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
@@ -123,6 +125,25 @@ def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
                 made.add(between)
                 yield Entry(between)
         yield Entry("/".join((folder, *parts)), content, 0o644)
+
+
+def maildirs(folder: str, state: ServerState, owner: str | None) -> Iterator[Entry]:
+    """Entries of a folder with a mailbox (Maildir) for each account, by its name.
+
+    The messages are read ones: what is new, a server would move at the first look at it. They are kept as Unix keeps
+    text, with LF alone, and servers put the CR back. All belongs to `owner` and its group; None: to the agent's own.
+    """
+    group = grp.getgrgid(pwd.getpwnam(owner).pw_gid).gr_name if owner else None
+    messages = [message.replace(b"\r\n", b"\n") for message in (state.content, *state.messages)]
+    yield Entry(folder)
+    for name in state.names:
+        mailbox = f"{folder}/{name}"
+        for path in (mailbox, *(f"{mailbox}/{each}" for each in ("cur", "new", "tmp"))):
+            yield Entry(path, None, 0o700, owner, group)
+        for number, message in enumerate(messages):
+            # Servers number messages by the time with which their names begin.
+            path = f"{mailbox}/cur/{1_000_000_000 + number}.M0P1.ipperf:2,S"
+            yield Entry(path, message, 0o600, owner, group)
 
 
 def program(*names: str) -> str:

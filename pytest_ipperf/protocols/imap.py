@@ -1,0 +1,295 @@
+"""IMAP (RFC 9051, RFC 3501): one message fetched from an own account, to the FETCH's OK (paper 000, Table 2-1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+
+_HEADERS = (
+    b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\n"
+    b"Subject: pytest-ipperf\r\n\r\n"
+)
+_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
+_NAMES = ("the greeting", "LOGIN", "SELECT", "FETCH")
+_GREETING, _FETCH = 0, 3
+# PEEK, as no run may change what the next one finds: BODY[] alone would mark the message as read.
+_ASKED_FOR = "BODY.PEEK[]"
+_LITERAL = re.compile(rb"\{(\d+)\}\r?\n\Z")
+_MESSAGE = re.compile(rb"\* 1 FETCH \((?:.* )?BODY\[\] \{\d+\}\r?\n\Z", re.IGNORECASE)
+_LONGEST_LINE = 8192
+_SHOWN = 80
+
+
+class Fetch(Conversation):
+    """One message fetched; its connection logs in to an account that no other one uses."""
+
+    __slots__ = ("_buffer", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_taken", "_takes")
+
+    goodbye = b"a4 LOGOUT\r\n"
+
+    def __init__(self, user: str, password: str, message: bytes) -> None:
+        super().__init__()
+        login = f"a1 LOGIN {user} {_quoted(password)}\r\n".encode()
+        self._commands = (login, b"a2 SELECT INBOX\r\n", f"a3 FETCH 1 {_ASKED_FOR}\r\n".encode(), b"")
+        self._secret = password
+        self._message = message
+        self._buffer = b""
+        self._step = _GREETING
+        self._goes_on = False  # a literal is no reply's last word
+        self._left = 0  # bytes of a literal that are to come
+        self._takes = False  # that literal is the message
+        self._taken = -1  # bytes of the message so far; none has come yet
+
+    def opening(self) -> bytes:
+        return b""
+
+    def feed(self, data: bytes) -> bytes:
+        if self._buffer:
+            data, self._buffer = self._buffer + data, b""
+        at = 0
+        while not self.trouble:
+            if self._left:
+                at = self._literal(data, at)
+            end = data.find(b"\n", at) + 1
+            if not end or self._left:
+                break
+            line, at = data[at:end], end
+            said = self._line(line)
+            if said or self.finished:
+                self._buffer = data[at:]
+                return said
+        self._buffer = data[at:]
+        if len(self._buffer) > _LONGEST_LINE:
+            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
+        return b""
+
+    def _literal(self, data: bytes, at: int) -> int:
+        """Takes what has come of a literal, and gives where it ends; its bytes are no lines."""
+        end = min(len(data), at + self._left)
+        self._left -= end - at
+        if self._takes:
+            if self._message[self._taken : self._taken + end - at] != data[at:end]:
+                self.trouble = "another message than the account's"
+            self._taken += end - at
+        return end
+
+    def _line(self, line: bytes) -> bytes:
+        """Takes a line; gives the next command where the line ends the reply to the last one."""
+        begun, self._goes_on = self._goes_on, False
+        if literal := _LITERAL.search(line):
+            self._announced(line, int(literal[1]), begun=begun)
+        elif begun:
+            pass  # what follows a literal within its reply
+        elif line[:3] == b"a%d " % self._step:
+            return self._reply(line[3:])
+        elif line[:2] != b"* " or line[2:6].upper() == b"BYE ":
+            self._wrong(line)
+        elif self._step == _GREETING:
+            return self._reply(line[2:])
+        return b""
+
+    def _announced(self, line: bytes, size: int, *, begun: bool) -> None:
+        self._left, self._goes_on = size, True
+        self._takes = self._step == _FETCH and not begun and _MESSAGE.match(line) is not None
+        if self._takes:
+            self._taken = 0
+            if size != len(self._message):
+                self.trouble = f"a message of {size} bytes, not of {len(self._message)}"
+
+    def _reply(self, said: bytes) -> bytes:
+        if said[:2].upper() != b"OK" or said[2:3] not in b" \r\n":
+            self._wrong(said)
+        elif self._step == _FETCH:
+            self.finished = self._taken == len(self._message)
+            self.trouble = "" if self.finished else f"no message before {_shown(said)!r}"
+        else:
+            self._step += 1
+            return self._commands[self._step - 1]
+        return b""
+
+    def _wrong(self, said: bytes) -> None:
+        self.trouble = _wrong_reply(_shown(said), _NAMES[self._step], self._secret)
+
+
+@dataclass(frozen=True)
+class Imap(Protocol):
+    """The message, headers included, has the payload's size as it goes over the wire, with CRLF."""
+
+    name: str = "imap"
+    title: str = "IMAP"
+    host: str = "imap.ipperf.test"
+    source: str = "RFC 9051, RFC 3501; paper 000, section 2.6"
+    ends_with: str = "OK FETCH completed"
+    typical_s: float = 0.002
+    packages: tuple[str, ...] = ("aioimaplib>=1.0.1",)
+    accounts: bool = True
+
+    def content(self, payload_bytes: int) -> bytes:
+        room = payload_bytes - len(_HEADERS) - 2
+        if room < 0:
+            raise UsageError(
+                f"payload {payload_bytes} is too small for imap, whose message has at least {len(_HEADERS) + 2} bytes"
+            )
+        body = (_LINE * (room // len(_LINE) + 1))[:room]
+        # A cut in the middle of CR LF would leave a bare CR, which is no line's end (RFC 5322, section 2.3).
+        return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
+
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        if not state.users:
+            raise UsageError("imap logs in, and server_state has no users; give it some, such as users=500")
+        _quoted(state.password)
+        filled = super().filled(state, payload_bytes)
+        for message in (filled.content, *filled.messages):
+            if not message.endswith(b"\r\n") or b"\r" in (rest := message.replace(b"\r\n", b"")) or b"\n" in rest:
+                begins = message[:_SHOWN].decode("latin-1")
+                raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")
+        return filled
+
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        del ipver
+        return Fetch(state.user(index), state.password, state.content)
+
+    def script(self, state: ServerState) -> Script:
+        message = b"* 1 FETCH (BODY[] {%d}\r\n%b)\r\n" % (len(state.content), state.content)
+        turns = (
+            b"a1 OK LOGIN completed\r\n",
+            b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* 0 RECENT\r\na2 OK [READ-WRITE] SELECT completed\r\n",
+            message + b"a3 OK FETCH completed\r\n",
+            b"* BYE\r\na4 OK LOGOUT completed\r\n",
+        )
+        return Script(b"* OK IMAP4rev1\r\n", tuple((b"\r\n", answer) for answer in turns))
+
+    @asynccontextmanager
+    async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+        del family, source, port  # the agent connects, so that connecting and the greeting are told apart
+
+        async def fetch(call: Call) -> None:
+            await _fetched_by_library(call, state)
+
+        yield fetch
+
+
+def _quoted(text: str) -> str:
+    """As a quoted string (RFC 9051, section 4.3); UsageError for what none can hold."""
+    if not text.isascii() or set(text) & set("\0\r\n"):
+        raise UsageError("the password of server_state has a character that no quoted string of IMAP can hold")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _shown(said: bytes) -> str:
+    return " ".join(said.decode("latin-1").split())[:_SHOWN]
+
+
+def _wrong_reply(said: str, asked: str, secret: str) -> str:
+    return f"reply {said.replace(secret, '...') if secret else said!r} to {asked}"
+
+
+@cache
+def _library_line() -> type[Any]:
+    """The library's end of a connection; it ends its call when it breaks, as the library would wait for ever."""
+    import asyncio  # noqa: PLC0415 - the lean client has no use for it
+
+    from aioimaplib import aioimaplib  # noqa: PLC0415 - the host may lack it
+
+    class Line(aioimaplib.IMAP4ClientProtocol):  # type: ignore[misc] # it brings no types
+        def __init__(self, call: Call) -> None:
+            super().__init__(asyncio.get_running_loop())
+            self.lost: Exception | None = None
+            self._call = call
+            self._task = asyncio.current_task()
+
+        def data_received(self, d: bytes) -> None:
+            try:
+                super().data_received(d)
+            except Exception as error:  # noqa: BLE001 - it raises what it likes at what it does not understand
+                self._lose(ReplyError(_shown(f"{type(error).__name__}: {error}".encode())))
+
+        async def welcome(self, command: bytes) -> None:
+            self._call.note_first_byte()
+            if not command.upper().startswith(b"* OK"):
+                self._lose(ReplyError(_wrong_reply(_shown(command), _NAMES[_GREETING], "")))
+                return
+            try:
+                await super().welcome(command)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(ReplyError(_wrong_reply(_shown(str(error).encode()), "CAPABILITY", "")))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._lose(exc or EOFError())
+
+        def _lose(self, error: Exception) -> None:
+            if self.lost is None and self._task is not None:
+                self.lost = error
+                self._task.cancel()
+
+    return Line
+
+
+@cache
+def _library_client() -> type[Any]:
+    """The library's client, for a connection that stands."""
+    from aioimaplib import aioimaplib  # noqa: PLC0415 - the host may lack it
+
+    class Client(aioimaplib.IMAP4):  # type: ignore[misc] # it brings no types
+        def __init__(self, line: Any) -> None:
+            self._line = line
+            super().__init__(timeout=None)
+
+        def create_client(self, *_: Any, **__: Any) -> None:
+            self.protocol = self._line
+
+    return Client
+
+
+async def _fetched_by_library(call: Call, state: ServerState) -> None:
+    """The same commands as `Fetch`, by aioimaplib, which asks for the server's capabilities before."""
+    import asyncio  # noqa: PLC0415 - as above
+
+    make_line, sock = _library_line(), await call.connect()
+    transport, line = await asyncio.get_running_loop().create_connection(lambda: make_line(call), sock=sock)
+    client = _library_client()(line)
+    try:
+        await line.wait("AUTH|NONAUTH")
+        _check(await client.login(state.user(call.index), state.password), "LOGIN", state)
+        _check(await client.select("INBOX"), "SELECT", state)
+        fetched = await client.fetch("1", _ASKED_FOR)
+        _check(fetched, "FETCH", state)
+        _check_message(fetched.lines, state.content)
+        call.note_end()
+        await call.everyone()
+        await client.logout()
+    except asyncio.CancelledError:
+        if line.lost is None:
+            raise
+        raise line.lost from None
+    finally:
+        transport.abort()
+
+
+def _check(response: Any, asked: str, state: ServerState) -> None:
+    if response.result.upper() != "OK":
+        said = _shown(b"%b %b" % (response.result.encode(), response.lines[-1]))
+        raise ReplyError(_wrong_reply(said, asked, state.password))
+
+
+def _check_message(lines: list[bytes | bytearray], message: bytes) -> None:
+    """Of a FETCH's reply the library gives the literals as bytearrays."""
+    literals = [each for each in lines if isinstance(each, bytearray)]
+    if not literals:
+        raise ReplyError(f"no message before {_shown(b'OK ' + lines[-1])!r}")
+    if len(literals[0]) != len(message):
+        raise ReplyError(f"a message of {len(literals[0])} bytes, not of {len(message)}")
+    if literals[0] != message:
+        raise ReplyError("another message than the account's")
+
+
+protocol = Imap()

@@ -1,0 +1,159 @@
+"""Courier IMAP: a mailbox for each account, in a private folder; the study's own server (paper 000, section 2.6).
+
+Where it looks for its configuration and its socket is compiled in, so it gets these places in a mount namespace of its
+own. It need not be installed, which it cannot be beside Dovecot: what `.ci/courier` has unpacked is laid over /usr.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pwd
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, true_root, words
+
+_UNPACKED = "/usr/local/lib/pytest-ipperf/courier"
+_PROGRAM = "usr/sbin/couriertcpd"
+# Folders of /usr, one by one, as it may itself lie in /usr/local and no folder can be laid over one that it is in.
+_LAID_OVER = "bin sbin lib libexec"
+_USER = "nobody"
+# Room for connections that have ended at the client but not yet here.
+_SPARE = 50
+
+_AUTHDAEMON = """\
+authmodulelist="authuserdb"
+authmodulelistorig="authuserdb"
+daemons=5
+authdaemonvar=/run/courier/authdaemon
+DEBUG_LOGIN=0
+DEFAULTOPTIONS=""
+LOGGEROPTS=""
+"""
+# What Debian's /etc/courier/imapd has, without TLS. By its number no other instance of this host shares the process
+# that watches the mailboxes.
+_ENVIRONMENT = {
+    "IMAP_CAPABILITY": "IMAP4rev1 UIDPLUS CHILDREN NAMESPACE THREAD=ORDEREDSUBJECT THREAD=REFERENCES SORT QUOTA IDLE",
+    "IMAP_KEYWORDS": "1",
+    "IMAP_ACL": "1",
+    "IMAP_PROXY": "0",
+    "IMAP_IDLE_TIMEOUT": "60",
+    "IMAP_MAILBOX_SANITY_CHECK": "1",
+    "IMAP_CHECK_ALL_FOLDERS": "0",
+    "IMAP_OBSOLETE_CLIENT": "0",
+    "IMAP_USELOCKS": "1",
+    "IMAP_ENHANCEDIDLE": "0",
+    "IMAP_TRASHFOLDERNAME": "Trash",
+    "IMAP_EMPTYTRASH": "Trash:7",
+    "IMAP_MOVE_EXPUNGE_TO_TRASH": "0",
+    "IMAP_UMASK": "022",
+    "IMAP_TLS_REQUIRED": "0",
+    "MAILDIRPATH": "Maildir",
+    "PROTOCOL": "IMAP4",
+    "DEBUG_LOGIN": "0",
+}
+# The first process of its pid namespace, so that its end is everyone's: the watcher of mailboxes goes by itself only
+# half a minute later.
+_RUN = """\
+set -e
+mount --make-rprivate /
+for folder in {laid_over}; do
+    mount -t overlay overlay -o lowerdir={root}/usr/$folder:/usr/$folder /usr/$folder
+done
+/usr/sbin/makeuserdb -f {etc}/courier/userdb
+mount -t overlay overlay -o lowerdir={etc}:/etc /etc
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/courier/authdaemon
+/usr/lib/courier/courier-authlib/authdaemond &
+while [ ! -S /run/courier/authdaemon/socket ]; do sleep 0.01; done
+export {environment}
+/usr/sbin/couriertcpd -address=0 -maxprocs={limit} -maxperip={limit} -nodnslookup -noidentlookup \\
+    {listeners} /usr/lib/courier/courier/imaplogin /usr/bin/imapd Maildir &
+trap 'exit 0' TERM INT
+wait $!
+"""
+
+
+class Courier(Server):
+    """A process for each session, as `nobody`, who owns the mailboxes."""
+
+    name = "courier"
+    protocol = "imap"
+    embedded = False
+    apt = "courier-imap"
+    provisioned = True
+    probe = (b"", b"* OK ")
+
+    def missing(self) -> str:
+        if _root() is None:
+            return f"courier is neither installed (Debian: apt-get install {self.apt}) nor unpacked in {_unpacked()}"
+        if not true_root():
+            return "courier needs root"
+        if not program("unshare"):
+            return "courier needs unshare (Debian: apt-get install util-linux)"
+        try:
+            pwd.getpwnam(_USER)
+        except KeyError:
+            return f"courier needs user {_USER}"
+        return ""
+
+    def version(self) -> str:
+        # It tells nobody, and has it in its text.
+        found = words("grep", "--text", "--only-matching", "Courier-IMAP [0-9.]*", f"{_root()}/usr/bin/imapd")
+        return found.partition(" ")[2].partition("\n")[0] or "unknown"
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        return (
+            Entry("etc"),
+            Entry("etc/courier"),
+            Entry("etc/courier/authdaemonrc", _AUTHDAEMON.encode(), 0o600),
+            Entry("etc/courier/userdb", _accounts(site).encode(), 0o600),
+            Entry("run", _run(site).encode(), 0o644),
+        )
+
+    def provisions(self, folder: str, state: ServerState) -> Iterable[Entry]:
+        del folder
+        return maildirs("mail", state, _USER)
+
+    def argv(self, site: Site) -> Sequence[str]:
+        return (program("unshare") or "unshare", "--mount", "sh", f"{site.folder}/run")
+
+
+def _unpacked() -> str:
+    return os.environ.get("IPPERF_COURIER", _UNPACKED)
+
+
+def _root() -> str | None:
+    """Below which its programs are: empty for an installed one, None where there is none."""
+    return next((root for root in ("", _unpacked()) if Path(root or "/", _PROGRAM).exists()), None)
+
+
+def _accounts(site: Site) -> str:
+    """The users' data base as text. A plain digest is the cheapest that can be asked of it, and takes any password."""
+    user = pwd.getpwnam(_USER)
+    digest = base64.b64encode(hashlib.sha256(site.state.password.encode()).digest()).decode("ascii")
+    return "".join(
+        f"{name}\tuid={user.pw_uid}|gid={user.pw_gid}|home={site.data}/mail/{name}|mail={site.data}/mail/{name}"
+        f"|systempw={{SHA256}}{digest}\n"
+        for name in site.state.names
+    )
+
+
+def _run(site: Site) -> str:
+    root = _root()
+    environment = {**_ENVIRONMENT, "GAM_CLIENT_ID": f"ipperf-{site.port}"}
+    return _RUN.format(
+        root=shlex.quote(root or ""),
+        laid_over=_LAID_OVER if root else "",
+        etc=shlex.quote(f"{site.folder}/etc"),
+        environment=" ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items()),
+        limit=site.connections + _SPARE,
+        listeners=",".join(f"{address}.{site.port}" for address in site.addresses),
+    )
+
+
+server = Courier()
