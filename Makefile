@@ -11,7 +11,7 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-SERVERS := apache2-bin postfix
+SERVERS := apache2-bin bind9 postfix
 
 .PHONY: measure test lint servers evidence lock clean help venv
 

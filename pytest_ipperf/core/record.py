@@ -78,6 +78,7 @@ class Record:
     the design gives no interval. `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and
     `sd_block` are the spreads of the log ratio, see `Effect`; None where there are too few epochs or blocks.
+    `resolver` is the name server, which is the server itself where that is what is measured.
     """
 
     cell: str
@@ -113,6 +114,7 @@ class Record:
     verdict: str
     reasons: tuple[str, ...]
     sentence: str
+    resolver: str = ""
 
     def to_json(self) -> str:
         """One line of JSON."""

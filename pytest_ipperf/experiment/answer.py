@@ -75,6 +75,7 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
     return Record(
         **facts,
         server=str(measurement.service),
+        resolver=measurement.service.resolver,
         metric=METRIC,
         design=design.name,
         judges=design.judges,

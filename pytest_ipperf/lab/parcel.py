@@ -65,9 +65,9 @@ class Parcel:
 
 
 def equip_client(link: Link, protocol: Protocol) -> str:
-    """Makes a host ready for the library client of a protocol, and gives its packages for the results."""
+    """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
     check_library(protocol)
-    return equip(link, protocol.packages)
+    return equip(link, protocol.packages) or f"asyncio of Python {link.order('hello')['python']}"
 
 
 def equip(link: Link, packages: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ def equip(link: Link, packages: Sequence[str]) -> str:
 
 def check_library(protocol: Protocol) -> None:
     """UsageError when a protocol has no library client, or its packages are not here, from where they are sent."""
-    if not protocol.packages:
+    if not protocol.has_library:
         raise UsageError(f"{protocol.name} has no library client; leave out --client=library")
     for requirement in map(Requirement, protocol.packages):
         has = _installed_version(requirement.name)

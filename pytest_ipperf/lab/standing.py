@@ -20,7 +20,8 @@ from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
+from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
+from pytest_ipperf.lab.inventory import BUILTIN, Testbed
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
@@ -30,7 +31,6 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
-_RESOLVER = "nameserver"
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
 _VERIFIED_AT_ONCE = 50
@@ -41,13 +41,14 @@ _BURST_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A server that stands: its name and version for the results, its port, and the port of the name server."""
+    """A server that stands: its name and version for the results, its port, and the name server's port and text."""
 
     name: str
     version: str
     embedded: bool
     port: int
     resolver_port: int
+    resolver: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}" + (" (embedded)" if self.embedded else "")
@@ -101,10 +102,16 @@ class Standing:
         if workload.client != LEAN:
             self._client_text = equip_client(self._client, PROTOCOLS[workload.protocol])
         self._state, self._provisioning = state, provisioning
-        resolver = self._served(_RESOLVER, workload)
-        if name == _RESOLVER:
-            return Service(name, resolver["version"], SERVERS[name].embedded, resolver["port"], resolver["port"])
-        return self._service(name, workload, resolver["port"])
+        resolver = self._service(self._resolving(name, wanted), workload)
+        if name == resolver.name:
+            return resolver
+        return self._service(name, workload, resolver.port, str(resolver))
+
+    def _resolving(self, name: str, wanted: str) -> str:
+        """The name server: the server itself, if it is one."""
+        if SERVERS[name].protocol == NAMING:
+            return name
+        return choose_resolver(wanted, self._server.order("unusable"), self._server.host)
 
     def _chosen(self, protocol: str, wanted: str) -> str:
         """The server to start, on a host that has what it needs by then."""
@@ -125,12 +132,16 @@ class Standing:
         """A run against a null server, which the name server of the service that stands already knows too."""
         if self._null is None:
             null = PROTOCOLS[workload.protocol].null
-            self._null = beside if null == beside.name else self._service(null, workload, beside.resolver_port)
+            known = beside.resolver_port, beside.resolver
+            self._null = beside if null == beside.name else self._service(null, workload, *known)
         return self.run(arm, self._null, workload, bursts=bursts, deadline_s=deadline_s)
 
-    def _service(self, name: str, workload: Workload, resolver_port: int) -> Service:
+    def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> Service:
+        """Starts a server; without the port of a name server it is one itself."""
         served = self._served(name, workload)
-        return Service(name, served["version"], SERVERS[name].embedded, served["port"], resolver_port)
+        port = served["port"]
+        service = Service(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
+        return service if resolver_port else dataclasses.replace(service, resolver=str(service))
 
     def _served(self, name: str, workload: Workload) -> dict[str, Any]:
         addresses = list(dict.fromkeys(each for v in (4, 6) if (each := self._server.host.address(v))))
@@ -173,16 +184,17 @@ class Standing:
             }
             fits = self._client.order("fits", probe)
         facts: dict[str, Any] = {"routes": routes, "fits": fits}
-        facts["contradictions"] = path_contradictions(self._expected(arm), facts)
+        facts["contradictions"] = path_contradictions(self._expected(arm, workload), facts)
         return facts
 
-    def _expected(self, arm: Arm) -> Expected:
+    def _expected(self, arm: Arm, workload: Workload) -> Expected:
         return Expected(
             ipver=arm.ipver,
             encapsulated=TRANSPORTS[arm.transport].encapsulated,
             client=self._client.host.address(arm.ipver),
             server=self._server.host.address(arm.ipver),
             exclusive=self._testbed.exclusive,
+            datagram=PROTOCOLS[workload.protocol].datagram,
         )
 
     def run(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
@@ -196,7 +208,8 @@ class Standing:
         values = array("d", told.pop("rows"))
         rows = tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
         # What the run before has left open may still send packets of its own IP version.
-        expected = dataclasses.replace(self._expected(arm), exclusive=self._testbed.exclusive and self._settled)
+        exclusive = self._testbed.exclusive and self._settled
+        expected = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
         self._settled = not after["busy"]
         proof = {
             **told,
@@ -287,26 +300,6 @@ def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any]) -> ClientFa
         peak=told["peak"],
         tcp=tcp,
     )
-
-
-def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
-    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
-
-    Names may be those of other protocols' servers: a protocol without one among them is served as by `auto`.
-    """
-    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
-    kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
-             "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
-    names = wanted.split(",")
-    for name in names:
-        if name not in kinds and name not in SERVERS:
-            raise LabError(f"no server {name!r}; there are: {', '.join((*kinds, *SERVERS))}")
-    candidates = kinds[wanted] if wanted in kinds else [n for n in serving if n in names] or serving
-    for name in candidates:
-        if not unusable[name]:
-            return name
-    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {wanted!r}"
-    raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
 
 
 @contextlib.contextmanager

@@ -52,7 +52,10 @@ class Progress:
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands."""
         self._service = str(service)
-        facts = {"epoch": number, "server": str(service), "paths": {str(arm): f for arm, f in paths.items()}}
+        facts = {
+            "epoch": number, "server": str(service), "resolver": service.resolver,
+            "paths": {str(arm): f for arm, f in paths.items()},
+        }  # fmt: skip
         self._journal.append("epoch", {"workload": str(self._plan.workload), **facts, "fingerprint": hosts})
 
     def run(self, run: Run, receipt: Receipt) -> None:

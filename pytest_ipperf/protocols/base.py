@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.errors import UsageError
@@ -76,6 +76,10 @@ class Call(ABC):
         """Looks up, connects from the source, notes it: for a library that takes a socket, which is then its own."""
 
     @abstractmethod
+    def repeating(self, ask: Callable[[], object]) -> AbstractContextManager[None]:
+        """While it lasts, `ask` is called when a question by a datagram, which may be lost, is to be repeated."""
+
+    @abstractmethod
     def note_connected(self, sock: socket.socket) -> None:
         """For a library that connects by itself: it has, by this socket."""
 
@@ -118,10 +122,12 @@ class Protocol(ABC):
     typical_s: float
     """Seconds a connection takes among others on an ordinary machine: for the forecast before there are data."""
     packages: tuple[str, ...] = ()
-    """The distributions that `library` needs, with the oldest versions that will do; none: it has no library client."""
+    """The distributions that `library` needs, with the oldest versions that will do; none: Python's own will do."""
 
     accounts: bool = False
     """Whether each connection logs in to an account of its own."""
+    stays: bool = False
+    """Whether sessions stay open until the run is over: for servers that pause when one ends."""
     datagram: bool = False
     """Whether the conversation goes by UDP, a datagram each, and is itself the look-up."""
     null: str = "null"
@@ -142,6 +148,11 @@ class Protocol(ABC):
     @abstractmethod
     def script(self, state: ServerState) -> Script:
         """The cheapest server that a conversation can be had with, for the floor of the measurement."""
+
+    @property
+    def has_library(self) -> bool:
+        """Whether it has a library client."""
+        return type(self).library is not Protocol.library
 
     def library(
         self, state: ServerState, *, family: int, source: str, port: int

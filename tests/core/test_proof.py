@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
@@ -33,6 +35,13 @@ def test_facts_that_agree_leave_nothing_to_say():
 )
 def test_ipv6_that_was_something_else_is_said(change, sentence):
     assert sentence in run_contradictions(EXPECTED, RUN | change)
+
+
+def test_a_look_up_is_one_datagram_each_way():
+    asked = dataclasses.replace(EXPECTED, datagram=True)
+    assert run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 10}}) == []
+    few = run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 9}})
+    assert few == ["expected at least 10 packets sent by ipv6, seen 9"]
 
 
 def test_a_host_that_may_not_count_is_not_accused():

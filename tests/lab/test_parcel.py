@@ -25,6 +25,7 @@ from pytest_ipperf.lab.parcel import Python, check_library, equip, equip_client,
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import local
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Protocol
 
 ROOT = Path(__file__).parents[2]
 OURS = Python.told(interpreter())
@@ -184,8 +185,15 @@ def test_the_library_client_of_a_protocol_needs_its_packages_here():
             check_library(dataclasses.replace(smtp, packages=packages))
         way_out = 'pip install "pytest-ipperf[library]"'
         assert str(caught.value) == f"--client=library needs {what} is installed here; {way_out}"
+    check_library(PROTOCOLS["dns"])  # whose library is Python's own
+
+
+def test_a_protocol_without_a_library_client_is_told():
+    class Bare(type(PROTOCOLS["smtp"])):  # type: ignore[misc]
+        library = Protocol.library
+
     with pytest.raises(UsageError, match=r"^smtp has no library client; leave out --client=library$"):
-        check_library(dataclasses.replace(smtp, packages=()))
+        check_library(Bare())
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------

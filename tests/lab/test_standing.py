@@ -24,11 +24,10 @@ from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import standing as standing_module
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
 from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import choose_server, leased, stand
+from pytest_ipperf.lab.standing import leased, stand
 
-ARMS = [Arm(4, "native"), Arm(6, "native")]
-USABLE = dict.fromkeys(("aiohttp", "aiosmtpd", "apache", "nameserver", "postfix"), "")
 HOST = BUILTIN["loopback"].server
+ARMS = [Arm(4, "native"), Arm(6, "native")]
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +123,38 @@ def test_real_servers_stand_in_the_lab(up):
     assert (receipt.failed, receipt.contradictions) == ({}, ())
 
 
+def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
+    standing, work = up("lab"), workload("lab", "smtp", 5)
+    if missing := standing._server.order("unusable")["bind"]:
+        pytest.skip(f"bind cannot run here: {missing}")
+    embedded = standing.serve(work, "embedded")
+    assert re.fullmatch(r"nameserver Python \d[\d.]* \(embedded\)", embedded.resolver)
+    service = standing.serve(work, "aiosmtpd,bind")
+    assert re.fullmatch(r"bind \d[\d.]*", service.resolver)
+    for arm in ARMS:
+        assert standing.prove(arm, service, work)["contradictions"] == []
+        assert standing.run(arm, service, work, bursts=2, deadline_s=10.0).failed == {}
+
+
+@pytest.mark.parametrize("wanted", ["auto", "embedded"])
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_look_ups_are_measured_and_their_floor_too(up, wanted, client):
+    standing, work = up("lab"), dataclasses.replace(workload("lab", "dns", 50), client=client)
+    work = dataclasses.replace(work, payload_bytes=128)
+    service = standing.serve(work, wanted)
+    assert service.resolver == str(service)
+    for arm in ARMS:
+        assert standing.prove(arm, service, work)["contradictions"] == []
+        for measure in (standing.run, standing.floor):
+            receipt = measure(arm, service, work, bursts=2, deadline_s=10.0)
+            assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (100, {}, 100)
+            assert receipt.contradictions == ()
+            assert receipt.proof["packets"][f"ipv{arm.ipver}"] >= 100
+            assert receipt.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
+    assert standing._null is not None
+    assert standing._null.name == "nameserver"
+
+
 def test_the_fingerprint_tells_of_both_hosts_and_the_device_between_them(up):
     found = up("lab").fingerprint(ARMS[0])
     assert set(found) == {"client", "server"}
@@ -200,9 +231,9 @@ def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
     host = standing._server.host
     elsewhere = dataclasses.replace(host, ipv4="127.0.0.2", ipv6="2001:2:0:10::2")
     standing._server.host = elsewhere  # what the experiment takes for the server
-    expected = standing._expected(arm)
+    expected = standing._expected(arm, work)
     standing._server.host = host
-    standing._expected = lambda _: expected
+    standing._expected = lambda *_: expected
     receipt = standing.run(arm, service, work, bursts=1, deadline_s=5.0)
     assert receipt.failed == {}
     wanted, seen = elsewhere.address(arm.ipver), host.address(arm.ipver)
@@ -215,8 +246,8 @@ def test_a_client_that_starts_from_another_address_is_found_out(up):
     standing, work = up(testbed), workload("odd")
     service = standing.serve(work, "embedded")
     assert standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0).contradictions == ()
-    expected = dataclasses.replace(standing._expected(ARMS[0]), client="127.0.0.6")
-    standing._expected = lambda _: expected
+    expected = dataclasses.replace(standing._expected(ARMS[0], work), client="127.0.0.6")
+    standing._expected = lambda *_: expected
     receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
     assert receipt.contradictions == ("expected connections from 127.0.0.6, seen from 127.0.0.5",)
 
@@ -239,48 +270,6 @@ def test_a_path_without_a_route_contradicts():
         facts = standing.prove(ARMS[0], service, workload("lab"))
     assert facts["contradictions"] == ["expected a route at the client, seen: Network is unreachable"]
     assert facts["fits"] == {}
-
-
-# --- which server -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("wanted", "missing", "chosen"),
-    [
-        ("auto", (), "postfix"),
-        ("auto", ("postfix",), "aiosmtpd"),
-        ("real", (), "postfix"),
-        ("embedded", (), "aiosmtpd"),
-        ("aiosmtpd", (), "aiosmtpd"),
-        ("apache,aiosmtpd", (), "aiosmtpd"),
-        ("apache", (), "postfix"),  # it says nothing about mail
-    ],
-)
-def test_the_server_is_the_one_that_was_wanted(wanted, missing, chosen):
-    assert choose_server("smtp", wanted, {**USABLE, **dict.fromkeys(missing, "is missing")}, HOST) == chosen
-
-
-@pytest.mark.parametrize(
-    ("wanted", "sentence"),
-    [
-        ("real", "host server: no server for smtp: postfix needs root"),
-        ("postfix", "host server: no server for smtp: postfix needs root"),
-        ("auto", "host server: no server for smtp: postfix needs root; aiosmtpd is not installed"),
-        ("exim", "no server 'exim'; there are: auto, real, embedded, "),
-        ("aiosmtpd,exim", "no server 'exim'; there are: auto, real, embedded, "),
-    ],
-)
-def test_a_server_that_cannot_be_had_is_told_and_none_is_taken_in_its_place(wanted, sentence):
-    unusable_there = {**USABLE, "postfix": "postfix needs root", "aiosmtpd": "aiosmtpd is not installed"}
-    with pytest.raises(LabError) as caught:
-        choose_server("smtp", wanted, unusable_there, HOST)
-    assert str(caught.value).startswith(sentence)
-
-
-def test_a_protocol_without_a_server_of_the_kind_is_told():
-    with pytest.raises(LabError) as caught:
-        choose_server("dns", "real", USABLE, HOST)
-    assert str(caught.value) == "host server: no server for dns: there is none of kind 'real'"
 
 
 # --- the lease ----------------------------------------------------------------------------------------------------

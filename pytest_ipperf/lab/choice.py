@@ -1,0 +1,47 @@
+"""The choice of servers: which of those that a host can run are started for a protocol, and for the look-ups."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab.inventory import Host
+from pytest_ipperf.servers import SERVERS
+
+NAMING = "dns"
+"""The protocol of name servers."""
+_RESOLVER = "nameserver"
+
+
+def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
+    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
+
+    Names may be those of other protocols' servers: a protocol without one among them is served as by `auto`.
+    """
+    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
+    kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
+             "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
+    names = wanted.split(",")
+    for name in names:
+        if name not in kinds and name not in SERVERS:
+            raise LabError(f"no server {name!r}; there are: {', '.join((*kinds, *SERVERS))}")
+    candidates = kinds[wanted] if wanted in kinds else [n for n in serving if n in names] or serving
+    for name in candidates:
+        if not unusable[name]:
+            return name
+    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {wanted!r}"
+    raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
+
+
+def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str:
+    """The name server that answers the look-ups of the other protocols: the embedded one, unless another is wanted.
+
+    `real` means the real one where there is one, as it is not what is measured; one that is named has to run.
+    """
+    if any(SERVERS[each].protocol == NAMING for each in wanted.split(",") if each in SERVERS):
+        return choose_server(NAMING, wanted, unusable, host)
+    if wanted == "real":
+        with contextlib.suppress(LabError):
+            return choose_server(NAMING, wanted, unusable, host)
+    return _RESOLVER

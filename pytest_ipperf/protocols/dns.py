@@ -1,0 +1,150 @@
+"""DNS (RFC 1035, RFC 3596): one look-up over UDP, measured until its answer with an address is there (paper 000).
+
+The query asks for A over IPv4 and for AAAA over IPv6. The look-ups of the other protocols are the same without padding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.core import dns
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+
+if TYPE_CHECKING:
+    from asyncio import DatagramProtocol, Future
+
+# With the headers of IPv6 and UDP 1280 bytes, which every link carries whole (RFC 8200, section 5).
+_MOST_BYTES = 1232
+
+
+class LookUp(Conversation):
+    """One question answered; what answers another question is not heard."""
+
+    __slots__ = ("_query", "_rtype")
+
+    def __init__(self, query: bytes, rtype: int) -> None:
+        super().__init__()
+        self._query = query
+        self._rtype = rtype
+
+    def opening(self) -> bytes:
+        return self._query
+
+    def feed(self, data: bytes) -> bytes:
+        if data[:2] == self._query[:2]:
+            _, self.trouble = dns.answer(data, self._rtype)
+            self.finished = not self.trouble
+        return b""
+
+
+@dataclass(frozen=True)
+class Dns(Protocol):
+    """The query has the payload's size; a larger one than the plain one is padded (RFC 7830)."""
+
+    name: str = "dns"
+    title: str = "DNS"
+    host: str = "host.ipperf.test"
+    source: str = "RFC 1035, RFC 3596; paper 000, section 2.2"
+    ends_with: str = "A or AAAA"
+    typical_s: float = 0.00006
+    datagram: bool = True
+    null: str = "nameserver"
+
+    def content(self, payload_bytes: int) -> bytes:
+        return self._query(payload_bytes, dns.TYPE_A)
+
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        rtype = dns.record_type(ipver)
+        ident = (index & 0xFFFF).to_bytes(2, "big")
+        return LookUp(ident + self._query(len(state.content), rtype)[2:], rtype)
+
+    @cache  # noqa: B019 - there is one Dns, and few sizes
+    def _query(self, size: int, rtype: int) -> bytes:
+        plain = dns.query(self.host, rtype, 0)
+        if size == len(plain):
+            return plain
+        padded = dns.least_padded(self.host)
+        if size < len(plain):
+            raise UsageError(f"payload {size} is too small for dns, whose query has at least {len(plain)} bytes")
+        if size < padded:
+            raise UsageError(
+                f"payload {size} is not possible for dns, whose query has {len(plain)} bytes, or {padded} and more "
+                "where it is padded"
+            )
+        if size > _MOST_BYTES:
+            raise UsageError(f"payload {size} is too large for dns, whose query has at most {_MOST_BYTES} bytes")
+        return dns.query(self.host, rtype, 0, size=size)
+
+    def script(self, state: ServerState) -> Script:
+        del state
+        return Script(b"", ())  # the null server speaks TCP
+
+    @asynccontextmanager
+    async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+        del source, port  # the agent makes the socket, as an application would only let the kernel do the same
+        listener, ipver = _listener(), 6 if family == socket.AF_INET6 else 4
+
+        async def look_up(call: Call) -> None:
+            await _looked_up_by_asyncio(call, self.conversation(state, call.index, ipver), listener)
+
+        yield look_up
+
+
+_Listener = Callable[[Call, Conversation, "Future[None]"], "DatagramProtocol"]
+
+
+def _listener() -> _Listener:
+    """Makes what hears the datagrams of a call, and tells the future when it is answered or why it will not be."""
+    from asyncio import DatagramProtocol  # noqa: PLC0415 - the lean client has no use for it
+
+    class Listener(DatagramProtocol):
+        def __init__(self, call: Call, talk: Conversation, answered: Future[None]) -> None:
+            self._call = call
+            self._talk = talk
+            self._answered = answered
+
+        def datagram_received(self, data: bytes, addr: object) -> None:
+            del addr  # the socket is connected
+            if self._answered.done():
+                return
+            self._talk.feed(data)
+            if self._talk.finished:
+                self._call.note_first_byte()
+                self._answered.set_result(None)
+            elif self._talk.trouble:
+                self._answered.set_exception(ReplyError(self._talk.trouble))
+
+        def error_received(self, exc: Exception) -> None:
+            if not self._answered.done():
+                self._answered.set_exception(exc)
+
+    return Listener
+
+
+async def _looked_up_by_asyncio(call: Call, talk: Conversation, listener: _Listener) -> None:
+    """The same query as by `LookUp`, by an endpoint of asyncio's own."""
+    import asyncio  # noqa: PLC0415 - the lean client has no use for it
+
+    loop, query = asyncio.get_running_loop(), talk.opening()
+    answered: asyncio.Future[None] = loop.create_future()
+    transport, _ = await loop.create_datagram_endpoint(
+        lambda: listener(call, talk, answered), sock=await call.connect()
+    )
+    with contextlib.closing(transport):
+        transport.sendto(query)
+        with call.repeating(lambda: transport.sendto(query)):
+            await answered
+        call.note_end()
+        await call.everyone()
+
+
+protocol = Dns()

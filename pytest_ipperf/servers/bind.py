@@ -1,0 +1,140 @@
+"""BIND 9: A and AAAA of one zone, over UDP and TCP, authoritative and nothing else.
+
+The zone is the root, so that any name may be measured, and no question is ever passed on to another server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words
+
+_USERS = ("bind", "named")
+_MOST_THREADS = 8
+_SPARE = 50
+_BACKLOG = 4096
+_BUFFER_BYTES = 8 << 20
+# Older ones do not know the option, and refuse a configuration with it.
+_BUFFERS_SINCE = (9, 18)
+_APPARMOR_ON = Path("/sys/module/apparmor/parameters/enabled")
+_OWN_PROFILE = Path("/proc/self/attr/current")
+_PROFILES, _PROFILE = Path("/etc/apparmor.d"), "usr.sbin.named"
+
+_CONFIGURATION = """\
+options {{
+  directory "{folder}/run";
+  pid-file none;
+  session-keyfile none;
+  bindkeys-file "{folder}/run/none";
+  listen-on port {port} {{ {four} }};
+  listen-on-v6 port {port} {{ {six} }};
+{buffers}
+  tcp-clients {tcp_clients};
+  tcp-listen-queue {queue};
+  recursion no;
+  allow-query {{ any; }};
+  allow-transfer {{ none; }};
+  notify no;
+  dnssec-validation no;
+  empty-zones-enable no;
+  minimal-responses yes;
+  querylog no;
+}};
+controls {{ }};
+zone "." {{ type primary; file "{folder}/zone"; }};
+"""
+_ZONE = """\
+$TTL 0
+. IN SOA ns.ipperf.test. hostmaster.ipperf.test. 1 3600 600 86400 0
+. IN NS ns.ipperf.test.
+"""
+
+
+class Bind(Server):
+    """A thread for each processor that it may use; as root it becomes the name server's user."""
+
+    name = "bind"
+    protocol = "dns"
+    embedded = False
+    apt = "bind9"
+    # The address of the root: an answer of no records with the AA flag, as soon as the zone is loaded.
+    probe = (struct.pack("!HHHHHHBHH", 0x4950, 0, 1, 0, 0, 0, 0, 1, 1), b"IP\x84\x00")
+    datagram = True
+
+    def missing(self) -> str:
+        if not program("named"):
+            return f"named is not installed (Debian: apt-get install {self.apt})"
+        if _confined():
+            return f"AppArmor keeps named to folders of its own (as root: aa-disable {_PROFILES / _PROFILE})"
+        return ""
+
+    def version(self) -> str:
+        found = re.search(r"BIND ([\d.]+)", words(program("named"), "-v"))
+        return found[1] if found else "unknown"
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        return (
+            Entry("run", owner=_user() or None),
+            Entry("zone", _zone(site).encode("ascii"), 0o644),
+            Entry("named.conf", _configuration(site, self.version()).encode(), 0o644),
+        )
+
+    def argv(self, site: Site) -> Sequence[str]:
+        user = _user()
+        threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+        identity = ("-u", user) if user else ()
+        return (program("named") or "named", "-g", "-c", f"{site.folder}/named.conf", "-n", str(threads), *identity)
+
+
+def _configuration(site: Site, version: str) -> str:
+    addresses = {four: [a for a in site.addresses if (":" not in a) == four] for four in (True, False)}
+    lists = {four: " ".join(f"{a};" for a in found or ["none"]) for four, found in addresses.items()}
+    known = tuple(map(int, re.findall(r"\d+", version)[:2])) >= _BUFFERS_SINCE
+    buffers = (f"  udp-{way}-buffer {_BUFFER_BYTES};" for way in ("receive", "send")) if known else ()
+    return _CONFIGURATION.format(
+        folder=site.folder,
+        port=site.port,
+        four=lists[True],
+        six=lists[False],
+        buffers="\n".join(buffers),
+        tcp_clients=site.connections + _SPARE,
+        queue=_BACKLOG,
+    )
+
+
+def _zone(site: Site) -> str:
+    zone = {"ns.ipperf.test": site.addresses, **site.zone}
+    records = (
+        f"{name.rstrip('.')}. IN {'AAAA' if ':' in address else 'A'} {address}\n"
+        for name, addresses in zone.items()
+        for address in dict.fromkeys(addresses)
+    )
+    return _ZONE + "".join(records)
+
+
+def _user() -> str:
+    """Whom it becomes when root starts it; empty where there is nobody to become, or no right to."""
+    for name in _USERS if true_root() else ():
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    return ""
+
+
+def _confined() -> bool:
+    """Whether the kernel keeps named to the folders of the system's own name server."""
+    try:
+        on = _APPARMOR_ON.read_text(encoding="ascii").strip() == "Y"
+        # Where this process is confined already, as in a container, so is what it starts, and not by that profile.
+        on = on and _OWN_PROFILE.read_text(encoding="ascii").strip("\0\n ") == "unconfined"
+    except (OSError, UnicodeDecodeError):
+        return False
+    return on and (_PROFILES / _PROFILE).exists() and not (_PROFILES / "disable" / _PROFILE).exists()
+
+
+server = Bind()
