@@ -25,6 +25,8 @@ _KINDS = 8
 class ArmSummary:
     """One arm's side. `values` are its run values in the metric's unit, in order of measurement, warm-ups left out.
 
+    `completed_values` are the means of the completed connections alone, of every run that has one: what paper 000 calls
+    its average. Failures make it another number than the value.
     `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
     connection's start; empty when none completed. `instrument` is the client's part in all that.
     """
@@ -36,6 +38,7 @@ class ArmSummary:
     failed: dict[str, int]
     phases: dict[str, float]
     instrument: Instrument | None = None
+    completed_values: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -67,6 +70,7 @@ def summarise(
         failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
         instrument=instrument(told, late, mean_s=statistics.fmean(values), floor_s=floor_s) if told else None,
+        completed_values=tuple(statistics.fmean(run.samples) for run in own if run.samples),
     )
 
 
@@ -79,6 +83,7 @@ class Record:
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and
     `sd_block` are the spreads of the log ratio, see `Effect`; None where there are too few epochs or blocks.
     `resolver` is the name server, which is the server itself where that is what is measured.
+    `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
     """
 
     cell: str
@@ -115,6 +120,7 @@ class Record:
     reasons: tuple[str, ...]
     sentence: str
     resolver: str = ""
+    taken_from: str = ""
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -125,7 +131,8 @@ class Record:
         """The inverse of `to_json`."""
         plain = json.loads(text)
         for side in ("test", "reference"):
-            plain[side]["values"] = tuple(plain[side]["values"])
+            for name in ("values", "completed_values"):
+                plain[side][name] = tuple(plain[side][name])
             if plain[side]["instrument"]:
                 plain[side]["instrument"] = Instrument(**plain[side]["instrument"])
             plain[side] = ArmSummary(**plain[side])

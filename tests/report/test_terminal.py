@@ -110,19 +110,24 @@ def test_cells_of_different_clients_are_never_in_one_table():
     assert sum(line.startswith("SMTP response time") for line in lines) == 2
 
 
-def test_design_paper_prints_the_studys_formulas_and_says_what_they_cover():
-    """Hand-computed: means 12 and 13, error 0.5774 each, Welch with 4 df: t(.95) 2.132, 1 / 0.8165 -> level 85 %."""
-    change = {"design": "paper", "epochs": 1, "blocks": 3, "verdict": "inconclusive", "estimate": None, "low": None}
-    told = record(
-        10, **change, reference=side("ipv4", 0.011, 0.012, 0.013), test=side("ipv6", 0.012, 0.013, 0.014)
-    )  # fmt: skip
-    text = "\n".join(tables([told]))
-    assert "study's 95 % interval       10.9 - 13.1" in text
-    assert "actual increase                   +1.00" in text
-    assert "percentage increase              +8.3 %" in text
-    assert "confidence level                   85 %" in text
-    assert "truly\ncover 91.8 %" in text
-    assert "verdict" not in text
+def test_design_paper_prints_the_studys_tables():
+    told = tables([record(10, design="paper", epochs=1)])
+    assert [line.split(":")[0] for line in told if line.startswith("Table")] == ["Table 3-5", "Table 3-6", "Table 6-1"]
+
+
+def test_columns_taken_over_from_an_earlier_session_are_told():
+    lines = tables([record(1, taken_from="20261121T1"), record(10), record(100, taken_from="20261121T1")])
+    assert "taken over from session 20261121T1: 1, 100 connections" in lines
+
+
+def test_a_table_that_is_too_wide_goes_on_below():
+    records = [record(count) for count in (1, 10, 100, 500, 1000, 5000)]
+    for width in range(60, 130):
+        lines = tables(records, width)
+        shown = lines[: lines.index("First rows: mean of 2 runs for each arm, warm-ups left out.")]
+        rows = [line for line in shown if line.startswith("  change")]
+        assert max(len(line) for line in shown[3:]) <= width
+        assert sum(len(line.split("%")) - 1 for line in rows) == 6
 
 
 def judgement(slower: float):

@@ -1,0 +1,84 @@
+"""Figures: the files of a session's tables, for those who go on computing. Times of the cells are in seconds."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.report.paper import study_notes, study_tables
+
+_CELLS = "response-times.csv"
+
+
+def write_tables(records: Sequence[Record], folder: Path) -> None:
+    """Writes `response-times.csv` into `folder`, and under design `paper` the study's tables, as text and as figures.
+
+    Raises OSError where that cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / _CELLS, list(_cells(records)))
+    if records[0].design != "paper":
+        return
+    texts: dict[str, list[str]] = {}
+    figures: dict[str, list[Mapping[str, Any]]] = {}
+    for table in study_tables(records):  # one of several servers or payloads goes below the other
+        texts.setdefault(table.name, []).extend(table.lines())
+        figures.setdefault(table.name, []).extend(table.figures)
+    for name, lines in texts.items():
+        text = "\n".join([*lines, *study_notes(records)]) + "\n"
+        (folder / f"table-{name}.txt").write_text(text, encoding="utf-8")
+        _write(folder / f"table-{name}.csv", figures[name])
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _cells(records: Iterable[Record]) -> Iterable[dict[str, Any]]:
+    """A row for each arm of each cell; the reference comes with every arm, whose epochs it shares."""
+    for record in records:
+        yield {**_question(record), **_side(record.test), **_answer(record)}
+        yield {**_question(record), **_side(record.reference), **dict.fromkeys(_answer(record))}
+
+
+def _question(record: Record) -> dict[str, Any]:
+    return {
+        "cell": record.cell, "testbed": record.testbed, "protocol": record.protocol, "client": record.client,
+        "server": record.server, "connections": record.connections, "payload_bytes": record.payload_bytes,
+        "design": record.design, "seed": record.seed, "epochs": record.epochs, "blocks": record.blocks,
+        "deadline_s": record.deadline_s, "taken_from": record.taken_from,
+    }  # fmt: skip
+
+
+def _side(side: ArmSummary) -> dict[str, Any]:
+    told = side.instrument
+    return {
+        "arm": side.arm,
+        "runs": len(side.values),
+        "mean_s": side.mean,
+        "sd_of_runs_s": statistics.stdev(side.values) if len(side.values) > 1 else None,
+        "mean_of_completed_s": statistics.fmean(side.completed_values) if side.completed_values else None,
+        "attempted": side.attempted,
+        "completed": side.completed,
+        "failed": "; ".join(f"{kind}: {count}" for kind, count in side.failed.items()),
+        **{f"{name}_s": side.phases.get(name) for name in ("dns", "connect", "first_byte")},
+        "client_share": told.share if told else None,
+    }
+
+
+def _answer(record: Record) -> dict[str, Any]:
+    return {
+        "change_percent": record.estimate,
+        "low_percent": record.low,
+        "high_percent": record.high,
+        "confidence": record.confidence,
+        "margin_fraction": record.margin_fraction,
+        "verdict": record.verdict,
+    }

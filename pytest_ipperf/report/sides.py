@@ -1,0 +1,90 @@
+"""Sides: the rows that every table has of an arm: its phases, what completed and what did not, the client's part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.units import milliseconds_text
+from pytest_ipperf.report.layout import Row
+
+# A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
+_HELD_UP_S = 0.02
+_SHOWN_PHASES = ("dns", "connect", "first_byte")
+Sides = Mapping[int, ArmSummary]
+"""An arm by connections at once."""
+
+
+def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
+    """Of every arm: the medians of its phases, what completed, what did not by kind, and what the client told."""
+    rows = [_row("  " + " / ".join(phase.replace("_", " ") for phase in _SHOWN_PHASES), sides, columns, _phases)]
+    told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
+    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
+    return rows + failure_rows(sides, columns) + client
+
+
+def failure_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
+    """What completed of what was attempted, and what failed: phase and kind, the one as it is the other's name."""
+    rows = [_row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
+    kinds = sorted({kind for side in sides.values() for kind in side.failed})
+    return rows + [_row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
+
+
+def taken_lines(records: Iterable[Record]) -> list[str]:
+    """Which columns were measured by an earlier session."""
+    found: dict[str, set[int]] = {}
+    for record in records:
+        if record.taken_from:
+            found.setdefault(record.taken_from, set()).add(record.connections)
+    return [
+        f"taken over from session {name}: {', '.join(map(str, sorted(columns)))} connections"
+        for name, columns in sorted(found.items())
+    ]
+
+
+def client_notes(records: Iterable[Record]) -> list[str]:
+    """What the client's share is, where it is told."""
+    told = [side.instrument for each in records for side in (each.test, each.reference)]
+    if not any(told):
+        return []
+    return [
+        "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
+        f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
+    ]
+
+
+def _row(name: str, sides: Sides, columns: Sequence[int], text: Callable[[ArmSummary], str]) -> Row:
+    return name, [text(sides[count]) if count in sides else "" for count in columns]
+
+
+def _phases(side: ArmSummary) -> str:
+    return " / ".join(milliseconds_text(side.phases[name]) for name in _SHOWN_PHASES) if side.phases else "-"
+
+
+def _failed(kind: str, side: ArmSummary) -> str:
+    return str(side.failed.get(kind, 0))
+
+
+def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple[str, dict[int, str]]]:
+    """The client's share always, the rest where it is not as it should be."""
+    shares = {count: _share(each) for count, each in told.items()}
+    fewer = {count: str(each.peak) for count, each in told.items() if each.peak < count}
+    held_up = {
+        count: f"{milliseconds_text(each.lag_s)} ms" for count, each in told.items() if _held_up(each, sides[count])
+    }
+    for name, found in (("client share", shares), ("most at once", fewer), ("client held up for", held_up)):
+        if found:
+            yield f"  {name}", found
+    for counter in sorted({counter for each in told.values() for counter in each.tcp}):
+        yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in told.items() if counter in each.tcp}
+
+
+def _share(each: Instrument) -> str:
+    return f"{100 * each.share:.0f} %{' client-bound' if each.client_bound else ''}"
+
+
+def _held_up(each: Instrument, side: ArmSummary) -> bool:
+    """Against the floor, where it is known: what holds the client up makes the response time longer too."""
+    return each.lag_s > max(_HELD_UP_S, side.mean if each.floor_s is None else each.floor_s)
