@@ -25,7 +25,7 @@ from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS
-from pytest_ipperf.plugin.options import FILTERS, LEVELS, SETTINGS
+from pytest_ipperf.plugin.options import FILTERS, LEVELS, ONCE, SETTINGS
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
@@ -198,17 +198,18 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
     suites = "docs/suites.md"
     assert names(suites, "filter") == [name for name, *_ in FILTERS]
     assert names(suites, "level", "value") == [name for name, *_ in LEVELS]
+    assert names(suites, "once", "value") == [name for name, *_ in ONCE]
     told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
     twin = {name: "ipperf_" + re.sub("^--(ipperf-)?", "", name) for name, *_ in SETTINGS}
     assert told == [[name, default, twin[name]] for name, _, default, _ in SETTINGS]
-    known = {name for name, *_ in (*FILTERS, *LEVELS, *SETTINGS)}
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)}
     shown = {code.split("=")[0] for row in table("README.md", "option") for code in codes(row[0])}
     assert shown <= known
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_no_page_names_an_option_of_ours_that_is_not_there(path):
-    known = {name for name, *_ in (*FILTERS, *LEVELS, *SETTINGS)}
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)}
     assert set(re.findall(r"--ipperf-\w+", path.read_text())) <= known
 
 
@@ -290,7 +291,7 @@ def test_exit_statuses_are_pytests_and_ours():
 def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
     sources = [
-        (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8") for name in ("progress", "keeping")
+        (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8") for name in ("asking", "progress", "keeping")
     ]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {

@@ -6,6 +6,7 @@ the plugin installed must not wait for it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator
 from typing import Any
 
@@ -18,6 +19,7 @@ from pytest_ipperf.plugin.fixtures import margin, measured, server_state
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.memory import Memory
 from pytest_ipperf.plugin.outcome import TALLY, Tally
+from pytest_ipperf.plugin.resuming import find_earlier
 from pytest_ipperf.plugin.session import SESSION, Session
 
 __all__ = ["margin", "measured", "server_state"]
@@ -40,9 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, Any] | None = getattr(config, "workerinput", {}).get("ipperf")
     try:
         settings = options.read_settings(config, told["seed"] if told else None)
+        if told and told["resume"]:  # the last session is by now the one that has begun
+            settings = dataclasses.replace(settings, resume=told["resume"])
+        earlier = find_earlier(settings, config.invocation_params.dir)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
-    config.stash[SESSION] = Session(config, settings, told)
+    config.stash[SESSION] = Session(config, settings, told, earlier)
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     if told is None:
         config.stash[TALLY] = tally = Tally(config)

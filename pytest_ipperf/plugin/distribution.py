@@ -105,7 +105,12 @@ class Distribution:
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
         """What a worker must know: it must make the same plan and write to the same folder."""
-        node.workerinput["ipperf"] = {"seed": self._session.settings.seed, "folder": str(self._session.folder)}
+        known = self._session
+        node.workerinput["ipperf"] = {
+            "seed": known.settings.seed,
+            "folder": str(known.folder),
+            "resume": str(known.earlier.kept.folder) if known.earlier else "",
+        }
 
     @pytest.hookimpl(wrapper=True)
     def pytest_xdist_make_scheduler(self) -> Generator[None, Any, EitherScheduling]:

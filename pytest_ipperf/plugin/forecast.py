@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # scipy comes with it
 
 def forecast_lines(session: Session, *, each: bool) -> list[str]:
     """The plan in words; with `each` lines for every workload."""
-    plans = list(session.plans.values())
+    plans, resumed = session.to_measure, _resumed_lines(session)
     if not plans:
-        return []
+        return resumed
     design, foreseen = session.settings.design, dict(foresights(session))
     total_s = sum(map(session.forecast_s, plans))
     first, most = sum(plan.first_runs for plan in plans), sum(plan.runs for plan in plans)
@@ -30,6 +30,17 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
         lines += [line for plan in plans for line in _workload_lines(session, plan, foreseen)]
     lines += _budget_lines(session, total_s)
     lines += _settled_lines(session, foreseen)
+    return [f"ipperf: {line}" for line in lines] + resumed
+
+
+def _resumed_lines(session: Session) -> list[str]:
+    """What is taken over, and why not more: before anything is measured, as that may take hours."""
+    earlier = session.earlier
+    if earlier is None or not session.plans:
+        return []
+    taken = len(session.plans) - len(session.to_measure)
+    lines = [f"{taken} of {len(session.plans)} workloads are taken over from session {earlier.kept.name}"]
+    lines += [f"measured anew: {workload}: {why}" for workload, why in earlier.anew.items()]
     return [f"ipperf: {line}" for line in lines]
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.plugin.asking import asked_texts, state_digest
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.store import SCHEMA, Journal
+
+if TYPE_CHECKING:
+    from pytest_ipperf.experiment import Measurement
 
 _JOURNAL = pytest.StashKey[Journal]()
 
@@ -23,6 +28,10 @@ def journal_of(session: Session) -> Journal:
         stash[_JOURNAL] = Journal(session.folder, session.writer)
         session.config.add_cleanup(stash[_JOURNAL].close)
         stash[_JOURNAL].append("session", _facts(session))
+        # At once and not when its turn comes: who resumes this session after its end in the middle needs them all.
+        for workload, folder in session.earlier.taken_folders() if session.earlier else ():
+            facts = {"workload": str(workload), "session": folder.name, "folder": str(folder)}
+            stash[_JOURNAL].append("taken", facts)
     return stash[_JOURNAL]
 
 
@@ -42,24 +51,57 @@ def _facts(session: Session) -> dict[str, Any]:
     }
 
 
+def keep_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
+    """Writes down that a workload is complete, with all that its runs do not tell, and waits until the disk has it."""
+    workload = measurement.plan.workload
+    facts = {
+        "workload": str(workload),
+        "testbed": session.settings.inventory[workload.testbed],
+        "state": state_digest(state),
+        "asked": asked_texts(session.asked_of(workload)),
+        "service": measurement.service,
+        "looks": {str(arm): looks for arm, looks in measurement.looks.items()},
+        "answered": [str(arm) for arm in measurement.answered],
+        "trouble": {str(arm): str(error) for arm, error in measurement.trouble.items()},
+        "stopped": measurement.stopped,
+        "seconds": measurement.seconds,
+    }
+    journal = journal_of(session)
+    journal.append("complete", facts)
+    journal.settle()
+
+
 class Keeper:
-    """Writes every answer down, in the main process also under xdist, and every cell that got none.
+    """Writes every answer down, in the main process also under xdist, and every cell that got none; at the end tables.
 
     `trouble` is the sentence about an answer that could not be written; the summary tells it.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._records: list[Record] = []
         self.trouble = ""
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer, with its question."""
+        self._records.append(record)
         self._keep("record", dataclasses.asdict(record))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A cell that was not measured, as the budget was spent."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
             self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence})
+
+    def pytest_sessionfinish(self) -> None:
+        """The tables of all answers, beside the journal."""
+        if not self._records:
+            return
+        from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+        try:
+            write_tables(self._records, self._session.folder / "tables")
+        except OSError as error:
+            self.trouble = f"tables: {self._session.folder / 'tables'} cannot be written ({error.strerror})"
 
     def _keep(self, event: str, facts: dict[str, Any]) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pytest
@@ -18,6 +18,7 @@ from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.plugin.keeping import keep_complete
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
 
@@ -70,7 +71,9 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
     except IpperfError as error:
         sentence = str(error)
     else:
-        item.stash[RECORD] = found.records[-1]
+        origin = session.taken_from(cell.workload)
+        records = tuple(replace(record, taken_from=origin) for record in found.records)
+        item.stash[RECORD] = records[-1]
         design = conditions.design
         slowdown = HeardSlowdown(
             effects=found.effects,
@@ -80,7 +83,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
             looks=design.looks,
             stopped=found.stopped,
             item=item,
-            records=found.records,
+            records=records,
         )
         effect = found.effects[-1] if found.effects else None
         return Measured(cell=cell, slowdown=slowdown, effect=effect, failures=found.failures, runs=found.runs)
@@ -136,6 +139,8 @@ def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measur
 
 def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measurement | IpperfError:
     plan, testbed = session.plans[cell.workload], session.settings.inventory[cell.workload.testbed]
+    if session.earlier and (taken := session.earlier.take(plan, conditions.state, conditions.deadline_s)):
+        return taken
     what = "it" if plan.looks == 1 else "its first look"
     if refusal := session.budget_refuses(what, session.forecast_s(plan)):
         return UndecidedError(f"not measured: {refusal}")
@@ -148,6 +153,7 @@ def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measuremen
             asked=session.asked_of(cell.workload),
             refuses=partial(session.budget_refuses, "the next look"),
         )
+        keep_complete(session, measurement, conditions.state)
     except IpperfError as error:
         return error
     session.remember_s(plan, measurement.seconds[0])

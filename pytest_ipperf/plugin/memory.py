@@ -31,10 +31,13 @@ class Memory:
         self._session = session
 
     def pytest_ipperf_measured(self, record: Record) -> None:
-        """An answer; a second one of the same cell and session takes the place of the first."""
+        """An answer; a second one of the same cell and session takes the place of the first.
+
+        What was taken over has been seen already, by the session that measured it.
+        """
         cache, here = self._session.cache, self._session.folder.name
         seen = Sighting.of(record, here)
-        if cache is None or seen is None:
+        if cache is None or seen is None or record.taken_from:
             return
         kept, key = _kept(self._session), _key(self._session, record.cell, record.connections)
         earlier = [each for each in kept.get(key, []) if each["session"] != here]

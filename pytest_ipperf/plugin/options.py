@@ -39,6 +39,11 @@ LEVELS = (
     ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
     ("--payload", "SIZE", "size of page or message, in place of the suite's own levels, such as 1k,64k"),
 )
+ONCE = (
+    ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
+     "the session is the last one, or that of a folder of records")),
+)  # fmt: skip
+"""Settings without an ini twin, as they are meant for one session."""
 SETTINGS = (
     ("--design", "NAME", "quick", "how much is measured: "
      + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
@@ -77,6 +82,8 @@ class Settings:
     inventory: dict[str, Testbed]
     inventory_trouble: str
     seed: int
+    seed_asked: bool
+    resume: str
     budget_s: float | None
     twin: bool
     fail_inconclusive: bool
@@ -94,6 +101,8 @@ def add_options(parser: pytest.Parser) -> None:
         told = f"; default {default}" if default else ""
         group.addoption(name, default=None, metavar=metavar, help=f"{text} (ini: {_ini(name)}{told})")
         parser.addini(_ini(name), text.replace("%%", "%"), type="string", default=default)
+    for name, metavar, text in ONCE:
+        group.addoption(name, default="", metavar=metavar, help=text)
     parser.addini("ipperf_testbed", "the testbeds of this project, where --testbed names none", type="args", default=[])
 
 
@@ -118,6 +127,8 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         inventory=inventory,
         inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
+        seed_asked=seed is None and bool(_setting(config, "--ipperf-seed", str)),
+        resume=config.getoption("--ipperf-resume"),
         budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
         twin=_setting(config, "--ipperf-twin", _one_of(("no", "yes"))) == "yes",
         fail_inconclusive=_setting(config, "--ipperf-inconclusive", _one_of(("report", "fail"))) == "fail",

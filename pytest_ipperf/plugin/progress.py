@@ -17,6 +17,7 @@ from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.units import milliseconds_text, seconds_text
 from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.plugin.keeping import journal_of
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.store import Journal
@@ -34,8 +35,7 @@ class Progress:
         self._done = 0
         self._began = time.monotonic()
         self._service = ""
-        order = [{"epoch": e.number, "warmups": e.warmups, "blocks": e.blocks} for e in plan.epochs]
-        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": _texts(order)})
+        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": order_of(plan)})
 
     @classmethod
     def of(cls, session: Session, plan: Plan) -> Progress:
@@ -66,6 +66,7 @@ class Progress:
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "value": run.value, "rows": len(receipt.rows), "offset": offset,
             "proof": dict(receipt.proof), "contradictions": receipt.contradictions, "unsettled": receipt.unsettled,
+            "client": run.client,
         }  # fmt: skip
         self._journal.append("run", facts)
         self._done += 1
@@ -97,7 +98,7 @@ class Progress:
         }
         facts = {
             "workload": str(plan.workload), "look": number + 1, "looks": plan.looks, "epochs": epochs,
-            "verdicts": verdicts, "going_on": _texts(list(going_on)), "stopped": stopped,
+            "verdicts": verdicts, "going_on": [str(arm) for arm in going_on], "stopped": stopped,
         }  # fmt: skip
         self._journal.append("look", facts)
         if going_on:
@@ -119,15 +120,6 @@ class Progress:
         took, plan = seconds_text(time.monotonic() - self._began), self._plan
         looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
         self._screen.line(f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}")
-
-
-def _texts(value: Any) -> Any:
-    """Arms as their names, at any depth."""
-    if isinstance(value, Arm):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _texts(each) for key, each in value.items()}
-    return [_texts(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 class Screen:

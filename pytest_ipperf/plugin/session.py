@@ -7,6 +7,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import run_folder
 
@@ -37,9 +39,13 @@ _CACHE_KEY = "ipperf/seconds"
 class Session:
     """One pytest process; in a worker of xdist `told` is what the controller handed over."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, told: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, told: Mapping[str, Any] | None, earlier: Earlier | None = None
+    ) -> None:
         self.config = config
-        self.settings = settings
+        # The order is that of the session that is resumed, whose plan this one ends.
+        self.settings = replace(settings, seed=earlier.kept.facts["seed"]) if earlier else settings
+        self.earlier = earlier
         self.is_worker = told is not None
         self.lab_trouble = unusable()
         self.folder = Path(told["folder"]) if told else run_folder(settings.records)
@@ -77,6 +83,18 @@ class Session:
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
             for workload, needed in arms.items()
         }
+        if self.earlier is not None:
+            asked = {workload: self.asked_of(workload) for workload in self.plans}
+            self.earlier.choose(self.plans.values(), asked, self.settings)
+
+    def taken_from(self, workload: Workload) -> str:
+        """The earlier session from which a workload is taken over; empty where this one measures it."""
+        return self.earlier.name_of(workload) if self.earlier else ""
+
+    @property
+    def to_measure(self) -> list[Plan]:
+        """The plans of what is not taken over."""
+        return [plan for workload, plan in self.plans.items() if not self.taken_from(workload)]
 
     def check_client(self) -> None:
         """UsageError before anything is measured, where the packages of the library client are not here.
@@ -101,6 +119,8 @@ class Session:
 
     def forecast_s(self, plan: Plan) -> float:
         """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""
+        if self.taken_from(plan.workload):
+            return 0.0
         earlier = self._seconds().get(self._key(plan))
         if earlier is not None:
             return float(earlier)

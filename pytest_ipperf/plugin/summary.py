@@ -10,7 +10,11 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.store import read_session
+
+# Of more cells of which the same is said only the number is told.
+_NAMED = 3
 
 
 def header(config: pytest.Config, version: str) -> list[str]:
@@ -24,6 +28,8 @@ def header(config: pytest.Config, version: str) -> list[str]:
             f"client {settings.client}; server {settings.server}; seed {settings.seed}"
         )
     ]
+    if session.earlier:
+        lines.append(f"ipperf: resuming session {session.earlier.kept.folder}, from which order and seed are taken")
     if session.lab_trouble and not settings.testbeds:
         lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")
     return lines
@@ -45,17 +51,22 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if tally.records:
         from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
-        for line in tables(tally.records):
+        # A file has no width; a terminal breaks lines where they can no longer be read.
+        width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public way to it
+        for line in tables(tally.records, width):
             reporter.write_line(line)
     _reasons(reporter, tally)
     if any(record.twin for record in tally.records):
         _sentinel(reporter, tally)
     for line in session.lacking:
         reporter.write_line(line)
+    _resumed(reporter, tally, session)
     if config.stash[KEEPER].trouble:
         reporter.write_line(config.stash[KEEPER].trouble, red=True)
     if session.folder.exists():
         reporter.write_line(f"records: {session.folder}")
+        if (session.folder / "tables").exists():
+            reporter.write_line(f"tables: {session.folder / 'tables'}")
     _exit_line(reporter, tally, config)
 
 
@@ -63,11 +74,21 @@ def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
     exceeding = [record for record in tally.records if record.verdict == "exceeds"]
     for record in exceeding:
         reporter.write_line(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
-    for nodeid, sentence in tally.undecided.items():
-        reporter.write_line(f"INCONCLUSIVE {nodeid.split('::')[-1]}: {sentence}", yellow=True)
+    for sentence, cells in _undecided(tally).items():
+        named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
+        for name in named:
+            reporter.write_line(f"INCONCLUSIVE {name}: {sentence}", yellow=True)
     for record in tally.records:
         if record.test.failed or record.reference.failed:
             reporter.write_line(_failures(record), yellow=True)
+
+
+def _undecided(tally: Tally) -> dict[str, list[str]]:
+    """The undecided cells by what is said of them."""
+    found: dict[str, list[str]] = {}
+    for nodeid, sentence in tally.undecided.items():
+        found.setdefault(sentence, []).append(nodeid.split("::")[-1])
+    return found
 
 
 def _failures(record: Record) -> str:
@@ -98,6 +119,24 @@ def _sentinel(reporter: pytest.TerminalReporter, tally: Tally) -> None:
             "the other differences of this session",
             red=True,
         )
+
+
+def _resumed(reporter: pytest.TerminalReporter, tally: Tally, session: Session) -> None:
+    """What was measured at another time than the rest, and what is different since then."""
+    if session.earlier is None:
+        return
+    found: dict[str, set[str]] = {}
+    for record in tally.records:
+        if record.taken_from:
+            found.setdefault(record.taken_from, set()).add(record.cell)
+    for name, taken in sorted(found.items()):
+        cells = f"{len(taken)} cell{'s' * (len(taken) > 1)}"
+        reporter.write_line(f"taken over from session {name}, which measured them: {cells} (tables tell which)")
+    for workload, why in session.earlier.anew.items():
+        reporter.write_line(f"measured anew: {workload}: {why}")
+    if found and session.folder.exists():
+        for line in session.earlier.hosts_changed(read_session(session.folder)):
+            reporter.write_line(f"the hosts are not what they were: {line}", red=True)
 
 
 def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:

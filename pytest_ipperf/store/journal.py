@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_ipperf.core.errors import LabError
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the events; a reader of records must know it (event `session`)."""
 
 
@@ -44,6 +44,15 @@ class Journal:
     def append_samples(self, packed: bytes) -> int:
         """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
         return self._write("f64", packed)
+
+    def settle(self) -> None:
+        """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
+        for file in self._files.values():
+            try:
+                os.fsync(file.fileno())
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # of what is no file, as a link to a device
+                    raise self._trouble(error.strerror) from error
 
     def _write(self, kind: str, data: bytes) -> int:
         try:

@@ -1,0 +1,34 @@
+"""What is asked of a workload, in the plain form in which the journal keeps it and a later session compares it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.state import ServerState
+
+
+def order_of(plan: Plan) -> list[dict[str, Any]]:
+    """Which arm is measured when."""
+    return [
+        {"epoch": epoch.number, "warmups": _names(epoch.warmups), "blocks": [_names(block) for block in epoch.blocks]}
+        for epoch in plan.epochs
+    ]
+
+
+def _names(arms: Collection[Arm]) -> list[str]:
+    return [str(arm) for arm in arms]
+
+
+def state_digest(state: ServerState) -> str:
+    """That of what a server holds, but for the password, which every session makes anew."""
+    return dataclasses.replace(state, password="").digest
+
+
+def asked_texts(asked: Mapping[Arm, Collection[Margin]]) -> dict[str, list[str]]:
+    """The margins that the tests ask of each arm."""
+    return {str(arm): sorted(map(str, margins)) for arm, margins in sorted(asked.items())}

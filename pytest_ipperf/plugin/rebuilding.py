@@ -1,0 +1,80 @@
+"""Rebuilding: the measurement that a session's records tell of, as the experiment gave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import InvalidError, UsageError
+from pytest_ipperf.core.instrument import ClientFacts
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.experiment import Measurement
+from pytest_ipperf.experiment.measurement import METRIC
+from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.asking import state_digest
+from pytest_ipperf.store import KeptWorkload
+
+_TOTAL = PHASES.index("total")
+Rows = tuple[tuple[float, ...], ...]
+
+
+def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
+    """The measurement of `plan`, of a workload that is complete.
+
+    UsageError where the server held another `state`, or the records contradict themselves.
+    """
+    if found.complete["state"] != state_digest(state):
+        raise UsageError("its server held something else there (server_state)")
+    try:
+        return _measurement(found, plan, deadline_s)
+    except (InvalidError, KeyError, TypeError, ValueError, OSError) as error:
+        raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from error
+
+
+def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurement:
+    told, runs = found.complete, []
+    rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = {}
+    for facts, own in zip(found.runs, found.rows(), strict=True):
+        run = _run(facts, own, deadline_s)
+        runs.append(run)
+        if not run.warmup:
+            rows.setdefault((run.arm, run.epoch), []).extend(own)
+    return Measurement(
+        plan=plan,
+        service=Service(**told["service"]),
+        runs=tuple(runs),
+        rows={place: tuple(own) for place, own in rows.items()},
+        looks={Arm.parse(arm): looks for arm, looks in told["looks"].items()},
+        trouble={},
+        stopped="",
+        seconds=tuple(told["seconds"]),
+        floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
+        answered=frozenset(map(Arm.parse, told["answered"])),
+    )
+
+
+def _run(facts: Mapping[str, Any], rows: Rows, deadline_s: float) -> Run:
+    """One run; InvalidError where its samples are not those that its value was made of."""
+    samples = tuple(row[_TOTAL] for row in rows)
+    value = METRICS[METRIC].value(samples, facts["attempted"] - len(samples), deadline_s)
+    if not math.isclose(value, facts["value"], rel_tol=1e-9):
+        raise InvalidError(f"its samples give {value:g} s where {facts['value']:g} s were written down")
+    return Run(
+        arm=Arm.parse(facts["arm"]),
+        epoch=facts["epoch"],
+        block=facts["block"],
+        slot=facts["slot"],
+        warmup=facts["warmup"],
+        started_at=facts["started_at"],
+        attempted=facts["attempted"],
+        failed=facts["failed"],
+        samples=samples,
+        value=value,
+        client=ClientFacts(**facts["client"]) if facts["client"] else None,
+    )

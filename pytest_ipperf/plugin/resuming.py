@@ -1,0 +1,185 @@
+"""Resuming: what an earlier session has measured whole, and this one need not measure again.
+
+Taken over is a workload as it was: its runs are read back, and the tests of this session judge them. It must have been
+measured for the same question; where it was not, a sentence says so and it is measured anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ipperf import __version__
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.plugin.asking import asked_texts, order_of
+from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.store import KeptSession, KeptWorkload, last_session, read_session
+
+if TYPE_CHECKING:  # execnet and scipy come with it
+    from pytest_ipperf.experiment import Measurement
+
+_OPTION = "--ipperf-resume"
+_LAST = "last"
+_ASKED = {
+    "design": "--design", "reference": "--reference", "client": "--client", "server": "--ipperf-server",
+    "deadline_s": "--ipperf-deadline",
+}  # fmt: skip
+
+
+def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
+    """The session that `--ipperf-resume` names, a folder from `directory`; None where it names none.
+
+    UsageError where there is no such session, or it had another question than this one.
+    """
+    if not settings.resume:
+        return None
+    try:
+        folder = last_session(settings.records) if settings.resume == _LAST else directory / settings.resume
+        kept = read_session(folder.resolve())
+        _check_question(kept, settings)
+    except UsageError as error:
+        raise UsageError(f"{_OPTION}: {error}") from None
+    return Earlier(kept)
+
+
+def _check_question(kept: KeptSession, settings: Settings) -> None:
+    """What holds for all workloads of a session must be the same: else nothing of it could be taken over."""
+    version = kept.facts.get("pytest_ipperf")
+    if version != __version__:
+        raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
+    for name, option in _ASKED.items():
+        there, here = kept.facts.get(name), _plain(getattr(settings, name))
+        if name == "reference":
+            here = str(settings.reference)
+        if there != here:
+            told = [value["name"] if isinstance(value, dict) else value for value in (there, here)]
+            change = f"{told[0]}, and this one has {told[1]}" if told[0] != told[1] else f"{told[0]} of another size"
+            raise UsageError(f"session {kept.name} had {option} {change}; ask the same, or measure without {_OPTION}")
+    if settings.seed_asked and settings.seed != kept.facts["seed"]:
+        raise UsageError(
+            f"session {kept.name} had the seed {kept.facts['seed']}, and this one has --ipperf-seed={settings.seed}; "
+            "leave it out"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """As it comes back from JSON."""
+    return json.loads(json.dumps(dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value))  # type: ignore[arg-type]
+
+
+class Earlier:
+    """The session that is resumed, and what this one takes over from it.
+
+    `anew` tells for each workload that was begun there why it is measured anew.
+    """
+
+    def __init__(self, kept: KeptSession) -> None:
+        self.kept = kept
+        self.anew: dict[Workload, str] = {}
+        self._taken: dict[Workload, tuple[KeptSession, KeptWorkload]] = {}
+        self._known = {kept.folder: kept}
+
+    def choose(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Margin]]],
+               settings: Settings) -> None:  # fmt: skip
+        """Decides of each plan, once all are known, whether it is taken over."""
+        self.anew, self._taken = {}, {}
+        for plan in plans:
+            try:
+                found = self._source(plan.workload)
+                if found is None:
+                    continue
+                _check_workload(found[1], plan, asked[plan.workload], settings)
+            except UsageError as error:
+                self.anew[plan.workload] = str(error)
+            except (KeyError, TypeError) as error:
+                self.anew[plan.workload] = f"its records cannot be used ({type(error).__name__}: {error})"
+            else:
+                self._taken[plan.workload] = found
+
+    def _source(self, workload: Workload) -> tuple[KeptSession, KeptWorkload] | None:
+        """The session that measured it, which may be an earlier one that the resumed session resumed."""
+        name, kept = str(workload), self.kept
+        if name in kept.taken_over and not (name in kept.workloads and kept.workloads[name].complete):
+            folder = kept.taken_over[name]
+            if folder not in self._known:
+                self._known[folder] = read_session(folder)
+            kept = self._known[folder]
+        return (kept, kept.workloads[name]) if name in kept.workloads else None
+
+    def taken_folders(self) -> Iterator[tuple[Workload, Path]]:
+        """What is taken over, with the folder of the session that measured it."""
+        for workload, (kept, _) in self._taken.items():
+            yield workload, kept.folder
+
+    def name_of(self, workload: Workload) -> str:
+        """The session that measured it; empty where it is not taken over."""
+        return self._taken[workload][0].name if workload in self._taken else ""
+
+    def take(self, plan: Plan, state: ServerState, deadline_s: float) -> Measurement | None:
+        """The measurement as it was; None, with the reason in `anew`, where it cannot be used after all."""
+        from pytest_ipperf.plugin.rebuilding import rebuild  # noqa: PLC0415 - only what measures loads scipy
+
+        if plan.workload not in self._taken:
+            return None
+        _, found = self._taken[plan.workload]
+        try:
+            return rebuild(found, plan, state, deadline_s)
+        except UsageError as error:
+            self.anew[plan.workload] = str(error)
+            del self._taken[plan.workload]
+        return None
+
+    def hosts_changed(self, here: KeptSession) -> list[str]:
+        """What is different of the hosts on which this session measured, from those where the earlier one did."""
+        now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}
+        lines = [
+            f"{role} of testbed {testbed}: {fact} was {there} in session {kept.name} and is {now[place]} now"
+            for kept, found in self._taken.values()
+            for place, there in _hosts(found)
+            if now.get(place, there) != there
+            for testbed, role, fact in [place]
+        ]
+        return list(dict.fromkeys(lines))
+
+
+def _check_workload(found: KeptWorkload, plan: Plan, asked: Mapping[Arm, Collection[Margin]],
+                    settings: Settings) -> None:  # fmt: skip
+    """UsageError with the reason why what is kept of a workload does not answer what this session asks of it."""
+    complete, order = found.complete, order_of(plan)
+    if not complete:
+        how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
+        raise UsageError(f"broken off there: {how}")
+    for arm, sentence in complete["trouble"].items():
+        raise UsageError(f"{arm} had trouble there: {sentence}")
+    if complete["stopped"]:
+        raise UsageError(f"left open there: {complete['stopped']}")
+    if _arms(found.begun["order"]) != _arms(order):
+        raise UsageError(f"its arms were {', '.join(_arms(found.begun['order']))} there")
+    if found.begun["order"] != order:
+        raise UsageError("its order was another there")
+    if complete["testbed"] != _plain(settings.inventory[plan.workload.testbed]):
+        raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
+    # The controller of xdist knows no margins; where there is one look, they do not count for what is measured.
+    if plan.looks > 1 and any(asked.values()) and complete["asked"] != asked_texts(asked):
+        raise UsageError("the tests asked for other margins there")
+    if not found.whole:
+        raise UsageError("not all of its samples are there")
+
+
+def _arms(order: Any) -> list[str]:
+    return sorted({arm for epoch in order for arm in epoch["warmups"]})
+
+
+def _hosts(found: KeptWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
+    """The fingerprints of a workload's hosts, fact by fact; names of devices come and go."""
+    testbed = found.begun["workload"].partition("-")[0]
+    for epoch in found.epochs[:1]:
+        for role, facts in epoch["fingerprint"].items():
+            yield from (((testbed, role, fact), value) for fact, value in facts.items() if fact != "device")

@@ -1,0 +1,141 @@
+"""Reading a session's records back: what is whole in them, however the session ended.
+
+A journal is read up to its first line that is none: the rest of a line is what a killed session may leave, and zeros
+are what a loss of power may. What the samples of a workload lack makes it incomplete.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.store.journal import SCHEMA
+
+Facts = Mapping[str, Any]
+_ROW_BYTES = 8 * len(PHASES)
+_KEYS = {
+    "session": {"schema", "seed"},
+    "taken": {"workload", "folder"},
+    "workload": {"workload", "order"},
+    "run": {"workload", "offset", "rows"},
+    "complete": {"workload"},
+    "broken": {"workload", "sentence"},
+}
+"""What an event that is read here must have; one that lacks it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWorkload:
+    """What one process wrote of a workload, since it last began it; each fact as the event has it.
+
+    `complete` is empty where the workload was broken off, `broken` says how if it was in order.
+    """
+
+    samples: Path
+    begun: Facts
+    epochs: list[Facts] = field(default_factory=list)
+    runs: list[Facts] = field(default_factory=list)
+    floors: list[Facts] = field(default_factory=list)
+    complete: dict[str, Any] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the samples of all runs are there."""
+        size = self.samples.stat().st_size if self.samples.exists() else 0
+        return all(run["offset"] + run["rows"] * _ROW_BYTES <= size for run in self.runs)
+
+    def rows(self) -> Iterator[tuple[tuple[float, ...], ...]]:
+        """The samples of each run, as `agent.figures.PHASES` names their columns, in seconds."""
+        with self.samples.open("rb") as file:
+            for run in self.runs:
+                file.seek(run["offset"])
+                values = array("d", file.read(run["rows"] * _ROW_BYTES))
+                yield tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSession:
+    """What a session's folder holds: its question, its workloads, and the folders of what it took over itself."""
+
+    folder: Path
+    facts: Facts
+    workloads: Mapping[str, KeptWorkload]
+    taken_over: Mapping[str, Path]
+
+    @property
+    def name(self) -> str:
+        """The session's name, which is its folder's."""
+        return self.folder.name
+
+
+def read_session(folder: Path) -> KeptSession:
+    """All of a session; UsageError naming the folder where there is none, or one of another schema."""
+    if not folder.is_dir():
+        raise UsageError(f"session {folder} is not there")
+    journals = {path: list(events(path)) for path in sorted(folder.glob("*.jsonl"))}
+    sessions = [event for told in journals.values() for event in told if event["event"] == "session"]
+    if not sessions:
+        raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
+    schema = sessions[0].get("schema")
+    if schema != SCHEMA:
+        raise UsageError(f"session {folder} has records of schema {schema}; this version reads schema {SCHEMA}")
+    workloads: dict[str, KeptWorkload] = {}
+    taken_over: dict[str, Path] = {}
+    for path, told in journals.items():
+        for name, found in _workloads(path, told).items():
+            if found.complete or name not in workloads:  # a worker that died left its share to another
+                workloads[name] = found
+        taken_over |= {each["workload"]: Path(each["folder"]) for each in told if each["event"] == "taken"}
+    return KeptSession(folder, sessions[0], workloads, taken_over)
+
+
+def last_session(records: Path) -> Path:
+    """The folder of the newest session below `records` that has written anything; UsageError where there is none."""
+    for folder in sorted((records / "runs").glob("*"), reverse=True):
+        if any(event["event"] == "session" for path in folder.glob("*.jsonl") for event in events(path)):
+            return folder
+    raise UsageError(f"there is no session in {records / 'runs'} yet")
+
+
+def events(path: Path) -> Iterator[Facts]:
+    """The events of a journal up to its end, or to the first line that is not one."""
+    with path.open("rb") as file:
+        for line in file:
+            event = _event(line)
+            if event is None:
+                return
+            yield event
+
+
+def _event(line: bytes) -> Facts | None:
+    try:
+        found = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+        return None
+    return found if _KEYS.get(found["event"], set()) <= found.keys() else None
+
+
+def _workloads(path: Path, told: Sequence[Facts]) -> dict[str, KeptWorkload]:
+    found: dict[str, KeptWorkload] = {}
+    for event in told:
+        name, kind = event.get("workload", ""), event["event"]
+        if kind == "workload":
+            found[name] = KeptWorkload(path.with_suffix(".f64"), event)
+        elif name not in found:
+            continue
+        elif kind in ("epoch", "run", "floor"):
+            {"epoch": found[name].epochs, "run": found[name].runs, "floor": found[name].floors}[kind].append(event)
+        elif kind == "complete":
+            found[name].complete.update(event)
+        elif kind == "broken":
+            found[name].broken.append(event["sentence"])
+    return found
