@@ -52,7 +52,7 @@ class Burst:
 
     Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
     connections that were in their conversations at once; `sources` and `families`, as the kernel told them.
-    With `hold=False` each connection is closed as soon as it has its figure.
+    With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `leave()`.
     """
 
     def __init__(
@@ -63,11 +63,13 @@ class Burst:
         first_ident: int,
         *,
         hold: bool = True,
+        stay: bool = False,
     ) -> None:
         self.target = target
         self._resolver = target.resolver or ("", 0)
         self._deadline_s = deadline_s
         self._hold = hold
+        self._stay = stay
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
         self.connections = [Connection(talk, self._query(first_ident + at)) for at, talk in enumerate(conversations)]
         self.sources: set[str] = set()
@@ -89,7 +91,7 @@ class Burst:
         return dns.query(self.target.name, self._rtype, ident & 0xFFFF) if self.target.resolver else b""
 
     def run(self) -> None:
-        """Opens all, drives them to their ends, closes all."""
+        """Opens all, drives them to their ends, closes all that need not stay."""
         try:
             self.began = self.clock()
             self._end = self.began + self._deadline_s
@@ -97,8 +99,13 @@ class Burst:
                 connection.opened = self.clock()
                 self.begin(connection)
             self._drive()
+        except BaseException:
+            self.leave()
+            raise
         finally:
-            self._close()
+            self.epoll.close()
+        if not self._stay:
+            self.leave()
 
     # --- the phases -------------------------------------------------------------------------------------------------
 
@@ -334,7 +341,8 @@ class Burst:
         if connection.data:
             self._data.end(connection)
 
-    def _close(self) -> None:
+    def leave(self) -> None:
+        """Closes all that is still open."""
         while self.leaving:
             self.leaving.pop().close()
         for connection in self.connections:
@@ -345,7 +353,6 @@ class Burst:
                 continue
             self._say_goodbye(connection)
             sock.close()
-        self.epoll.close()
 
     @staticmethod
     def _say_goodbye(connection: Connection) -> None:

@@ -31,7 +31,8 @@ class LibraryBurst:
     """Makes N calls to a target; `run()` returns when each has finished, failed or met the deadline, and has left.
 
     What there is then is what a `Burst` has. `lag_s` is by how much the loop was late for a timer, `late` of a
-    connection is nan: what waits in the kernel is the library's affair.
+    connection is nan: what waits in the kernel is the library's affair. With `stay` no connection ends before
+    `leave()`, whatever the library does.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class LibraryBurst:
         first_ident: int,
         first_index: int = 0,
         hold: bool = True,
+        stay: bool = False,
     ) -> None:
         self.target = target
         self.datagram = protocol.datagram
@@ -55,6 +57,8 @@ class LibraryBurst:
         self.connections = [
             LibraryCall(self, first_ident + at, first_index + at, hold=hold) for at in range(connections)
         ]
+        self._stay = stay
+        self._staying: list[socket.socket] = []
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self.dns_retries = 0
@@ -67,8 +71,17 @@ class LibraryBurst:
         self._everyone: asyncio.Event
 
     def run(self) -> None:
-        """Opens all, drives them to their ends, closes all."""
-        _run(self._run())
+        """Opens all, drives them to their ends, closes all that need not stay."""
+        try:
+            _run(self._run())
+        except BaseException:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Closes all that is still open."""
+        while self._staying:
+            self._staying.pop().close()
 
     async def _run(self) -> None:
         target = self.target
@@ -102,6 +115,11 @@ class LibraryBurst:
         """One more call is in its conversation."""
         self._talking += 1
         self.peak = max(self.peak, self._talking)
+
+    def keep(self, sock: socket.socket) -> None:
+        """A connection that may have to stay."""
+        if self._stay:
+            self._staying.append(sock.dup())
 
     def seen(self, sock: socket.socket) -> None:
         """A socket that is connected: what it really is, the kernel tells."""
@@ -199,6 +217,7 @@ class LibraryCall(Call):
         with contextlib.suppress(OSError):  # a peer that has reset already leaves the address that was looked up
             self.peer = sock.getpeername()[0]
         self._burst.seen(sock)
+        self._burst.keep(sock)
         if not self._burst.datagram:
             self.connected = now
             self._burst.talks()

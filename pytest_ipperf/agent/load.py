@@ -68,7 +68,7 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
     """
     run = _Run(order)
-    _enough_descriptors(2 * order.connections + 64)
+    _enough_descriptors(run.descriptors + 64)
     gc.collect()
     gc.disable()
     tcp, host_cpu, cpu_s, wall_s = tcp_trouble(), cpu_times_s(), time.process_time(), time.perf_counter()
@@ -79,6 +79,7 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
             if run.dead == _DEAD_BURSTS:
                 break
     finally:
+        run.leave()
         gc.enable()
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     now = cpu_times_s()
@@ -111,12 +112,21 @@ class _Run:
         self._retries = 0
         self._lags: list[float] = []
         self._peaks: list[int] = []
+        self._staying: list[Burst | LibraryBurst] = []
         self.dead = 0
+
+    @property
+    def descriptors(self) -> int:
+        """How many sockets are open at once, when most are: a name server's or a data connection's beside each."""
+        order = self._order
+        return (order.connections + 1) * (order.bursts + 1 if self._protocol.stays else 2)
 
     def burst(self, number: int) -> None:
         order = self._order
         burst = self._made(number * order.connections)
         burst.run()
+        if self._protocol.stays:
+            self._staying.append(burst)
         self._rows.append(packed(burst.connections, burst.began))
         self._failed.update(each.failure for each in burst.connections if each.failure)
         self._peers.update(each.peer for each in burst.connections if each.peer)
@@ -127,20 +137,25 @@ class _Run:
         self._peaks.append(burst.peak)
         self.dead = 0 if self._rows[-1] else self.dead + 1
 
+    def leave(self) -> None:
+        """Closes what stays open until the end of the run."""
+        for burst in self._staying:
+            burst.leave()
+
     def _made(self, before: int) -> Burst | LibraryBurst:
         """The burst after so many connections of the run."""
-        order, count = self._order, self._order.connections
+        order, count, stay = self._order, self._order.connections, self._protocol.stays
         ident, first = order.ident + before, order.first_index + before
         if order.client == "lean":
             talk, state = self._protocol.conversation, self._state
             talks = [talk(state, index, order.ipver) for index in range(first, first + count)]
             kind = DatagramBurst if self._protocol.datagram else Burst
-            return kind(self._target, talks, order.deadline_s, ident, hold=order.hold)
+            return kind(self._target, talks, order.deadline_s, ident, hold=order.hold or stay, stay=stay)
         from pytest_ipperf.agent.library import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 
         return LibraryBurst(
             self._target, self._protocol, self._state, count,
-            deadline_s=order.deadline_s, first_ident=ident, first_index=first, hold=order.hold,
+            deadline_s=order.deadline_s, first_ident=ident, first_index=first, hold=order.hold or stay, stay=stay,
         )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
