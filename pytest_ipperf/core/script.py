@@ -5,26 +5,37 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+DATA_PORT = b"<data port>"
+"""Stands in the answers of a script with `data` for the number of the port where that is to be had."""
+
 
 @dataclass(frozen=True)
 class Script:
     """What a server says that does nothing else.
 
     `greeting` is said first; each of `turns` is what has to end the bytes heard since the last one, and the answer. The
-    connection is closed after the last.
+    connection is closed after the last. `data`, if there is any, goes out on each connection to a port of its own,
+    which is then closed.
     """
 
     greeting: bytes
     turns: tuple[tuple[bytes, bytes], ...]
+    data: bytes | None = None
 
     def to_bytes(self) -> bytes:
         """As a file, in JSON: each byte a character of its own number."""
         turns = [[part.decode("latin-1") for part in turn] for turn in self.turns]
-        return json.dumps([self.greeting.decode("latin-1"), turns]).encode("ascii")
+        data = None if self.data is None else self.data.decode("latin-1")
+        return json.dumps([self.greeting.decode("latin-1"), turns, data]).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Script:
         """The inverse of `to_bytes`."""
-        greeting, turns = json.loads(data)
+        greeting, turns, moved = json.loads(data)
         made = tuple((ending.encode("latin-1"), answer.encode("latin-1")) for ending, answer in turns)
-        return cls(greeting.encode("latin-1"), made)
+        return cls(greeting.encode("latin-1"), made, None if moved is None else moved.encode("latin-1"))
+
+    def with_port(self, port: int) -> Script:
+        """The same with the number of the data's port in its place."""
+        turns = tuple((ending, answer.replace(DATA_PORT, b"%d" % port)) for ending, answer in self.turns)
+        return Script(self.greeting, turns, self.data)

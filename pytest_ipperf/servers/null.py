@@ -6,8 +6,10 @@ The floor holds everything that is not the server: the client, both hosts' netwo
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import platform
+import random
 import select
 import signal
 import socket
@@ -42,30 +44,35 @@ class Null(Server):
         return (Entry("script", site.script.to_bytes(), 0o644),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        order = {"addresses": site.addresses, "port": site.port, "script": f"{site.folder}/script"}
+        order = {
+            "addresses": site.addresses,
+            "port": site.port,
+            "script": f"{site.folder}/script",
+            "data_ports": site.ports,
+        }
         return ("python", "-m", __name__, json.dumps(order))
 
 
 class _Session:
     """One connection: which turn it is, the end of what it has heard in this turn, what its peer has still to take."""
 
-    __slots__ = ("heard", "sock", "turn", "unsent", "waits")
+    __slots__ = ("heard", "sock", "turn", "turns", "unsent", "waits")
 
-    def __init__(self, sock: socket.socket, greeting: bytes) -> None:
+    def __init__(self, sock: socket.socket, script: Script) -> None:
         self.sock = sock
         self.turn = 0
+        self.turns = script.turns
         self.heard = b""
-        self.unsent = memoryview(greeting)
+        self.unsent = memoryview(script.greeting)
         self.waits = False
 
 
 class _Loop:
-    """All connections of one script, level-triggered: a server that is easy to trust."""
+    """All connections, level-triggered: a server that is easy to trust. Each listener has the script of its own."""
 
-    def __init__(self, script: Script, listeners: Sequence[socket.socket]) -> None:
-        self._script = script
+    def __init__(self, listeners: Sequence[tuple[socket.socket, Script]]) -> None:
         self._epoll = select.epoll()
-        self._listeners = {sock.fileno(): sock for sock in listeners}
+        self._listeners = {sock.fileno(): (sock, script) for sock, script in listeners}
         self._sessions: dict[int, _Session] = {}
         for number in self._listeners:
             self._epoll.register(number, select.EPOLLIN)
@@ -74,18 +81,18 @@ class _Loop:
         while True:
             for number, event in self._epoll.poll():
                 if number in self._listeners:
-                    self._accept(self._listeners[number])
+                    self._accept(*self._listeners[number])
                 else:
                     session = self._sessions[number]
                     self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket, script: Script) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
             for _ in range(_ACCEPTS):
                 sock, _ = listener.accept()
                 sock.settimeout(0)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                session = self._sessions[sock.fileno()] = _Session(sock, self._script.greeting)
+                session = self._sessions[sock.fileno()] = _Session(sock, script)
                 self._epoll.register(sock.fileno(), select.EPOLLIN)
                 self._go_on(session, self._send)
 
@@ -103,7 +110,7 @@ class _Loop:
         data = session.sock.recv(_READ_BYTES)
         if not data:
             return False
-        ending, answer = self._script.turns[session.turn]
+        ending, answer = session.turns[session.turn]
         session.heard = (session.heard + data)[-len(ending) :]
         if session.heard != ending:
             return True
@@ -119,7 +126,7 @@ class _Loop:
         if bool(session.unsent) != session.waits:
             session.waits = bool(session.unsent)
             self._epoll.modify(session.sock.fileno(), select.EPOLLOUT if session.waits else select.EPOLLIN)
-        return session.waits or session.turn < len(self._script.turns)
+        return session.waits or session.turn < len(session.turns)
 
 
 def _listener(address: str, port: int) -> socket.socket:
@@ -129,12 +136,34 @@ def _listener(address: str, port: int) -> socket.socket:
     return sock
 
 
+def _data_listeners(addresses: Sequence[str], low: int, high: int) -> list[socket.socket]:
+    """On a port of the range that all addresses have free; OSError without one."""
+    error = OSError(errno.EADDRINUSE, "no free port for data")
+    for port in random.sample(range(low, high + 1), high + 1 - low):
+        with contextlib.ExitStack() as stack:
+            try:
+                found = [stack.enter_context(_listener(address, port)) for address in addresses]
+            except OSError as taken:
+                error = taken
+                continue
+            stack.pop_all()
+            return found
+    raise error
+
+
 def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
     script = Script.from_bytes(Path(order["script"]).read_bytes())
-    _Loop(script, [_listener(address, order["port"]) for address in order["addresses"]]).run()
+    listeners = [_listener(address, order["port"]) for address in order["addresses"]]
+    data: list[socket.socket] = []
+    if script.data is not None:
+        data = _data_listeners(order["addresses"], *order["data_ports"])
+        script = script.with_port(data[0].getsockname()[1])
+    # Whoever connects for data has asked for it, or does so in the same moment: it is sent at once.
+    moved = Script(script.data or b"", ())
+    _Loop([*((sock, script) for sock in listeners), *((sock, moved) for sock in data)]).run()
 
 
 server = Null()

@@ -1,0 +1,239 @@
+"""FTP (RFC 959, RFC 2428): one file fetched, measured until `226` is seen and all of it is there (paper 000, 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_ipperf.core.script import DATA_PORT, Script
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+
+if TYPE_CHECKING:
+    from aioftp import Client
+
+FILE = "/file.bin"
+"""Where a server holds the content, as seen by each of its accounts."""
+
+_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\n"
+_RETR = b"RETR %s\r\n" % FILE.encode("ascii")
+# To what the n-th reply is one, and which codes will do.
+_ASKED = ("the greeting", "USER", "PASS", "TYPE", "EPSV", "RETR", "RETR")
+_EXPECTED = ((b"220",), (b"331",), (b"230",), (b"200",), (b"229",), (b"150", b"125"), (b"226",))
+_EPSV, _LAST = 4, 6
+_PORT = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")  # RFC 2428, section 3
+_LONGEST_LINE = 4096
+_READ_BYTES = 65536
+_IP_BIND_ADDRESS_NO_PORT = 24
+
+
+class Retrieve(Conversation):
+    """One file fetched by an account of its own; `226` and the end of the data may come in either order."""
+
+    __slots__ = ("_buffer", "_commands", "_ended", "_missing_bytes", "_open", "_password", "_size_bytes", "_step")
+
+    goodbye = b"QUIT\r\n"
+
+    def __init__(self, user: str, password: str, size_bytes: int) -> None:
+        super().__init__()
+        # The answers to the first replies. The fifth one gives the port, and RETR waits for the data connection.
+        self._commands = (
+            b"USER %s\r\n" % user.encode(), b"PASS %s\r\n" % password.encode(), b"TYPE I\r\n", b"EPSV\r\n", b"", b"",
+        )  # fmt: skip
+        self._password = password
+        self._size_bytes = self._missing_bytes = size_bytes
+        self._buffer = b""
+        self._open = b""  # the code of a reply of several lines, of which the last one is still to come
+        self._ended = False
+        self._step = 0
+
+    def opening(self) -> bytes:
+        return b""
+
+    def feed(self, data: bytes) -> bytes:
+        if data[3:4] == b" " and not self._buffer and not self._open and data.find(b"\n") == len(data) - 1:
+            return self._reply(data)  # one reply of one line, as nearly all are
+        self._buffer += data
+        while (end := self._buffer.find(b"\n")) >= 0:
+            line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
+            if self._within(line):
+                continue
+            said = self._reply(line)
+            if said or self.finished or self.trouble:
+                return said
+        if len(self._buffer) > _LONGEST_LINE:
+            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
+        return b""
+
+    def _within(self, line: bytes) -> bool:
+        """Whether a reply goes on after this line: until one begins with its code and a space (RFC 959, 4.2)."""
+        if not self._open and line[3:4] == b"-":
+            self._open = line[:3]
+            return True
+        if self._open and line[:4] != self._open + b" ":
+            return True
+        self._open = b""
+        return False
+
+    def _reply(self, line: bytes) -> bytes:
+        step = self._step
+        if step > _LAST or line[:3] not in _EXPECTED[step]:  # after the last one, one more is not waited for
+            self._refuse(line)
+            return b""
+        if step == _LAST:
+            self._step += 1
+            self._settle()
+            return b""
+        if step == _EPSV:
+            found = _PORT.search(line)
+            if not found or not 0 < int(found[2]) < 65536:
+                self._refuse(line)
+                return b""
+            self.data_port = int(found[2])
+        self._step += 1
+        return self._commands[step]
+
+    def _refuse(self, line: bytes) -> None:
+        asked = _ASKED[min(self._step, _LAST)]
+        self.trouble = f"reply {_hidden(line.decode('latin-1'), self._password)!r} to {asked}"
+
+    def data_opened(self) -> bytes:
+        return _RETR
+
+    def feed_data(self, data: bytes) -> bytes:
+        if data:
+            self._missing_bytes -= len(data)
+        else:
+            self._ended = True
+            self._settle()
+        return b""
+
+    def _settle(self) -> None:
+        """Looks whether all is there, when the last reply and the end of the data are."""
+        if self._ended and self._step > _LAST:
+            self.finished = not self._missing_bytes
+            if self._missing_bytes:
+                self.trouble = _wrong_size(self._size_bytes - self._missing_bytes, self._size_bytes)
+
+
+def _hidden(said: str, password: str) -> str:
+    """A reply as failures show it: a server may repeat what it was told, and a password is told to nobody."""
+    return (said.replace(password, "...") if password else said).strip()[:80]
+
+
+def _wrong_size(got_bytes: int, size_bytes: int) -> str:
+    return f"226 to RETR after {got_bytes} of {size_bytes} bytes"
+
+
+@dataclass(frozen=True)
+class Ftp(Protocol):
+    """The file has the payload's size, and may be empty."""
+
+    name: str = "ftp"
+    title: str = "FTP"
+    host: str = "ftp.ipperf.test"
+    source: str = "RFC 959, RFC 2428; paper 000, section 2.4"
+    ends_with: str = "226"
+    typical_s: float = 0.003
+    packages: tuple[str, ...] = ("aioftp>=0.22",)
+    accounts: bool = True
+    stays: bool = True
+
+    def content(self, payload_bytes: int) -> bytes:
+        return (_LINE * (payload_bytes // len(_LINE) + 1))[:payload_bytes]
+
+    def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
+        del ipver  # EPSV is the same for both
+        return Retrieve(state.user(index), state.password, len(state.content))
+
+    def script(self, state: ServerState) -> Script:
+        replies = (
+            b"331 Password required\r\n",
+            b"230 Logged in\r\n",
+            b"200 Type set to I\r\n",
+            b"229 Entering Extended Passive Mode (|||%s|)\r\n" % DATA_PORT,
+            b"150 Opening data connection\r\n226 Transfer complete\r\n",
+            b"221 Goodbye\r\n",
+        )
+        return Script(b"220 ftp.ipperf.test\r\n", tuple((b"\r\n", reply) for reply in replies), data=state.content)
+
+    @asynccontextmanager
+    async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
+        from aioftp import Client  # noqa: PLC0415 - the host may lack it
+
+        async def fetch(call: Call) -> None:
+            client = _connecting(Client, call, family, source)
+            await _fetched_by_library(client, state, port, call)
+
+        yield fetch
+
+
+def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any:
+    """The client of aioftp, both connections of which are as the lean client's: of that family, from that source.
+
+    It knows what was `asked` last, and the `writers` of its connections.
+    """
+
+    class Connecting(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            super().__init__(encoding="latin-1", passive_commands=("epsv",))  # no time-outs: the burst has a deadline
+            self.asked = "the greeting"
+            self.writers: list[asyncio.StreamWriter] = []
+
+        async def command(self, command: str | None = None, *args: Any, **kwargs: Any) -> Any:
+            self.asked = command.split()[0] if command else self.asked
+            return await super().command(command, *args, **kwargs)
+
+        async def _open_connection(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            try:
+                if source:
+                    sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)  # as in the lean client
+                    sock.bind((source, 0))
+                await asyncio.get_running_loop().sock_connect(sock, (host, port))
+                (call.note_data_connection if self.writers else call.note_connected)(sock)
+                reader, writer = await asyncio.open_connection(sock=sock)
+            except BaseException:
+                sock.close()
+                raise
+            self.writers.append(writer)
+            return reader, writer
+
+    return Connecting()
+
+
+async def _fetched_by_library(client: Any, state: ServerState, port: int, call: Call) -> None:
+    """The same commands as by `Retrieve`, by aioftp."""
+    from aioftp import BaseClient, StatusCodeError  # noqa: PLC0415 - the host may lack it
+
+    try:
+        await BaseClient.connect(client, await call.resolve(), port)  # that of `Client` hears the greeting too
+        await client.command(None, "220")
+        call.note_first_byte()
+        await client.login(state.user(call.index), state.password)
+        stream = await client.download_stream(FILE)
+        got_bytes = 0
+        while data := await stream.read(_READ_BYTES):
+            got_bytes += len(data)
+        stream.close()  # for this a server may wait before it says more
+        await client.command(None, "226")
+        if got_bytes != len(state.content):
+            raise ReplyError(_wrong_size(got_bytes, len(state.content)))
+        call.note_end()
+        await call.everyone()  # and no QUIT, as the session has to stay
+    except StatusCodeError as error:
+        said = f"{error.received_codes[-1]}{error.info[-1]}"
+        raise ReplyError(f"reply {_hidden(said, state.password)!r} to {client.asked}") from error
+    except (IndexError, OverflowError) as error:  # what it says where it finds no port, or none that can be one
+        raise ReplyError("no port in the reply to EPSV") from error
+    finally:
+        for writer in client.writers:
+            writer.transport.abort()
+
+
+protocol = Ftp()

@@ -1,0 +1,102 @@
+"""pyftpdlib: an embedded FTP server, whose accounts may read the same files and nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.servers.base import Entry, Server, Site, tree
+
+_FILE = "/file.bin"
+_BACKLOG = 4096
+_TIMEOUT_S = 600
+# So many ports of the range are tried for a data connection.
+_TRIES = 32
+
+
+class Pyftpdlib(Server):
+    """One process and one thread."""
+
+    name = "pyftpdlib"
+    protocol = "ftp"
+    embedded = True
+    apt = "python3-pyftpdlib"
+    packages = ("pyftpdlib",)
+    probe = (b"", b"220 ")
+
+    def missing(self) -> str:
+        return "" if find_spec("pyftpdlib") else "pyftpdlib is not installed for this Python (pip install pyftpdlib)"
+
+    def version(self) -> str:
+        return version("pyftpdlib")
+
+    def entries(self, site: Site) -> Sequence[Entry]:
+        # Everyone may read the command line, so the password stands elsewhere.
+        accounts = json.dumps({"users": site.state.names, "password": site.state.password})
+        files = tree("files", {_FILE: site.state.content, **site.state.pages})
+        return (*files, Entry("accounts", accounts.encode(), 0o600))
+
+    def argv(self, site: Site) -> Sequence[str]:
+        order = {"addresses": site.addresses, "port": site.port, "data_ports": site.ports}
+        return ("python", "-m", __name__, json.dumps(order))
+
+
+class _Ports:
+    """Some ports of a range, others each time: a list of all of them would be made for every data connection."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._all = range(low, high + 1)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(random.sample(self._all, min(_TRIES, len(self._all))))
+
+
+def _handler(order: dict[str, Any]) -> Any:
+    from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415 - a host without it can still read the recipe
+    from pyftpdlib.handlers import FTPHandler  # noqa: PLC0415
+
+    accounts = json.loads(Path("accounts").read_text(encoding="utf-8"))
+
+    authorizer = DummyAuthorizer()
+    for user in accounts["users"]:
+        authorizer.add_user(user, accounts["password"], str(Path("files").resolve()), perm="elr")  # nothing that writes
+
+    settings = {
+        "authorizer": authorizer,
+        "banner": "ftp.ipperf.test",
+        "passive_ports": _Ports(*order["data_ports"]),
+        "timeout": _TIMEOUT_S,
+        "auth_failed_timeout": 0,
+    }
+    return type("Handler", (FTPHandler,), settings)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
+    from pyftpdlib.servers import FTPServer  # noqa: PLC0415
+
+    logging.getLogger("pyftpdlib").setLevel(logging.CRITICAL)
+    order = json.loads(argv[0])
+    loop, handler = IOLoop(), _handler(order)
+    servers = [
+        FTPServer((address, order["port"]), handler, ioloop=loop, backlog=_BACKLOG) for address in order["addresses"]
+    ]
+    for server in servers:
+        server.max_cons = 0  # the descriptors are the limit
+    loop.loop()
+
+
+server = Pyftpdlib()
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
