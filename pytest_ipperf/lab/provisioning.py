@@ -48,13 +48,13 @@ class Provisioning:
             self._folders[key] = self._link(host).order("provision", *order, patience_s=PROVISION_S)
         return self._folders[key]
 
-    def unverified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
-        """Whether nobody has asked yet, of what this server holds, whether all of it is there; true only once."""
-        key = _key(host, server, workload, state)
-        if key in self._verified:
-            return False
-        self._verified.add(key)
-        return True
+    def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
+        """Whether it is known that all is there that this server is to hold."""
+        return _key(host, server, workload, state) in self._verified
+
+    def note_verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> None:
+        """It is."""
+        self._verified.add(_key(host, server, workload, state))
 
     def close(self) -> None:
         """Takes all folders away."""

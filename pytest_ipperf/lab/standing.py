@@ -148,7 +148,8 @@ class Standing:
         order = {
             "addresses": addresses,
             "ports": self._server.host.ports,
-            "connections": workload.connections,
+            # Enough for those who verify, too.
+            "connections": max(workload.connections, min(self._state.users, _VERIFIED_AT_ONCE)),
             "protocol": workload.protocol,
             "payload_bytes": workload.payload_bytes,
             "zone": {PROTOCOLS[workload.protocol].host: addresses},
@@ -235,10 +236,9 @@ class Standing:
 
         Empty where there is nothing to verify. LabError when an account is not as it should be.
         """
-        users, host = self._state.users, self._server.host
-        if not users:
-            return ""
-        if self._provisioning and not self._provisioning.unverified(host, service.name, workload, self._state):
+        users, host, keeper = self._state.users, self._server.host, self._provisioning
+        held = (host, service.name, workload, self._state)
+        if not users or (keeper and keeper.verified(*held)):
             return ""
         at_once = min(users, _VERIFIED_AT_ONCE)
         order = self._order(arm, service, workload, bursts=-(-users // at_once), deadline_s=deadline_s)
@@ -247,6 +247,8 @@ class Standing:
         if told["failed"]:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             raise LabError(f"host {host.name}: {service} does not hold all of its {users} accounts ({kinds})")
+        if keeper:
+            keeper.note_verified(*held)
         return f"{service} holds its {users} accounts, as a log-in to each showed in {time.monotonic() - began:.1f} s"
 
     def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
