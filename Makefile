@@ -1,7 +1,8 @@
 # make measure     measure on this machine: IPv4 against IPv6, HTTP and SMTP, design quick (the default)
 # make test        run the project's own tests
 # make lint        ruff, mypy and the import contracts
-# make servers     the real servers (Apache, Postfix): prints the apt-get line; as root, runs it
+# make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
+#                  and unpacks Courier beside Dovecot, with which apt would not have it
 # make evidence    the tests that take long (simulations, truth, faults, A/A); about 40 minutes
 # make lock        renew requirements.lock (needs uv)
 # make clean       remove .venv and everything else that was made here, but no results
@@ -11,7 +12,7 @@
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-SERVERS := apache2-bin bind9 postfix
+SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
 .PHONY: measure test lint servers evidence lock clean help venv
 
@@ -32,6 +33,7 @@ lint: venv
 
 servers:
 	@sh .ci/packages $(SERVERS)
+	@[ "$$(id -u)" != 0 ] || sh .ci/courier
 
 evidence: venv
 	@$(PYTEST) tests -m evidence $(ARGS)
