@@ -17,13 +17,16 @@ import pytest
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.inventory import BUILTIN, Testbed
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces, unusable
 from pytest_ipperf.lab.standing import Service, Standing
+from pytest_ipperf.protocols import PROTOCOLS
 
 HERE = Path(__file__).parent
 LAB = BUILTIN["lab"]
+STATE = ServerState(users=100, password="the-password")
 _LINES = pytest.StashKey[list[str]]()
 
 
@@ -46,15 +49,18 @@ class Wire:
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
 
-    def hold(self, **seconds: float) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-        """From now on it holds what ends these phases for so long.
+    def hold(
+        self, seconds: Mapping[str, float], port: int, marks: Mapping[str, str]
+    ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+        """From now on it holds what makes these points for so long, in the protocol that is served there.
 
-        Gives what it has held until now and how long the phases lasted, in seconds.
+        Gives what it has held until now, by point, and how long the phases lasted, in seconds.
         """
-        self.say(json.dumps({"hold_ns": {phase: round(each * 1e9) for phase, each in seconds.items()}}))
+        hold_ns = {point: round(each * 1e9) for point, each in seconds.items()}
+        self.say(json.dumps({"hold_ns": hold_ns, "port": port, "marks": dict(marks)}))
         told = self._hear()
         held, lasted = (
-            {phase: [each * 1e-9 for each in values] for phase, values in told[what].items()}
+            {name: [each * 1e-9 for each in values] for name, values in told[what].items()}
             for what in ("held", "lasted")
         )
         return held, lasted
@@ -88,8 +94,15 @@ class Bench:
         return self.standing._server._process
 
     def null(self, workload: Workload) -> Service:
-        """A server that does next to nothing, beside a name server."""
-        return self.standing._service("null", workload, self.standing._served("nameserver", workload)["port"])
+        """A server that does next to nothing, beside a name server or itself one."""
+        self.standing._state = STATE
+        resolver = self.standing._service("nameserver", workload)
+        name = PROTOCOLS[workload.protocol].null
+        return resolver if name == resolver.name else self.standing._service(name, workload, resolver.port)
+
+    def serve(self, workload: Workload, server: str) -> Service:
+        """That server."""
+        return self.standing.serve(workload, server, STATE)
 
     def measure(self, ipver: int, service: Service, workload: Workload, bursts: int) -> list[dict[str, float]]:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""

@@ -1,11 +1,16 @@
 """A wire that holds back chosen packets of the server by chosen times, and says what it did and saw.
 
 Runs in a network namespace of its own between two veth ends. Each line of its input is an order; each line of its
-output answers with what was since the last order, in nanoseconds. `held` is by phase how long packets were kept, from
+output answers with what was since the last order, in nanoseconds. `held` is by point how long packets were kept, from
 the kernel's stamp of their arrival to their departure. `lasted` is how long the phases were as the client's side of
 the wire saw them: from the query to the answer, from SYN to SYN-ACK, from there to the greeting, from there to the
-last reply. Every packet has a time of its own, so a hundred are held side by side; packets of one flow stay in order.
+end. Every packet has a time of its own, so a hundred are held side by side; packets of one flow stay in order.
 For the last 200 microseconds it does not sleep.
+
+An order has `hold_ns`, a time for each point, and what the protocol is: its `port`, and in `marks` what the replies say
+that are points too, `total` being the end. Other points are `dns`, `connect`, `first_byte`, and, where the reply
+`data_port` has been seen, `data_connect` and `data` of a second connection; then the end is when both have ended.
+Without marks the protocol goes by UDP, and its answer is the end.
 """
 
 from __future__ import annotations
@@ -32,13 +37,15 @@ _ALL = 0x0003
 _SPIN_NS = 200_000
 # What the kernel would still do to a frame (checksum, segmentation) goes along with it, so nothing has to be set off.
 _VNET_BYTES = 10
-_SYN = 0x02
-_LAST = b"queued"  # what the reply to a message says
+_FIN, _SYN, _ACK = 0x01, 0x02, 0x10
+_END, _DATA_PORT = "total", "data_port"
 
 
 class Wire:
     def __init__(self):
         self.hold_ns = {}
+        self.port = 0
+        self.marks = {}
         self._forget()
         self._waiting = []
         self._number = itertools.count()
@@ -48,7 +55,10 @@ class Wire:
         self._held = collections.defaultdict(list)
         self._lasted = collections.defaultdict(list)
         self._since = {}
-        self._greeted = set()
+        self._said = {}  # by flow, the points that have been
+        self._ends = {}  # by flow, how many more make its end
+        self._asking = []  # flows that are about to open a data connection, in this order
+        self._owner = {}
         self._last_due = {}
 
     @staticmethod
@@ -84,7 +94,8 @@ class Wire:
     def _order(self, order):
         _tell({"held": self._held, "lasted": self._lasted})
         self._forget()
-        self.hold_ns = order["hold_ns"]
+        self.hold_ns, self.port = order["hold_ns"], order["port"]
+        self.marks = {point: mark.encode("ascii") for point, mark in order["marks"].items()}
 
     @staticmethod
     def _read(sock):
@@ -97,42 +108,67 @@ class Wire:
             yield frame, seconds * 10**9 + nanoseconds
 
     def _pass(self, frame, stamp_ns):
-        flow, flags, _ = _parts(frame, to_server=True)
-        if flow and (flow[0] == socket.IPPROTO_UDP or flags & _SYN):
-            self._since.setdefault(flow, stamp_ns)
+        flow, port, flags, _ = _parts(frame, to_server=True)
+        if flow and (flow[0] == socket.IPPROTO_UDP or flags & (_SYN | _ACK) == _SYN):
+            self._since[flow] = stamp_ns
+            self._said[flow] = set()
+            self._ends[flow] = 1
+            if flow[0] == socket.IPPROTO_TCP and port != self.port:  # one thread hears of the port and connects to it
+                self._owner[flow] = self._asking.pop(0)
+                self._ends[self._owner[flow]] += 1
         self._server.send(frame)
 
     def _keep(self, frame, stamp_ns):
-        flow, flags, said = _parts(frame, to_server=False)
-        phase = self._phase(flow, flags, said) if flow else ""
-        due = max(stamp_ns + self.hold_ns.get(phase, 0), self._last_due.get(flow, 0))
+        flow, _, flags, said = _parts(frame, to_server=False)
+        points = self._points(flow, flags, said) if flow in self._since else []
+        due = max(stamp_ns + sum(self.hold_ns.get(each, 0) for each in points), self._last_due.get(flow, 0))
         self._last_due[flow] = due
-        heapq.heappush(self._waiting, (due, next(self._number), stamp_ns, phase, flow, frame))
+        heapq.heappush(self._waiting, (due, next(self._number), stamp_ns, points, flow, frame))
 
-    def _phase(self, flow, flags, said):
-        """Which phase of the client ends with this frame, if one does."""
+    def _points(self, flow, flags, said):
+        """What this frame is to the client; more than nothing only when it is so for the first time."""
         if flow[0] == socket.IPPROTO_UDP:
-            return "dns"
-        if flags & _SYN:
-            return "connect"
-        if said and flow not in self._greeted:
-            self._greeted.add(flow)
-            return "first_byte"
-        return "total" if said and _LAST in said else ""
+            found = ["dns" if self.marks else _END]
+        elif flow in self._owner:
+            found = ["data_connect"] * bool(flags & _SYN) + ["data"] * bool(said) + ["data_end"] * bool(flags & _FIN)
+        elif flags & _SYN:
+            found = ["connect"]
+        elif said:
+            found = ["first_byte"] + [point for point, mark in self.marks.items() if mark in said]
+        else:
+            found = []
+        been = self._said[flow]
+        found = [each for each in found if each not in been]
+        been.update(found)
+        return found
 
     def _release(self):
         while self._waiting and self._waiting[0][0] <= time.time_ns():
-            _, _, stamp_ns, phase, flow, frame = heapq.heappop(self._waiting)
+            _, _, stamp_ns, points, flow, frame = heapq.heappop(self._waiting)
             self._client.send(frame)
-            if phase and flow in self._since:
-                now_ns = time.time_ns()
-                self._held[phase].append(now_ns - stamp_ns)
-                self._lasted[phase].append(now_ns - self._since[flow])
-                self._since[flow] = now_ns
+            now_ns = time.time_ns()
+            for point in points:
+                self._held[point].append(now_ns - stamp_ns)
+                self._reached(point, flow, now_ns)
+
+    def _reached(self, point, flow, now_ns):
+        if point == _DATA_PORT:
+            self._asking.append(flow)
+        elif point in {"dns", "connect", "first_byte"}:
+            self._lasts(point, flow, now_ns)
+        elif point in {_END, "data_end"}:
+            owner = self._owner.get(flow, flow)
+            self._ends[owner] -= 1
+            if not self._ends[owner]:
+                self._lasts(_END, owner, now_ns)
+
+    def _lasts(self, phase, flow, now_ns):
+        self._lasted[phase].append(now_ns - self._since[flow])
+        self._since[flow] = now_ns
 
 
 def _parts(frame, *, to_server):
-    """Of a UDP or TCP frame: protocol and client's port, TCP's flags, what is said; of any other nothing."""
+    """Of a UDP or TCP frame: protocol and client's port, server's port, TCP's flags, what is said; else nothing."""
     at = _VNET_BYTES + 12
     kind = frame[at : at + 2]
     if kind == b"\x08\x00":
@@ -142,12 +178,12 @@ def _parts(frame, *, to_server):
         protocol, after = frame[at + 8], at + 42
         end = after + int.from_bytes(frame[at + 6 : at + 8], "big")
     else:
-        return None, 0, b""
-    ports = struct.unpack_from("!HH", frame, after)
-    flow = protocol, ports[0 if to_server else 1]
+        return None, 0, 0, b""
+    sender, receiver = struct.unpack_from("!HH", frame, after)
+    client, server = (sender, receiver) if to_server else (receiver, sender)
     if protocol == socket.IPPROTO_TCP:
-        return flow, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
-    return (flow if protocol == socket.IPPROTO_UDP else None), 0, b""
+        return (protocol, client), server, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
+    return ((protocol, client) if protocol == socket.IPPROTO_UDP else None), server, 0, b""
 
 
 def _tell(answer):
