@@ -68,6 +68,9 @@ service imap {{
 }}
 service anvil {{
   chroot = {empty}
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
 }}
 """
 

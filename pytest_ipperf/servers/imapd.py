@@ -214,6 +214,10 @@ class Session(asyncio.Protocol):
         return b"OK STATUS completed"
 
     def select(self, mailbox: bytes) -> bytes:
+        self.examine(mailbox)
+        return b"OK [READ-WRITE] SELECT completed"  # some clients take nothing less
+
+    def examine(self, mailbox: bytes) -> bytes:
         self._selected = False
         _check_name(mailbox)
         self._selected = True
@@ -222,7 +226,7 @@ class Session(asyncio.Protocol):
             b"* FLAGS (\\Answered \\Flagged \\Deleted \\Seen \\Draft)\r\n* OK [PERMANENTFLAGS ()] nothing changes\r\n"
             b"* %d EXISTS\r\n* 0 RECENT\r\n* OK [UIDVALIDITY 1]\r\n* OK [UIDNEXT %d]" % (count, count + 1)
         )
-        return b"OK [READ-ONLY] SELECT completed"
+        return b"OK [READ-ONLY] EXAMINE completed"
 
     def close(self) -> bytes:
         self._selected = False
@@ -271,7 +275,7 @@ _COMMANDS: Mapping[bytes, Callable[..., bytes]] = {
     b"LIST": Session.listed,
     b"STATUS": Session.status,
     b"SELECT": Session.select,
-    b"EXAMINE": Session.select,
+    b"EXAMINE": Session.examine,
     b"CLOSE": Session.close,
     b"FETCH": Session.fetch,
     b"UID FETCH": Session.uid_fetch,
