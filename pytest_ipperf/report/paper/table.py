@@ -61,9 +61,9 @@ def columns_of(records: Iterable[Record]) -> list[int]:
 
 
 def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
-    """The cells by arm and connections, arms in their order."""
+    """The cells by arm and connections; what is native comes before what is tunnelled, as in the study."""
     found: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in sorted(records, key=lambda each: Arm.parse(each.test.arm)):
+    for record in sorted(records, key=lambda each: (each.ipver, each.transport != "native", each.test.arm)):
         found[record.test.arm][record.connections] = record
     return found
 
