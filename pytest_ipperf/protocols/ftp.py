@@ -17,14 +17,14 @@ from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyErro
 if TYPE_CHECKING:
     from aioftp import Client
 
-FILE = "/file.bin"
-"""Where a server holds the content, as seen by each of its accounts."""
+FILE = "file.bin"
+"""What the content is called where a server puts each of its accounts; not all make that place their root."""
 
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\n"
 _RETR = b"RETR %s\r\n" % FILE.encode("ascii")
 # To what the n-th reply is one, and which codes will do.
-_ASKED = ("the greeting", "USER", "PASS", "TYPE", "EPSV", "RETR", "RETR")
-_EXPECTED = ((b"220",), (b"331",), (b"230",), (b"200",), (b"229",), (b"150", b"125"), (b"226",))
+_ASKED = ("the greeting", "USER", "PASS", "TYPE", "EPSV", "RETR", "RETR", "RETR")
+_EXPECTED = ((b"220",), (b"331",), (b"230",), (b"200",), (b"229",), (b"150", b"125"), (b"226",), ())
 _EPSV, _LAST = 4, 6
 _PORT = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")  # RFC 2428, section 3
 _LONGEST_LINE = 4096
@@ -72,7 +72,7 @@ class Retrieve(Conversation):
 
     def _within(self, line: bytes) -> bool:
         """Whether a reply goes on after this line: until one begins with its code and a space (RFC 959, 4.2)."""
-        if not self._open and line[3:4] == b"-":
+        if not self._open and line[3:4] == b"-" and line[:3].isdigit():
             self._open = line[:3]
             return True
         if self._open and line[:4] != self._open + b" ":
@@ -143,6 +143,7 @@ class Ftp(Protocol):
     packages: tuple[str, ...] = ("aioftp>=0.22",)
     accounts: bool = True
     stays: bool = True
+    sockets: int = 2
 
     def content(self, payload_bytes: int) -> bytes:
         return (_LINE * (payload_bytes // len(_LINE) + 1))[:payload_bytes]

@@ -42,7 +42,7 @@ def test_content_has_exactly_the_payloads_size(name, size):
     assert len(PROTOCOLS[name].content(size)) == size
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name != "ftp"])  # whose file may be empty
 def test_a_payload_that_is_too_small_is_said_with_the_smallest(name):
     with pytest.raises(UsageError, match=rf"payload 10 is too small for {name}, whose .* at least \d+ bytes"):
         PROTOCOLS[name].content(10)

@@ -1,0 +1,316 @@
+"""FTP's servers for real: files for accounts and nobody else, by both clients, over both families, to nothing left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import ftplib
+import io
+import itertools
+import json
+import os
+import random
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.folder import lay_out, private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.ftp import protocol as ftp
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+from pytest_ipperf.servers.proftpd import md5_crypt
+
+ROOT = Path(__file__).parents[2]
+ADDRESSES = ("127.0.0.1", "::1")
+PORTS = (20000, 29999)
+PASSWORD = "d34db33f01234567"
+SERVING = ("proftpd", "pyftpdlib")
+
+every_server = pytest.mark.parametrize("name", SERVING)
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+both_clients = pytest.mark.parametrize("client", ["lean", "library"])
+
+
+@contextlib.contextmanager
+def running(name, connections=100, users=500, addresses=ADDRESSES):
+    recipe = SERVERS[name]
+    if missing := recipe.missing():
+        pytest.skip(f"{name} cannot run here: {missing}")
+    state = ftp.filled(ServerState(users=users, password=PASSWORD, pages={"/a/other.txt": b"other"}), 10_000)
+    with private_folder() as folder:
+        data = str(folder / "data")
+        lay_out(data, recipe.provisions(data, state))
+        port = free_port(addresses, *PORTS, random.Random())
+        script = ftp.script(state)
+        site = Site(str(folder / name), addresses, port, connections, state, script=script, data=data, ports=PORTS)
+        daemon = Daemon(recipe, site)
+        daemon.start()
+        try:
+            yield site, daemon
+        finally:
+            daemon.stop()
+
+
+def made(site, address, connections, bursts=1, client="lean", **changed):
+    """What a run told, and its response times."""
+    if client == "library":
+        pytest.importorskip("aioftp")
+    order = LoadOrder(
+        protocol="ftp",
+        client=client,
+        payload_bytes=len(site.state.content),
+        connections=connections,
+        bursts=bursts,
+        ipver=6 if ":" in address else 4,
+        resolver="",
+        resolver_port=0,
+        name=address,
+        port=site.port,
+        source=address,
+        deadline_s=30.0,
+        ident=0,
+        state=dataclasses.asdict(dataclasses.replace(site.state, pages={})),
+    )
+    told = load(dataclasses.replace(order, **changed))
+    return told, list(memoryview(told["rows"]).cast("d")[PHASES.index("total") :: len(PHASES)])
+
+
+@contextlib.contextmanager
+def session(site, address, user="user7", password=PASSWORD):
+    """One that stays open for a look around."""
+    with ftplib.FTP(timeout=10) as client:
+        client.connect(address, site.port)
+        client.login(user, password)
+        yield client
+
+
+def retrieved(client, path):
+    got: list[bytes] = []
+    client.retrbinary(f"RETR {path}", got.append)
+    return b"".join(got)
+
+
+@both_clients
+@pytest.mark.parametrize("name", [*SERVING, "null"])
+def test_all_of_ten_and_of_a_hundred_have_the_file(name, client):
+    with running(name) as (site, daemon):
+        for address, connections, bursts in [(each, *size) for each in ADDRESSES for size in ((10, 3), (100, 1))]:
+            told, _ = made(site, address, connections, bursts, client)
+            assert (told["attempted"], told["failed"]) == (connections * bursts, {})
+            assert told["sources"] == [address]
+            assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+            assert daemon.wait_quiet(10) == ""
+        assert daemon.exit_sentence() == ""
+
+
+@every_server
+def test_every_account_is_there(name):
+    with running(name) as (site, _):
+        told, _ = made(site, "::1", 50, 10)
+    assert (told["attempted"], told["failed"]) == (500, {})
+
+
+def test_a_thousand_at_once_have_the_file_from_pyftpdlib():
+    with running("pyftpdlib", connections=1000, users=1000) as (site, _):
+        for address in ADDRESSES:
+            told, _ = made(site, address, 1000)
+            assert (told["attempted"], told["failed"]) == (1000, {})
+
+
+@both_clients
+def test_no_burst_meets_the_pause_that_another_caused(client):
+    """The first process sleeps for 0.2 or 0.4 s after most sessions that end: twenty bursts would hardly escape."""
+    with running("proftpd") as (site, daemon):
+        assert daemon.wait_quiet(10) == ""
+        for address in ADDRESSES:
+            _, totals = made(site, address, 1, 20, client)
+            assert len(totals) == 20
+            assert statistics.median(totals) < 0.15
+            assert sum(total > 0.19 for total in totals) <= 3  # a machine that is busy may be late for once
+            assert daemon.wait_quiet(10) == ""
+
+
+@every_server
+@both_families
+def test_files_may_be_read_and_nothing_else(name, address):
+    with running(name) as (site, _), session(site, address) as client:
+        assert retrieved(client, "/file.bin") == site.state.content
+        assert retrieved(client, "/a/other.txt") == b"other"
+        assert sorted(Path(each).name for each in client.nlst("/")) == ["a", "file.bin"]
+        for command in ("DELE file.bin", "MKD b", "RNFR file.bin", "SITE CHMOD 777 file.bin", "RMD a"):
+            with pytest.raises(ftplib.error_perm):
+                client.sendcmd(command)
+        with pytest.raises(ftplib.error_perm):
+            client.storbinary("STOR new.bin", io.BytesIO())
+        for path in ("/etc/passwd", "../passwd", "/../passwd", "../../etc/passwd", f"{site.data}/passwd", "/nothing"):
+            with pytest.raises(ftplib.error_perm, match="550"):
+                retrieved(client, path)
+
+
+@every_server
+def test_ipv4_may_ask_in_the_old_way_too(name):
+    with running(name) as (site, _), session(site, "127.0.0.1") as client:
+        host, port = ftplib.parse227(client.sendcmd("PASV"))
+        assert host == "127.0.0.1"
+        assert PORTS[0] <= port <= PORTS[1]
+
+
+@every_server
+def test_nobody_else_may_log_in(name):
+    others = [
+        ("user7", "wrong"),
+        ("user7", ""),
+        ("nobody", PASSWORD),
+        ("anonymous", "a@b"),
+        ("root", ""),
+        ("user500", PASSWORD),
+    ]
+    with running(name) as (site, _):
+        for address, (user, password) in itertools.product(ADDRESSES, others):
+            with pytest.raises(ftplib.error_perm, match="530"), session(site, address, user, password):
+                pass
+
+
+@every_server
+def test_a_wrong_password_and_a_missing_account_are_told(name):
+    with running(name, users=5) as (site, _):
+        changes: list[dict[str, Any]] = [{"password": "wrong"}, {"users": 10}]
+        for client, change in itertools.product(("lean", "library"), changes):
+            state = {**dataclasses.asdict(dataclasses.replace(site.state, pages={})), **change}
+            told, _ = made(site, "::1", 10, client=client, state=state)
+            (failure,) = told["failed"]
+            assert failure.startswith("protocol: reply '530 ")
+            assert failure.endswith("' to PASS")
+            assert told["failed"] == {failure: 10 if "password" in change else 5}
+
+
+@every_server
+def test_a_missing_file_is_told(name):
+    with running(name) as (site, _):
+        Path(site.data, "home/file.bin").unlink(missing_ok=True)
+        Path(site.folder, "files/file.bin").unlink(missing_ok=True)
+        told, _ = made(site, "127.0.0.1", 2)
+    # ProFTPD resets the data connection before it says why.
+    assert sum(told["failed"].values()) == 2
+    for failure in told["failed"]:
+        assert failure == "data reset" or (failure.startswith("protocol: reply '550 ") and failure.endswith(" to RETR"))
+
+
+@every_server
+def test_secrets_are_nobodys_to_read(name):
+    with running(name) as (site, daemon):
+        secret = Path(site.data, "passwd") if name == "proftpd" else Path(site.folder, "accounts")
+        assert secret.stat().st_mode & 0o777 == 0o600
+        for pid in daemon.pids():
+            assert PASSWORD.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        for path in Path(site.folder).parent.rglob("*"):
+            if path.is_file() and path != secret:
+                assert PASSWORD.encode() not in path.read_bytes()
+
+
+@every_server
+@both_families
+def test_serves_the_given_address_only_and_leaves_nothing(name, address):
+    with running(name, addresses=(address,)) as (site, daemon):
+        told, _ = made(site, address, 2)
+        assert not told["failed"]
+        other = ADDRESSES[1 - ADDRESSES.index(address)]
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection((other, site.port), timeout=5)
+        pids = daemon.pids()
+        daemon.stop()
+        daemon.start()
+        told, _ = made(site, address, 2)
+        assert not told["failed"]
+        pids += daemon.pids()
+    assert not daemon.alive()
+    assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
+    assert not Path(site.folder).parent.exists()
+
+
+def test_proftpd_says_what_still_goes_on():
+    with running("proftpd") as (site, daemon):
+        assert daemon.wait_quiet(10) == ""
+        with session(site, "::1"):
+            assert SERVERS["proftpd"].busy(site) == "1 session not ended"
+        assert daemon.wait_quiet(10) == ""
+        assert SERVERS["proftpd"].busy(site) == ""
+
+
+def test_hashes_are_those_of_crypt():
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl")
+    for password in ("a", "d34db33f01234567", "x" * 40, "p/%$ :"):
+        argv = [openssl, "passwd", "-1", "-salt", "ipperf", password]
+        assert (
+            md5_crypt(password, "ipperf")
+            == subprocess.run(argv, capture_output=True, text=True, check=True).stdout[:-1]
+        )
+
+
+AS_ANYONE = """
+import dataclasses, json, os, random, sys
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.folder import lay_out, private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols.ftp import protocol as ftp
+from pytest_ipperf.servers.base import Site
+from pytest_ipperf.servers.proftpd import server
+both, ports, found = ("127.0.0.1", "::1"), (20000, 29999), []
+state = ftp.filled(ServerState(users=100, password="d34db33f"), 10000)
+if why := server.missing():
+    sys.exit(why)
+with private_folder() as folder:
+    data = str(folder / "data")
+    lay_out(data, server.provisions(data, state))
+    port = free_port(both, *ports, random.Random())
+    site = Site(str(folder / "site"), both, port, 100, state, data=data, ports=ports)
+    daemon = Daemon(server, site)
+    daemon.start()
+    try:
+        for ipver, address in zip((4, 6), both):
+            for number in (10, 100):
+                target = (ipver, "", 0, address, port, address)
+                held = dataclasses.asdict(state)
+                told = load(LoadOrder("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
+                found.append([told["attempted"], told["failed"]])
+                found.append(daemon.wait_quiet(10))
+    finally:
+        daemon.stop()
+print(json.dumps([os.geteuid(), *found]))
+"""
+
+
+def test_proftpd_needs_no_root():
+    if missing := SERVERS["proftpd"].missing():
+        pytest.skip(missing)
+    words, python = [], sys.executable
+    if os.geteuid() == 0:
+        words, python = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], "/usr/bin/python3"
+    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
+        Path(folder).chmod(0o755)
+        shutil.copytree(
+            ROOT / "pytest_ipperf", Path(folder, "pytest_ipperf"), ignore=shutil.ignore_patterns("__pycache__")
+        )
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        argv = [*words, "env", "TMPDIR=/tmp", python, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"]
+        if subprocess.run(argv, env=env, capture_output=True, check=False, cwd="/").returncode:
+            pytest.skip("there is no Python >= 3.10 here that a user without rights may run")
+        done = subprocess.run([*argv[:-1], AS_ANYONE], env=env, capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    user, *found = json.loads(done.stdout)
+    assert user != 0
+    assert found == [[10, {}], "", [100, {}], ""] * 2
