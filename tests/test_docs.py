@@ -132,7 +132,7 @@ def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_aw
 def test_the_records_are_read_back_as_the_page_shows(tmp_path):
     journal = Journal(tmp_path, "main")
     journal.append("session", {"seed": 1})
-    rows = array("d", [0.0, 0.25, 0.5, 0.75, 1.0, 0.0, 0.0, 0.25, 0.5, 0.75, 2.0, 0.0])
+    rows = array("d", [0.0, 0.25, 0.5, 0.75, 1.0, 0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 2.0, 0.0, 0.0])
     for block, warmup in ((-1, True), (0, False)):
         facts = {"workload": "lab-smtp-c2-1k", "arm": "ipv6", "epoch": 0, "block": block, "warmup": warmup}
         offset = journal.append_samples(rows.tobytes())

@@ -1,7 +1,9 @@
-"""A burst: N connections at once on one epoll loop, each timed through its phases.
+"""A burst: N connections on one epoll loop, each timed through its phases.
 
 Closed mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
-opened, so what a late start costs is not charged to it. The loop is bare `epoll` around sans-I/O conversations
+opened, so what a late start costs is not charged to it. Open mode: every connection has an instant at which it is to be
+opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client or the
+server stalls. The loop is bare `epoll` around sans-I/O conversations
 because the instrument's own work per connection is part of every figure.
 
 A closed burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so the
@@ -22,7 +24,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_ipperf.agent.connection import (
-    ASKING,
     BROKEN,
     CONNECTING,
     DONE,
@@ -31,19 +32,19 @@ from pytest_ipperf.agent.connection import (
     NOTHING,
     READ_BYTES,
     READABLE,
-    RESOLVING,
     TALKING,
     Connection,
     DataConnection,
 )
 from pytest_ipperf.agent.data import DataConnections
+from pytest_ipperf.agent.schedule import Schedule
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
-from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
+from pytest_ipperf.agent.target import Target, failure_kind, own_socket
 from pytest_ipperf.core import dns
 from pytest_ipperf.protocols.base import Conversation
 
 Stamps = Sequence[tuple[int, int, bytes]]
-_ASKED = (RESOLVING, ASKING)
+_SELECTABLE = 1024
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
 
 
@@ -52,6 +53,7 @@ class Burst:
 
     Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
     connections that were in their conversations at once; `sources` and `families`, as the kernel told them.
+    `starts` are the instants of an open burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `leave()`.
     """
 
@@ -62,23 +64,27 @@ class Burst:
         deadline_s: float,
         first_ident: int,
         *,
+        stride: int = 1,
+        starts: Sequence[float] = (),
         hold: bool = True,
         stay: bool = False,
     ) -> None:
         self.target = target
         self._resolver = target.resolver or ("", 0)
-        self._deadline_s = deadline_s
         self._hold = hold
         self._stay = stay
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
-        self.connections = [Connection(talk, self._query(first_ident + at)) for at, talk in enumerate(conversations)]
+        self.connections = [
+            Connection(talk, self._query(first_ident + at * stride)) for at, talk in enumerate(conversations)
+        ]
+        self._schedule = Schedule(self, starts, deadline_s)
+        self._is_open = bool(starts)
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self.dns_retries = 0
         self.began = 0.0
         self.lag_s = 0.0
         self.peak = 0
-        self._end = 0.0
         self._live = len(self.connections)
         self._talking = 0
         self._by_fd: dict[int, Connection | DataConnection] = {}
@@ -90,15 +96,12 @@ class Burst:
     def _query(self, ident: int) -> bytes:
         return dns.query(self.target.name, self._rtype, ident & 0xFFFF) if self.target.resolver else b""
 
-    def run(self) -> None:
-        """Opens all, drives them to their ends, closes all that need not stay."""
+    def run(self, at: float = 0.0) -> None:
+        """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
+        time.sleep(max(0.0, at - self.clock()))
         try:
-            self.began = self.clock()
-            self._end = self.began + self._deadline_s
-            for connection in self.connections:
-                connection.opened = self.clock()
-                self.begin(connection)
-            self._drive()
+            self.began = at or self.clock()
+            self._drive(self._schedule.begin(self.began))
         except BaseException:
             self.leave()
             raise
@@ -221,7 +224,7 @@ class Burst:
         """Does what a conversation wants after it has heard something at `now`."""
         talk = connection.conversation
         if talk.finished:
-            if now > self._end:  # a late batch of events must not complete what the deadline has ended
+            if now > connection.due:  # a late batch of events must not complete what the deadline has ended
                 self.fail(connection, f"{connection.phase} deadline")
                 return
             connection.done = now
@@ -253,18 +256,24 @@ class Burst:
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _drive(self) -> None:
+    def _drive(self, due: float) -> None:
         steps, leaving, by_fd = self.steps(), self.leaving, self._by_fd
-        clock, woke = self.clock, self.began
-        retry_at = clock() + RETRY_S[0]
+        clock, woke, schedule = self.clock, self.began, self._schedule
+        # The loop's own patience is of whole milliseconds, and select's of microseconds, in so few descriptors.
+        fine = (self.epoll,) if self._is_open and self.epoll.fileno() < _SELECTABLE else ()
         while self._live:
             now = clock()
             self.lag_s = max(self.lag_s, now - woke)
-            if now >= self._end:
+            if now >= schedule.end:
                 break
-            if now >= retry_at:
-                retry_at = self._ask_again(now)
-            events = self.epoll.poll(max(0.0, min(self._end, retry_at) - now), 1024)
+            if now >= due:
+                due = schedule.keep()
+                now = clock()
+            patience_s = max(0.0, due - now)
+            if fine:
+                select.select(fine, (), (), patience_s)
+                patience_s = 0.0
+            events = self.epoll.poll(patience_s, 1024)
             woke = clock()
             # Within a batch, which has one event for each, a descriptor is closed by the step of its own event alone:
             # so a number that is used again in it has no older event left there. All others leave after it.
@@ -278,25 +287,6 @@ class Burst:
         for connection in self.connections:
             if connection.state != DONE:
                 self.fail(connection, f"{connection.phase} deadline")
-
-    def _ask_again(self, now: float) -> float:
-        """Repeats the queries without an answer; a lost datagram must not cost more than a resolver's patience."""
-        following = float("inf")
-        for connection in self.connections:
-            if connection.state not in _ASKED or connection.retries >= len(RETRY_S):
-                continue
-            due = connection.opened + sum(RETRY_S[: connection.retries + 1])
-            if due <= now:
-                connection.retries += 1
-                self.dns_retries += 1
-                try:
-                    connection.sock.send(connection.query)
-                except OSError as error:
-                    self.fail(connection, f"{connection.phase} {failure_kind(error)}")
-                    continue
-                due = connection.opened + sum(RETRY_S[: connection.retries + 1])
-            following = min(following, due)
-        return following
 
     # --- endings ----------------------------------------------------------------------------------------------------
 

@@ -26,12 +26,13 @@ NOTHING = memoryview(b"")
 class Connection:
     """One of the N; times are `perf_counter` seconds, 0.0 where a phase was not reached; `late` lasts, or is nan.
 
+    `opened` is when it was to be opened, which was done `behind` that; `due` is when it has failed.
     `query` is the datagram that is repeated while it has no answer, `data` the data connection, as long as it lives.
     """
 
     __slots__ = (
-        "connected", "conversation", "data", "done", "failure", "first", "late", "opened", "peer", "query", "resolved",
-        "retries", "sock", "state", "unsent",
+        "behind", "connected", "conversation", "data", "done", "due", "failure", "first", "late", "opened", "peer",
+        "query", "resolved", "retries", "sock", "state", "unsent",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, query: bytes) -> None:
@@ -41,7 +42,7 @@ class Connection:
         self.retries = 0
         self.failure = ""
         self.peer = ""
-        self.opened = self.resolved = self.connected = self.first = self.done = 0.0
+        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = self.due = 0.0
         self.late = math.nan
         self.sock: socket.socket
         self.unsent = NOTHING

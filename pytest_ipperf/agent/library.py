@@ -1,8 +1,8 @@
 """A burst by a common library: what an application would feel, in the phases and words of the lean client.
 
-Look-ups, sources, deadline and failures are as in `burst.py`; the loop is asyncio's, and what happens on a connected
-socket is the library's (`Protocol.library`). The client's own work is a larger part of every figure, so figures of the
-two clients are never compared.
+Look-ups, sources, arrivals, deadline and failures are as in `burst.py`; the loop is asyncio's, and what happens on a
+connected socket is the library's (`Protocol.library`). The client's own work is a larger part of every figure, so
+figures of the two clients are never compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
@@ -31,8 +31,8 @@ class LibraryBurst:
     """Makes N calls to a target; `run()` returns when each has finished, failed or met the deadline, and has left.
 
     What there is then is what a `Burst` has. `lag_s` is by how much the loop was late for a timer, `late` of a
-    connection is nan: what waits in the kernel is the library's affair. With `stay` no connection ends before
-    `leave()`, whatever the library does.
+    connection is nan: what waits in the kernel is the library's affair. With `stay` none ends before `leave()`,
+    whatever the library does.
     """
 
     def __init__(
@@ -45,6 +45,8 @@ class LibraryBurst:
         deadline_s: float,
         first_ident: int,
         first_index: int = 0,
+        stride: int = 1,
+        starts: Sequence[float] = (),
         hold: bool = True,
         stay: bool = False,
     ) -> None:
@@ -55,8 +57,10 @@ class LibraryBurst:
         self._deadline_s = deadline_s
         self.rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
         self.connections = [
-            LibraryCall(self, first_ident + at, first_index + at, hold=hold) for at in range(connections)
+            LibraryCall(self, first_ident + at * stride, first_index + at * stride, hold=hold)
+            for at in range(connections)
         ]
+        self._starts = starts
         self._stay = stay
         self._staying: list[socket.socket] = []
         self.sources: set[str] = set()
@@ -65,15 +69,14 @@ class LibraryBurst:
         self.began = 0.0
         self.lag_s = 0.0
         self.peak = 0
-        self.ends = 0.0
         self._live = connections
         self._talking = 0
         self._everyone: asyncio.Event
 
-    def run(self) -> None:
-        """Opens all, drives them to their ends, closes all that need not stay."""
+    def run(self, at: float = 0.0) -> None:
+        """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
         try:
-            _run(self._run())
+            _run(self._run(at))
         except BaseException:
             self.leave()
             raise
@@ -83,17 +86,23 @@ class LibraryBurst:
         while self._staying:
             self._staying.pop().close()
 
-    async def _run(self) -> None:
+    async def _run(self, at: float) -> None:
         target = self.target
         client = self._protocol.library(self._state, family=target.family, source=target.source, port=target.port)
         async with client as transaction:
             self._everyone = asyncio.Event()
-            self.began = time.perf_counter()
-            self.ends = self.began + self._deadline_s
+            time.sleep(max(0.0, at - time.perf_counter()))  # noqa: ASYNC251 - nothing else is on this loop yet
+            self.began = at or time.perf_counter()
+            ends = self.began + self._deadline_s + (self._starts[-1] if self._starts else 0.0)
+            for call in self.connections:
+                call.due = ends
+            for call, start in zip(self.connections, self._starts, strict=False):
+                call.opens = self.began + start
+                call.due = call.opens + self._deadline_s
             lag = _Lag(asyncio.get_running_loop())
             tasks = [asyncio.ensure_future(_made(call, transaction)) for call in self.connections]
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.everyone(), self._deadline_s)
+                await asyncio.wait_for(self.everyone(), ends - time.perf_counter())
             self.lag_s = lag.end()
             for call, task in zip(self.connections, tasks, strict=True):
                 if call.live:
@@ -138,8 +147,8 @@ class LibraryCall(Call):
     """One of the N, as the lean client's `Connection`: what it is while it lives, and what is told of it later."""
 
     __slots__ = (
-        "_again", "_burst", "_hold", "_query", "connected", "done", "failure", "first", "index", "late", "opened",
-        "peer", "resolved",
+        "_again", "_burst", "_hold", "_query", "behind", "connected", "done", "due", "failure", "first", "index",
+        "late", "opened", "opens", "peer", "resolved",
     )  # fmt: skip
 
     def __init__(self, burst: LibraryBurst, ident: int, index: int, *, hold: bool) -> None:
@@ -149,7 +158,8 @@ class LibraryCall(Call):
         self._query = dns.query(burst.target.name, burst.rtype, ident & 0xFFFF) if burst.target.resolver else b""
         self.failure = ""
         self.peer = ""
-        self.opened = self.resolved = self.connected = self.first = self.done = 0.0
+        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = 0.0
+        self.opens = self.due = 0.0
         self.late = math.nan
         self._again: asyncio.TimerHandle
 
@@ -172,7 +182,9 @@ class LibraryCall(Call):
         target = self._burst.target
         if self.opened:
             raise RuntimeError("the library began a second time")
-        self.opened = time.perf_counter()
+        now = time.perf_counter()
+        self.opened = self.opens or now
+        self.behind = now - self.opened
         if target.resolver is None:
             self.peer, self.resolved = target.name, self.opened
             if self._burst.datagram:  # which knows no connecting
@@ -233,7 +245,7 @@ class LibraryCall(Call):
     def note_end(self) -> None:
         """Takes the figure, if it comes in time."""
         now = time.perf_counter()
-        if now > self._burst.ends:  # a loop that came round late must not complete what the deadline has ended
+        if now > self.due:  # a loop that came round late must not complete what the deadline has ended
             self.fail("talk deadline")
         elif self.live:
             self.done = now
@@ -327,6 +339,8 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 async def _made(call: LibraryCall, transaction: Transaction) -> None:
     """Makes a call and tells how it failed, if it did; what comes after its figure is nobody's concern."""
+    if call.opens:
+        await asyncio.sleep(call.opens - time.perf_counter())
     try:
         await transaction(call)
     except Exception as error:  # noqa: BLE001 - a library may raise what it likes

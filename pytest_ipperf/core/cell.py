@@ -61,19 +61,42 @@ def talk_text(protocol: str, client: str) -> str:
     return protocol if client == LEAN else f"{protocol}-{client}"
 
 
+def client_text(client: str, rate_per_s: float, workers: int) -> str:
+    """The client as headers and tables name it: `lean`, `lean by 2 workers, 200 arrivals a second`."""
+    by = f" by {workers} workers" if workers > 1 else ""
+    return client + by + (f", {_rate_text(rate_per_s)} arrivals a second" if rate_per_s else "")
+
+
+def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
+    """Payload, arrivals and workers as a workload's text names them: `10k`, `10k-r200`, `10k-r200-w2`."""
+    rate = f"-r{_rate_text(rate_per_s)}" if rate_per_s else ""
+    return bytes_text(payload_bytes) + rate + (f"-w{workers}" if workers > 1 else "")
+
+
+def _rate_text(rate_per_s: float) -> str:
+    """All digits that it has, so that rates share a text only when they are the same."""
+    return str(rate_per_s).removesuffix(".0")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is held equal while arms are compared."""
+    """What is held equal while arms are compared.
+
+    With a `rate_per_s` the connections arrive at that rate, without one all at once. So many processes of the client,
+    its `workers`, share them.
+    """
 
     testbed: str
     protocol: str
     client: str
     connections: int
     payload_bytes: int
+    rate_per_s: float = 0.0
+    workers: int = 1
 
     def __str__(self) -> str:
-        talk = talk_text(self.protocol, self.client)
-        return f"{self.testbed}-{talk}-c{self.connections}-{bytes_text(self.payload_bytes)}"
+        talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
+        return f"{self.testbed}-{talk}-c{self.connections}-{load}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ class ClientFacts:
 
     `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took. `lag_s` is the longest that
     its loop took to come round, `peak` how many connections were in their transactions at once (median of the bursts).
-    `tcp` holds the counters of trouble that moved, of the two hosts the larger count.
+    `tcp` holds the counters of trouble that moved, of the two hosts the larger count. `workers` are the processes that
+    shared the work.
     """
 
     cpu_s: float
@@ -26,6 +27,7 @@ class ClientFacts:
     lag_s: float
     peak: int
     tcp: Mapping[str, int]
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,7 @@ class Instrument:
     `cpu_share`, its processor time in a second of its bursts, and the part that is `floor_s`, the response time against
     the null server (which has the network in it). `late_s` is how late the client read the segments that ended the
     transactions, the 95th percentile of all connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums.
+    `behind_s` is how much later than intended connections were opened, the 99th percentile; 0 in closed bursts.
     """
 
     floor_s: float | None
@@ -45,6 +48,11 @@ class Instrument:
     lag_s: float
     peak: int
     tcp: dict[str, int]
+    behind_s: float = 0.0
+
+    def behind_too_far(self, mean_s: float) -> bool:
+        """Whether the client could not keep up with the arrivals, so that a response time holds its own lateness."""
+        return self.behind_s > CLIENT_BOUND * mean_s
 
     @property
     def client_bound(self) -> bool:
@@ -53,23 +61,34 @@ class Instrument:
 
 
 def instrument(
-    runs: Sequence[ClientFacts], late_s: Iterable[float], *, mean_s: float, floor_s: float | None
+    runs: Sequence[ClientFacts],
+    late_s: Iterable[float],
+    behind_s: Iterable[float] = (),
+    *,
+    mean_s: float,
+    floor_s: float | None,
 ) -> Instrument:
     """What the runs of an arm (at least one), the mean of whose values is `mean_s`, tell together.
 
-    `late_s` has one for each connection, nan where the kernel did not tell.
+    `late_s` and `behind_s` have one for each connection, `late_s` nan where the kernel did not tell.
     """
     tcp: Counter[str] = Counter()
     for run in runs:
         tcp.update(run.tcp)
-    told = sorted(late for late in late_s if not math.isnan(late))
-    cpu_share = sum(run.cpu_s for run in runs) / sum(run.wall_s for run in runs)
+    late, behind = [each for each in late_s if not math.isnan(each)], list(behind_s)
+    cpu_share = sum(run.cpu_s for run in runs) / sum(run.workers * run.wall_s for run in runs)
     return Instrument(
         floor_s=floor_s,
         share=cpu_share if floor_s is None else min(cpu_share, floor_s / mean_s),
         cpu_share=cpu_share,
-        late_s=told[math.ceil(0.95 * len(told)) - 1] if told else None,
+        late_s=_quantile(late, 0.95) if late else None,
         lag_s=statistics.median(run.lag_s for run in runs),
         peak=round(statistics.median(run.peak for run in runs)),
         tcp=dict(sorted(tcp.items())),
+        behind_s=_quantile(behind, 0.99) if behind else 0.0,
     )
+
+
+def _quantile(values: list[float], share: float) -> float:
+    """The smallest value which that share of all does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]

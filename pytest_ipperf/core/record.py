@@ -53,13 +53,16 @@ def summarise(
     phases: Sequence[str],
     floor_s: float | None = None,
 ) -> ArmSummary:
-    """The summary of an arm's runs; a row holds start, a column for each of `phases`, and how late it was read."""
+    """The summary of an arm's runs.
+
+    A row holds start, a column for each of `phases`, how late it was read, and how late it was opened.
+    """
     own = [run for run in runs if run.arm == arm and not run.warmup]
     failed: Counter[str] = Counter()
     for run in own:
         failed.update(run.failed)
     columns = list(zip(*rows, strict=True))[1:] if rows else []
-    late = columns.pop() if rows else ()
+    behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
     values = tuple(run.value for run in own)
     told = [run.client for run in own if run.client is not None]
     return ArmSummary(
@@ -69,7 +72,7 @@ def summarise(
         completed=sum(run.completed for run in own),
         failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
-        instrument=instrument(told, late, mean_s=statistics.fmean(values), floor_s=floor_s) if told else None,
+        instrument=instrument(told, late, behind, mean_s=statistics.fmean(values), floor_s=floor_s) if told else None,
         completed_values=tuple(statistics.fmean(run.samples) for run in own if run.samples),
     )
 
@@ -82,6 +85,7 @@ class Record:
     the design gives no interval. `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and
     `sd_block` are the spreads of the log ratio, see `Effect`; None where there are too few epochs or blocks.
+    With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
     `resolver` is the name server, which is the server itself where that is what is measured.
     `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
     """
@@ -121,6 +125,8 @@ class Record:
     sentence: str
     resolver: str = ""
     taken_from: str = ""
+    rate_per_s: float = 0.0
+    workers: int = 1
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -152,7 +158,7 @@ class Record:
         )
 
 
-def cell_facts(cell: Cell) -> dict[str, str | int]:
+def cell_facts(cell: Cell) -> dict[str, str | float]:
     """A cell's factors under the names that a record gives them."""
     workload = cell.workload
     return {
@@ -165,4 +171,6 @@ def cell_facts(cell: Cell) -> dict[str, str | int]:
         "transport": cell.arm.transport,
         "twin": cell.arm.twin,
         "client": workload.client,
+        "rate_per_s": workload.rate_per_s,
+        "workers": workload.workers,
     }

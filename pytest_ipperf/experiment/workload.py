@@ -159,7 +159,9 @@ class _Course:
 
     def _run(self, standing: Standing, service: Service, arm: Arm, place: _Place) -> None:
         started = time.monotonic()
-        receipt = standing.run(arm, service, self.plan.workload, **self._size)
+        # The arms of a block have the same arrivals.
+        pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
+        receipt = standing.run(arm, service, self.plan.workload, **self._size, pattern=pattern)
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
         run = Run(
             arm=arm,

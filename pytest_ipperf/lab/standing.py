@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pytest_ipperf.agent.arrivals import longest_s
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.lease import Lease
-from pytest_ipperf.agent.load import LoadOrder
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.instrument import ClientFacts
@@ -198,10 +199,16 @@ class Standing:
             datagram=PROTOCOLS[workload.protocol].datagram,
         )
 
-    def run(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
-        """One run. Raises LabError when a server died in it or answers nobody; failures of connections are data."""
+    def run(
+        self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str = ""
+    ) -> Receipt:
+        """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
+
+        Raises LabError when a server died in it or answers nobody; failures of connections are data.
+        """
         self._server.order("quiet", 0.0)  # which sets the server's packet count back
-        told = self._load(self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s))
+        order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
+        told = self._load(dataclasses.replace(order, pattern=pattern))
         after = self._server.order("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
@@ -228,7 +235,7 @@ class Standing:
             proof=proof,
             contradictions=tuple(run_contradictions(expected, proof)),
             unsettled=tuple(after["busy"]),
-            client=_client_facts(told, after),
+            client=_client_facts(told, after, workload.workers),
         )
 
     def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
@@ -243,7 +250,7 @@ class Standing:
         at_once = min(users, _VERIFIED_AT_ONCE)
         order = self._order(arm, service, workload, bursts=-(-users // at_once), deadline_s=deadline_s)
         began = time.monotonic()
-        told = self._load(dataclasses.replace(order, client=LEAN, connections=at_once))
+        told = self._load(dataclasses.replace(order, client=LEAN, connections=at_once, rate_per_s=0.0, workers=1))
         if told["failed"]:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             raise LabError(f"host {host.name}: {service} does not hold all of its {users} accounts ({kinds})")
@@ -270,12 +277,14 @@ class Standing:
             ident=self._ident,
             # What is never fetched need not travel.
             state=dataclasses.asdict(dataclasses.replace(self._state, messages=(), pages={})),
+            rate_per_s=workload.rate_per_s,
+            workers=workload.workers,
         )
         self._ident += bursts * workload.connections
         return order
 
     def _load(self, order: LoadOrder) -> dict[str, Any]:
-        patience_s = order.deadline_s + _BURST_S
+        patience_s = order.deadline_s + longest_s(order) + _BURST_S
         told: dict[str, Any] = self._client.order(
             "load", dataclasses.asdict(order), patience_s=patience_s, beside=[self._server]
         )
@@ -293,13 +302,14 @@ class Standing:
         return found
 
 
-def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any]) -> ClientFacts:
+def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workers: int) -> ClientFacts:
     tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
     return ClientFacts(
         cpu_s=told["cpu_s"],
         wall_s=told["wall_s"],
         lag_s=told["lag_s"],
         peak=told["peak"],
+        workers=workers,
         tcp=tcp,
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload, talk_text
+from pytest_ipperf.core.cell import Arm, Cell, Workload, load_text, talk_text
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import bytes_text, parse_bytes
+from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
@@ -52,11 +52,12 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(f"{where}: {error}") from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
     # and the first of them measures for all.
+    settings = session.settings
     for name, values, ids in (
-        ("testbed", list(session.settings.inventory), None),
-        ("protocol", [protocol], [talk_text(protocol, session.settings.client)]),
+        ("testbed", list(settings.inventory), None),
+        ("protocol", [protocol], [talk_text(protocol, settings.client)]),
         ("connections", connections, [f"c{number}" for number in connections]),
-        ("payload", payloads, [bytes_text(size) for size in payloads]),
+        ("payload", payloads, [load_text(size, settings.rate_per_s, settings.workers) for size in payloads]),
     ):
         metafunc.parametrize(name, values, ids=ids, scope="session")
     metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
@@ -167,6 +168,8 @@ def cell_from(
         client=session.settings.client,
         connections=connections,
         payload_bytes=payload,
+        rate_per_s=session.settings.rate_per_s,
+        workers=session.settings.workers,
     )
     return Cell(workload, Arm(ipver, transport, twin))
 

@@ -44,6 +44,8 @@ def _facts(session: Session) -> dict[str, Any]:
         "reference": str(settings.reference),
         "server": settings.server,
         "client": settings.client,
+        "rate_per_s": settings.rate_per_s,
+        "workers": settings.workers,
         "deadline_s": settings.deadline_s,
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,

@@ -6,6 +6,7 @@ ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pytest_ipperf.transports import TRANSPORTS
 
 CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
+_MOST_WORKERS = 64
 _SERVER_WORDS = ("auto", "real", "embedded")
 _MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 
@@ -51,6 +53,9 @@ SETTINGS = (
     ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
     ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
      "aiohttp, aiosmtplib)")),
+    ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "
+     "such as 200/s (at random instants, whatever becomes of those before)")),
+    ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       f"names: {', '.join(_MEASURED)}")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
@@ -78,6 +83,8 @@ class Settings:
     reference: Arm
     margin: Margin | None
     client: str
+    rate_per_s: float
+    workers: int
     server: str
     inventory: dict[str, Testbed]
     inventory_trouble: str
@@ -123,6 +130,8 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         reference=_setting(config, "--reference", _reference),
         margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),
         client=_setting(config, "--client", _one_of(CLIENTS)),
+        rate_per_s=_setting(config, "--arrivals", _rate),
+        workers=_setting(config, "--ipperf-workers", _workers),
         server=_setting(config, "--ipperf-server", _server),
         inventory=inventory,
         inventory_trouble=trouble,
@@ -179,6 +188,26 @@ def _ipver(text: str) -> int:
 def _connections(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"{text!r} is not a number of connections such as 1, 10 or 100")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    """In connections a second; 0 is all at once."""
+    if text == "closed":
+        return 0.0
+    number, slash, second = text.partition("/")
+    try:
+        rate_per_s = float(number) if (slash, second) == ("/", "s") else 0.0
+    except ValueError:
+        rate_per_s = 0.0
+    if not 0 < rate_per_s < math.inf:
+        raise UsageError(f"{text!r} is neither closed nor a rate such as 200/s")
+    return rate_per_s
+
+
+def _workers(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
+        raise UsageError(f"{text!r} is not a number of processes from 1 to {_MOST_WORKERS}")
     return int(text)
 
 

@@ -29,7 +29,7 @@ _OPTION = "--ipperf-resume"
 _LAST = "last"
 _ASKED = {
     "design": "--design", "reference": "--reference", "client": "--client", "server": "--ipperf-server",
-    "deadline_s": "--ipperf-deadline",
+    "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals", "workers": "--ipperf-workers",
 }  # fmt: skip
 
 

@@ -126,7 +126,8 @@ class Session:
             return float(earlier)
         design, workload = self.settings.design, plan.workload
         connections = workload.connections * design.bursts(workload.connections)
-        run_s = _RUN_S + connections * PROTOCOLS[workload.protocol].typical_s
+        arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
+        run_s = _RUN_S + max(connections * PROTOCOLS[workload.protocol].typical_s, arriving_s)
         return design.epochs * _EPOCH_S + plan.first_runs * run_s
 
     def remember_s(self, plan: Plan, seconds: float) -> None:

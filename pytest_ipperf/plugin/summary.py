@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ipperf.core.cell import client_text
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
@@ -22,10 +23,11 @@ def header(config: pytest.Config, version: str) -> list[str]:
     session = config.stash[SESSION]
     settings = session.settings
     names = ", ".join(testbed.name for testbed in session.testbeds)
+    client = client_text(settings.client, settings.rate_per_s, settings.workers)
     lines = [
         (
             f"ipperf {version}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
-            f"client {settings.client}; server {settings.server}; seed {settings.seed}"
+            f"client {client}; server {settings.server}; seed {settings.seed}"
         )
     ]
     if session.earlier:

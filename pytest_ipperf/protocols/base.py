@@ -128,6 +128,8 @@ class Protocol(ABC):
     """Whether each connection logs in to an account of its own."""
     stays: bool = False
     """Whether sessions stay open until the run is over: for servers that pause when one ends."""
+    sockets: int = 1
+    """How many a transaction has open at once, at most."""
     datagram: bool = False
     """Whether the conversation goes by UDP, a datagram each, and is itself the look-up."""
     null: str = "null"

@@ -74,7 +74,17 @@ def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple
     held_up = {
         count: f"{milliseconds_text(each.lag_s)} ms" for count, each in told.items() if _held_up(each, sides[count])
     }
-    for name, found in (("client share", shares), ("most at once", fewer), ("client held up for", held_up)):
+    behind = {
+        count: f"{milliseconds_text(each.behind_s)} ms"
+        for count, each in told.items()
+        if each.behind_too_far(sides[count].mean)
+    }
+    for name, found in (
+        ("client share", shares),
+        ("most at once", fewer),
+        ("client held up for", held_up),
+        ("opened late by", behind),
+    ):
         if found:
             yield f"  {name}", found
     for counter in sorted({counter for each in told.values() for counter in each.tcp}):

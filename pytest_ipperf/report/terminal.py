@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.cell import Arm, client_text
 from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.planning import slowdown_log
@@ -33,7 +33,8 @@ def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
         workload = (record.testbed, record.protocol, record.client, record.payload_bytes)
-        groups[*workload, record.server, record.design].append(record)
+        load = (record.rate_per_s, record.workers)
+        groups[*workload, *load, record.server, record.design].append(record)
     lines: list[str] = []
     for key in sorted(groups):
         lines += [*_table(groups[key], width), ""]
@@ -54,10 +55,11 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
         found = {record.connections: record for record in records if record.test.arm == str(arm)}
         rows += _arm_rows(arm, found, columns, uneven=uneven)
     protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
+    client = client_text(first.client, first.rate_per_s, first.workers)
     return [
-        f"{protocol.title} {metric.title} in milliseconds, by connections at once",
+        f"{protocol.title} {metric.title} in milliseconds, by connections{'' if first.rate_per_s else ' at once'}",
         (
-            f"testbed {first.testbed}, server {first.server}, client {first.client}, "
+            f"testbed {first.testbed}, server {first.server}, client {client}, "
             f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
         ),
         *taken_lines(records),

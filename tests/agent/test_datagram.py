@@ -226,7 +226,8 @@ def test_a_source_that_this_host_does_not_have_is_told(client):
 @both_clients
 @both_families
 def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
-    monkeypatch.setattr("pytest_ipperf.agent.load.PROTOCOLS", {"numbers": Numbers()})
+    for room in ("share", "limits"):
+        monkeypatch.setattr(f"pytest_ipperf.agent.{room}.PROTOCOLS", {"numbers": Numbers()})
     with Oracle(address) as oracle:
         order = LoadOrder(
             protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,

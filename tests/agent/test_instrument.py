@@ -115,9 +115,9 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
     for hold in kept:
 
         class Watched(Burst):
-            def _close(self, hold=hold):
+            def leave(self, hold=hold):
                 kept[hold] = sum(each.sock.fileno() >= 0 for each in self.connections)
-                super()._close()
+                super().leave()
 
         kind = PROTOCOLS["smtp"]
         talks = [kind.conversation(kind.filled(ServerState(), 1000), index, 4) for index in range(10)]

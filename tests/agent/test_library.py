@@ -208,10 +208,11 @@ def test_every_connection_completes_and_its_phases_are_in_order(name, server, ad
             assert failures(made) == {"": n}
             rows = list(struct.iter_unpack(f"{len(PHASES)}d", packed(made.connections, made.began)))
             assert len(rows) == n
-            for start, dns, connect, first_byte, total, late in rows:
+            for start, dns, connect, first_byte, total, late, behind in rows:
                 assert 0 <= start < 10
                 assert 0 < dns <= connect <= first_byte <= total <= 10
                 assert math.isnan(late)
+                assert behind == 0
             assert {each.peer for each in made.connections} == made.sources == {address}
             assert made.families == {family_of(address)}
             assert made.dns_retries == 0

@@ -19,6 +19,8 @@ workloads = st.builds(
     client=st.sampled_from(["lean", "library"]),
     connections=st.integers(1, 5000),
     payload_bytes=st.integers(1, 2**31),
+    rate_per_s=st.just(0.0) | st.floats(1e-6, 1e6),
+    workers=st.integers(1, 64),
 )
 
 
@@ -83,6 +85,20 @@ def test_cell_text_is_the_pytest_id():
 def test_a_cell_names_its_client_where_it_is_not_the_usual_one():
     workload = Workload(testbed="lab", protocol="smtp", client="library", connections=10, payload_bytes=1024)
     assert str(Cell(workload, Arm(6, "native"))) == "lab-smtp-library-c10-1k-ipv6"
+
+
+@pytest.mark.parametrize(
+    ("rate_per_s", "workers", "text"),
+    [
+        (200.0, 1, "lab-http-c300-10k-r200"),
+        (0.5, 1, "lab-http-c300-10k-r0.5"),
+        (0.0, 2, "lab-http-c300-10k-w2"),
+        (1000.0, 4, "lab-http-c300-10k-r1000-w4"),
+    ],
+)
+def test_a_workload_names_its_arrivals_and_workers_where_they_are_not_the_usual_ones(rate_per_s, workers, text):
+    assert text == str(Workload(testbed="lab", protocol="http", client="lean", connections=300, payload_bytes=10240,
+                                rate_per_s=rate_per_s, workers=workers))  # fmt: skip
 
 
 @given(workloads, arms, workloads, arms)

@@ -59,6 +59,22 @@ def test_lateness_is_the_95th_percentile_of_what_the_kernel_told():
     assert instrument([facts()], [math.nan], mean_s=1, floor_s=None).late_s is None
 
 
+def test_workers_are_busy_each_for_itself():
+    assert instrument([facts(cpu_s=1.6, workers=2)], [], mean_s=1, floor_s=None).cpu_share == 0.8
+
+
+def test_how_far_behind_is_the_99th_percentile_and_too_far_is_a_fifth_of_the_response_time():
+    behind = [number / 100_000 for number in range(1, 101)]
+    found = instrument([facts()], [], behind, mean_s=1, floor_s=None)
+    assert found.behind_s == 0.00099
+    assert found.behind_too_far(0.0049)
+    assert not found.behind_too_far(0.005)
+    closed = instrument([facts()], [], [0.0] * 10, mean_s=1, floor_s=None)
+    assert closed.behind_s == 0
+    assert not closed.behind_too_far(0.001)
+    assert instrument([facts()], [], mean_s=1, floor_s=None).behind_s == 0
+
+
 @given(st.lists(st.floats(0, 10), min_size=1))
 def test_nineteen_in_twenty_were_no_later_than_that(late):
     found = instrument([facts()], late, mean_s=1, floor_s=None).late_s

@@ -52,9 +52,9 @@ def test_the_clients_part_survives_json_too():
 
 def test_a_summary_puts_the_clients_part_together():
     runs = [dataclasses.replace(run(SIX, epoch, 0.01), client=CLIENT) for epoch in range(2)]
-    told = summarise(SIX, runs, [(0.0, 0.001, 0.01, 0.0002)], PHASES, 0.004).instrument
+    told = summarise(SIX, runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004).instrument
     assert told is not None
-    assert (told.share, told.late_s, told.peak) == (0.4, 0.0002, 3)
+    assert (told.share, told.late_s, told.peak, told.behind_s) == (0.4, 0.0002, 3, 0.003)
     assert summarise(SIX, [run(SIX, 0, 0.01)], [], PHASES).instrument is None
 
 
@@ -69,7 +69,7 @@ def test_a_judgement_adds_the_question_and_the_answer():
 
 def test_a_summary_leaves_warmups_out_and_adds_failures_up():
     runs = [run(SIX, 0, 9.0, warmup=True), run(SIX, 0, 0.01, failed=1), run(SIX, 1, 0.02, failed=2), run(FOUR, 0, 1.0)]
-    rows = [(0.0, 0.001, 0.01, 7.0), (0.0, 0.003, 0.02, 7.0)]  # the last column is none of the phases
+    rows = [(0.0, 0.001, 0.01, 7.0, 8.0), (0.0, 0.003, 0.02, 7.0, 8.0)]  # the last columns are none of the phases
     summary = summarise(SIX, runs, rows, PHASES)
     assert summary.values == (0.01, 0.02)
     assert (summary.attempted, summary.completed, summary.failed) == (6, 3, {"talk reset": 3})

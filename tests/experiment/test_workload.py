@@ -61,13 +61,13 @@ class Script:
     def fingerprint(self, _):
         return {}
 
-    def run(self, arm, service, workload, *, bursts, deadline_s):
+    def run(self, arm, service, workload, *, bursts, deadline_s, pattern=""):
         completed, failed, contradictions = self._told(len(self.ran), arm)
         assert (bursts, deadline_s) == (30, 10.0)
         self.ran.append(arm)
         self.now += RUN_S
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
-        rows = ((0.0, 0.001, 0.002, 0.003, total, 0.0),) * completed
+        rows = ((0.0, 0.001, 0.002, 0.003, total, 0.0, 0.0),) * completed
         return Receipt(
             attempted=completed + sum(failed.values()), failed=failed, rows=rows, packed=b"", proof={},
             contradictions=tuple(contradictions), unsettled=(),
@@ -76,7 +76,7 @@ class Script:
     def floor(self, arm, service, workload, *, bursts, deadline_s):
         if isinstance(self.floor_fails, Exception):
             raise self.floor_fails
-        rows = ((0.0, 0.001, 0.002, 0.003, 0.004, 0.0),) * 3
+        rows = ((0.0, 0.001, 0.002, 0.003, 0.004, 0.0, 0.0),) * 3
         failed = {"talk reset": 1} if self.floor_fails else {}
         return Receipt(
             attempted=3 + len(failed), failed=failed, rows=rows, packed=b"", proof={}, contradictions=(), unsettled=()

@@ -60,17 +60,17 @@ SYNTHETIC = """
             return {{}}
 
         def floor(self, arm, service, workload, *, bursts, deadline_s):
-            return Receipt(attempted=1, failed={{}}, rows=((0.0,) * 4 + (0.001, 0.0),), packed=b"", proof={{}},
+            return Receipt(attempted=1, failed={{}}, rows=((0.0,) * 4 + (0.001, 0.0, 0.0),), packed=b"", proof={{}},
                            contradictions=(), unsettled=())
 
-        def run(self, arm, service, workload, *, bursts, deadline_s):
+        def run(self, arm, service, workload, *, bursts, deadline_s, pattern=""):
             number = self.blocks[arm] = self.blocks.get(arm, -2) + 1
             # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
             rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
             slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
             value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6))
             CLOCK.now += RUN_S
-            row = (0.0, value / 8, value / 4, value / 2, value, 0.0)
+            row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
             return Receipt(attempted=30, failed={{}}, rows=(row,) * 30, packed=b"", proof={{}}, contradictions=(),
                            unsettled=())
 

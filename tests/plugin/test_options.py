@@ -18,7 +18,11 @@ import pytest
         (["--margin=10"], "--margin: share '10' is not a percentage such as 10%"),
         (["--margin=10%,5"], "--margin: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         (["--client=fat"], "--client: 'fat' does not exist; there are lean, library"),
-        (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix"),
+        (["--arrivals=200"], "--arrivals: '200' is neither closed nor a rate such as 200/s"),
+        (["--arrivals=0/s"], "--arrivals: '0/s' is neither closed nor a rate such as 200/s"),
+        (["--arrivals=inf/s"], "--arrivals: 'inf/s' is neither closed nor a rate such as 200/s"),
+        (["--ipperf-workers=0"], "--ipperf-workers: '0' is not a number of processes from 1 to 64"),
+        (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix*"),
         (
             ["--ipperf-hosts=nowhere.ini"],
             "*nowhere.ini: cannot be read (No such file or directory); name an inventory*",
@@ -59,6 +63,18 @@ def test_every_setting_has_an_ini_twin(project):
     result.assert_outcomes(passed=1, deselected=5)
     result.stdout.fnmatch_lines(["ipperf *: testbed loopback; design standard; reference ipv6; *; seed 7", "*25 %*"])
     assert list((project.pytester.path / "kept" / "runs").iterdir())
+
+
+def test_arrivals_and_workers_are_part_of_the_workload_and_of_the_tables(project):
+    project.network()
+    result = project.run("--connections=1", "--ipver=6", "--arrivals=200/s", "--ipperf-workers=2", "-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([
+        "ipperf *; client lean by 2 workers, 200 arrivals a second; *",
+        "*[[]loopback-smtp-c1-1k-r200-w2-ipv6[]] *",
+        "SMTP response time* in milliseconds, by connections",
+        "*, client lean by 2 workers, 200 arrivals a second, payload 1k, *",
+    ])  # fmt: skip
 
 
 def test_the_command_line_beats_the_ini_file(project):

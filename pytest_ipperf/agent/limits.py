@@ -1,0 +1,48 @@
+"""What this host must have for a run: file descriptors and ports. What can be known to be too little is said before."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.protocols import PROTOCOLS
+
+_OTHERS = 64
+"""Descriptors of a process beside those of its connections."""
+_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")  # of IPv6 too
+
+
+def enough_descriptors(order: LoadOrder) -> None:
+    """Raises the soft limit as far as the hard one allows; LabError where that cannot be enough."""
+    least = most_descriptors(order)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < least:
+        raise LabError(
+            f"{order.connections} connections need {least} file descriptors in a process here, and no more than {hard} "
+            f"are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
+        )
+    wanted = 2 * least if hard == resource.RLIM_INFINITY else min(2 * least, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_descriptors(order: LoadOrder) -> int:
+    """How many one process needs at once, when most are open."""
+    protocol = PROTOCOLS[order.protocol]
+    share = -(-order.connections // order.workers)
+    # The library's sessions that stay are held by the agent too.
+    staying = order.bursts * (1 + (order.client != "lean")) if protocol.stays else 1
+    return share * (staying + protocol.sockets - 1) + _OTHERS
+
+
+def enough_ports(order: LoadOrder) -> None:
+    """LabError where connections that are open at the same time cannot all have a port of their own."""
+    low, high = map(int, _PORTS.read_text(encoding="ascii").split())
+    there = high - low + 1
+    if not order.rate_per_s and order.connections > there:
+        raise LabError(
+            f"{order.connections} connections at once need as many ports, and there are {there} from {low} to {high} "
+            "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
+        )

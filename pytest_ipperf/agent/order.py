@@ -1,0 +1,43 @@
+"""The order of a run: all that a client needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LoadOrder:
+    """Plain values, as it travels.
+
+    `client` is `lean` or `library`. `resolver` and `source` are literal addresses of the arm's family; without a
+    resolver, `name` is an address too, and without a source the kernel chooses one. `deadline_s` holds for each burst:
+    a connection without its end by then has failed. `ident` numbers the first query, `first_index` the first
+    connection. `hold` keeps finished sessions open until the last one has its figure. `state` is what the server holds,
+    as far as a client has to know it.
+
+    With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
+    `deadline_s` then holds for each connection, and no session is held. The connections of each burst are spread over
+    so many `workers`, processes that begin together.
+    """
+
+    protocol: str
+    client: str
+    payload_bytes: int
+    connections: int
+    bursts: int
+    ipver: int
+    resolver: str
+    resolver_port: int
+    name: str
+    port: int
+    source: str
+    deadline_s: float
+    ident: int
+    hold: bool = True
+    first_index: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
+    rate_per_s: float = 0.0
+    pattern: str = ""
+    workers: int = 1

@@ -1,0 +1,104 @@
+"""A share of a run: those of its connections that one process makes, burst by burst, by either client."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.agent.arrivals import starts
+from pytest_ipperf.agent.burst import Burst
+from pytest_ipperf.agent.datagram import DatagramBurst
+from pytest_ipperf.agent.figures import packed
+from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from pytest_ipperf.agent.library import LibraryBurst
+
+
+@dataclass(frozen=True)
+class BurstTold:
+    """What is told of one burst: its rows, what its sockets were, and the client's own part in it."""
+
+    rows: bytes
+    failed: Counter[str]
+    peers: Counter[str]
+    sources: frozenset[str]
+    families: frozenset[int]
+    dns_retries: int
+    lag_s: float
+    peak: int
+    cpu_s: float = 0.0
+
+
+class Share:
+    """Every `stride`-th connection of an order, from the `place`-th on; all of them in a process that is alone."""
+
+    def __init__(self, order: LoadOrder, place: int = 0, stride: int = 1) -> None:
+        self._order = order
+        self._places = range(place, order.connections, stride)
+        self._protocol = PROTOCOLS[order.protocol]
+        self._state = self._protocol.filled(ServerState(**order.state), order.payload_bytes)
+        self._target = Target(
+            family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
+            resolver=(order.resolver, order.resolver_port) if order.resolver else None,
+            name=order.name,
+            port=order.port,
+            source=order.source,
+        )
+        self._staying: list[Burst | LibraryBurst] = []
+
+    def burst(self, number: int) -> BurstTold:
+        """Makes and runs one."""
+        return self.run(self.made(number))
+
+    def run(self, burst: Burst | LibraryBurst, at: float = 0.0) -> BurstTold:
+        """Runs one that was made, when the clock says `at`."""
+        burst.run(at)
+        if self._protocol.stays:
+            self._staying.append(burst)
+        return BurstTold(
+            rows=packed(burst.connections, burst.began),
+            failed=_counted(each.failure for each in burst.connections),
+            peers=_counted(each.peer for each in burst.connections),
+            sources=frozenset(burst.sources),
+            families=frozenset(burst.families),
+            dns_retries=burst.dns_retries,
+            lag_s=burst.lag_s,
+            peak=burst.peak,
+        )
+
+    def close(self) -> None:
+        """Ends what stays open until the end of the run."""
+        for burst in self._staying:
+            burst.leave()
+
+    def made(self, number: int) -> Burst | LibraryBurst:
+        """A burst of the run, ready to begin."""
+        order, stay = self._order, self._protocol.stays
+        before, count, stride = number * order.connections + self._places.start, len(self._places), self._places.step
+        ident, first = order.ident + before, order.first_index + before
+        instants = starts(order, number)[self._places.start :: stride]
+        hold = stay or (order.hold and not instants)
+        if order.client == "lean":
+            talk, state = self._protocol.conversation, self._state
+            talks = [talk(state, first + at * stride, order.ipver) for at in range(count)]
+            kind = DatagramBurst if self._protocol.datagram else Burst
+            return kind(
+                self._target, talks, order.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,
+            )  # fmt: skip
+        from pytest_ipperf.agent.library import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
+
+        return LibraryBurst(
+            self._target, self._protocol, self._state, count, deadline_s=order.deadline_s, first_ident=ident,
+            first_index=first, stride=stride, starts=instants, hold=hold, stay=stay,
+        )  # fmt: skip
+
+
+def _counted(texts: Iterable[str]) -> Counter[str]:
+    return Counter(text for text in texts if text)

@@ -1,0 +1,183 @@
+"""Open bursts of both clients: each connection at its own instant, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import statistics
+import struct
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from pytest_ipperf.agent.arrivals import arrivals
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+ADDRESSES = ("127.0.0.1", "::1")
+
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+both_clients = pytest.mark.parametrize("client", ["lean", "library"])
+
+
+@pytest.fixture(scope="module")
+def null():
+    """The ports of null servers, by protocol."""
+    with contextlib.ExitStack() as stack:
+        ports = {}
+        for name in ("http", "smtp"):
+            folder = stack.enter_context(private_folder())
+            ports[name] = free_port(ADDRESSES, 20000, 29999, random.Random())
+            script = PROTOCOLS[name].script(PROTOCOLS[name].filled(ServerState(), 1000))
+            daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, script=script))
+            stack.callback(daemon.stop)
+            daemon.start()
+        yield ports
+
+
+def order(port, address="127.0.0.1", protocol="http", **changed):
+    settings = {
+        "protocol": protocol, "client": "lean", "payload_bytes": 1000, "connections": 50, "bursts": 2,
+        "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
+        "source": address, "deadline_s": 10.0, "ident": 0, "rate_per_s": 400.0, "pattern": "1/2/3",
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+def rows_of(told):
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told["rows"])]
+
+
+def test_a_pattern_is_one_for_ever_and_another_one_for_another():
+    assert arrivals(3, 100.0, "7/0/1") == arrivals(5, 100.0, "7/0/1")[:3]
+    assert arrivals(3, 100.0, "7/0/1") != arrivals(3, 100.0, "7/0/2")
+    assert arrivals(3, 100.0, "7/0/1") == [2 * each for each in arrivals(3, 200.0, "7/0/1")]
+
+
+def test_gaps_are_exponential_and_of_the_rate():
+    instants = arrivals(20_000, 50.0, "a fixed seed")
+    gaps = [after - before for before, after in zip([0.0, *instants], instants, strict=False)]
+    assert min(gaps) > 0
+    assert statistics.fmean(gaps) == pytest.approx(1 / 50, rel=0.02)
+    assert statistics.pstdev(gaps) == pytest.approx(1 / 50, rel=0.03)
+    assert sum(gap > 1 / 50 for gap in gaps) / len(gaps) == pytest.approx(0.368, abs=0.01)
+
+
+@both_clients
+@both_families
+@pytest.mark.parametrize("protocol", ["http", "smtp"])
+def test_each_begins_at_its_instant(client, address, protocol, null):
+    asked = order(null[protocol], address, protocol, client=client)
+    told = load(asked)
+    assert told["failed"] == {}
+    rows = rows_of(told)
+    intended = [instant for number in range(2) for instant in arrivals(50, 400.0, f"1/2/3/{number}")]
+    assert [row["start"] for row in rows] == pytest.approx(intended, abs=1e-9)
+    assert all(0 <= row["behind"] < row["total"] < 10 for row in rows)
+    assert told["wall_s"] >= sum(arrivals(50, 400.0, f"1/2/3/{number}")[-1] for number in range(2))
+
+
+def test_both_arms_of_a_block_have_the_same_pattern(null):
+    starts = [[row["start"] for row in rows_of(load(order(null["http"], address, ident=7)))] for address in ADDRESSES]
+    assert starts[0] == pytest.approx(starts[1], abs=1e-9)
+
+
+def test_a_closed_burst_is_never_behind(null):
+    told = load(order(null["http"], rate_per_s=0.0))
+    assert {row["behind"] for row in rows_of(told)} == {0.0}
+    assert len(rows_of(told)) == 100
+
+
+class Stalling:
+    """A server in one thread, which serves nobody for a while in the midst of all."""
+
+    def __init__(self, stall_s):
+        self._stall_s = stall_s
+        self._sock = socket.create_server(("127.0.0.1", 0), backlog=1000)
+        self._sock.settimeout(0.05)
+        self.port = self._sock.getsockname()[1]
+        self._ended = False
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended = True
+        self._thread.join(10)
+        self._sock.close()
+
+    def _serve(self):
+        served = 0
+        while not self._ended:
+            with contextlib.suppress(TimeoutError, OSError):
+                conn = self._sock.accept()[0]
+                with conn:
+                    served += 1
+                    if served == 20:
+                        time.sleep(self._stall_s)
+                    conn.settimeout(5)
+                    conn.recv(4096)
+                    conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html></html>")
+
+
+@both_clients
+def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
+    """Coordinated omission would be one long figure, and the others short ones."""
+    with Stalling(0.5) as server:
+        told = load(order(server.port, connections=200, bursts=1, client=client))
+    rows = rows_of(told)
+    assert told["failed"] == {}
+    stalled = next(row for row in rows if row["total"] > 0.4)
+    end = stalled["start"] + stalled["total"]
+    came = [row for row in rows if stalled["start"] < row["start"] < end - 0.1]
+    assert len(came) > 50
+    assert all(row["start"] + row["total"] > end - 0.1 for row in came)  # none was let go before it
+    assert all(row["behind"] < 0.3 for row in came)  # nor kept from coming
+
+
+def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
+    kind = PROTOCOLS["http"].conversation(ServerState(b"x"), 0, 4).__class__
+    fed: Counter[str] = Counter()
+    feed = kind.feed
+
+    def stalls(self, data):
+        fed["times"] += 1
+        if fed["times"] == 10:
+            time.sleep(0.3)
+        return feed(self, data)
+
+    monkeypatch.setattr(kind, "feed", stalls)
+    rows = rows_of(load(order(null["http"], bursts=1)))
+    behind = [row for row in rows if row["behind"] > 0.1]
+    assert behind
+    assert all(row["total"] > row["connect"] > row["behind"] for row in behind)
+
+
+@both_clients
+def test_the_deadline_is_each_connections_own(client):
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as deaf:
+        asked = order(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.3, client=client)
+        begun = time.monotonic()
+        told = load(asked)
+    assert told["failed"] == {"talk deadline": 10}
+    last = arrivals(10, 20.0, "1/2/3/0")[-1]
+    assert last + 0.3 <= time.monotonic() - begun < last + 4
+
+
+@both_clients
+def test_sessions_are_not_held(client, null):
+    """Of those that come one by one, none is open when the next comes."""
+    told = load(order(null["smtp"], protocol="smtp", connections=10, bursts=1, rate_per_s=20.0, client=client))
+    assert told["failed"] == {}
+    assert told["peak"] <= 3

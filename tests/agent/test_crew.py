@@ -1,0 +1,220 @@
+"""Runs by several worker processes: told as one, begun together, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.arrivals import arrivals
+from pytest_ipperf.agent.crew import Crew, overlap
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+ADDRESSES = ("127.0.0.1", "::1")
+
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+both_clients = pytest.mark.parametrize("client", ["lean", "library"])
+
+
+@pytest.fixture(scope="module")
+def port():
+    """That of a null server which speaks SMTP."""
+    with private_folder() as folder:
+        found = free_port(ADDRESSES, 20000, 29999, random.Random())
+        script = PROTOCOLS["smtp"].script(PROTOCOLS["smtp"].filled(ServerState(), 1000))
+        daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, script=script))
+        daemon.start()
+        try:
+            yield found
+        finally:
+            daemon.stop()
+
+
+def order(port, address="127.0.0.1", **changed):
+    settings = {
+        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 41, "bursts": 3,
+        "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
+        "source": address, "deadline_s": 10.0, "ident": 0, "workers": 2,
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+def rows_of(told):
+    return [dict(zip(PHASES, row, strict=True)) for row in struct.iter_unpack(f"{len(PHASES)}d", told["rows"])]
+
+
+def children():
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def gone(pids):
+    """Whether none of them runs any more, at once or a little later."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        if not any(_runs(pid) for pid in pids):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _runs(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.fixture(autouse=True)
+def _no_child_is_left(port):
+    before = children()
+    yield
+    assert children() <= before
+
+
+@both_clients
+@both_families
+@pytest.mark.parametrize("workers", [2, 3])
+def test_what_several_did_is_told_as_what_one_would_have(client, address, workers, port):
+    told = load(order(port, address, client=client, workers=workers))
+    rows = rows_of(told)
+    assert told["failed"] == {}
+    assert len(rows) == told["attempted"] == 123
+    for number in range(3):
+        starts = [row["start"] for row in rows[41 * number : 41 * (number + 1)]]
+        assert starts == sorted(starts)
+        assert starts[0] >= 0
+    assert all(0 < row["connect"] <= row["first_byte"] <= row["total"] < 10 for row in rows)
+    assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert told["peers"] == {address: 123}
+    assert told["sources"] == [address]
+    assert told["cpu_s"] > 0
+    assert 1 <= told["peak"] <= 41
+    assert told["lag_s"] > 0
+
+
+def test_there_are_no_more_workers_than_connections(port):
+    told = load(order(port, connections=1, workers=8))
+    assert told["failed"] == {}
+    assert told["attempted"] == 3
+    assert told["peak"] == 1
+
+
+@both_clients
+def test_the_arrivals_of_an_open_burst_are_shared(client, port):
+    told = load(order(port, client=client, rate_per_s=500.0, pattern="5/6/7", bursts=1))
+    assert told["failed"] == {}
+    rows = rows_of(told)
+    assert [row["start"] for row in rows] == pytest.approx(arrivals(41, 500.0, "5/6/7/0"), abs=1e-9)
+    assert all(row["behind"] >= 0 for row in rows)
+
+
+def test_every_account_is_used_and_every_question_numbered_once(port):
+    del port
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        asked = order(9, resolver="127.0.0.1", resolver_port=silent.getsockname()[1], name="a.test", deadline_s=0.3,
+                      connections=20, bursts=2, ident=65530, workers=3)  # fmt: skip
+        told = load(asked)
+        silent.settimeout(0)
+        idents = Counter(int.from_bytes(silent.recv(2048)[:2], "big") for _ in range(40))
+    assert told["failed"] == {"dns deadline": 40}
+    assert idents == Counter(ident & 0xFFFF for ident in range(65530, 65530 + 40))
+
+
+def test_failures_of_all_are_counted_together():
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        told = load(order(bound.getsockname()[1], bursts=10))
+    assert (told["attempted"], told["failed"], told["rows"]) == (123, {"connect refused": 123}, b"")
+
+
+@pytest.fixture
+def deaf():
+    """The port of a server that says nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as sock:
+        yield sock.getsockname()[1]
+
+
+@both_clients
+def test_a_worker_that_dies_is_a_broken_instrument(client, deaf):
+    before = children()
+
+    def kill():
+        os.kill(max(children() - before), signal.SIGKILL)
+
+    timer = threading.Timer(0.3, kill)
+    timer.start()
+    with pytest.raises(AgentError, match=r"^worker \d of 2 was killed by signal 9 in the midst of a run$"):
+        load(order(deaf, client=client, deadline_s=2.0))
+    timer.join()
+
+
+def test_a_worker_that_breaks_says_why(deaf, monkeypatch):
+    def breaks(*_):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr("pytest_ipperf.agent.share.Share.made", breaks)
+    with pytest.raises(AgentError, match=r"^worker 1 of 2 broke: ValueError: no such thing$"):
+        load(order(deaf))
+
+
+def test_a_signal_to_the_agent_ends_its_workers(deaf):
+    def leave(*_):
+        raise SystemExit(7)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        begun = time.monotonic()
+        with pytest.raises(SystemExit, match="7"):
+            load(order(deaf, deadline_s=8.0))
+        assert time.monotonic() - begun < 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_workers_do_not_outlive_an_agent_that_is_killed(busy, deaf):
+    there, here = os.pipe()
+    agent = os.fork()
+    if not agent:
+        crew = Crew(order(deaf, deadline_s=60.0))
+        os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
+        if busy:
+            crew.burst(0)
+        time.sleep(60)
+        os._exit(0)
+    os.close(here)
+    with os.fdopen(there) as told:
+        pids = [int(pid) for pid in told.readline().split()]
+        time.sleep(0.2)
+        assert len(pids) == 2
+        assert all(_runs(pid) for pid in pids)
+        os.kill(agent, signal.SIGKILL)
+        os.waitpid(agent, 0)
+        assert gone(pids)
+
+
+def test_the_most_at_once_is_found_from_what_overlaps():
+    def row(start, connect, total):
+        return tuple({"start": start, "connect": connect, "total": total}.get(name, 0.0) for name in PHASES)
+
+    assert overlap([]) == 0
+    assert overlap([row(0, 1, 2), row(2, 0, 1)]) == 1  # one ends as the other begins
+    assert overlap([row(0, 1, 3), row(0, 2, 4), row(1, 1.5, 3), row(3.5, 1, 2)]) == 3
