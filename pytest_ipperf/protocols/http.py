@@ -45,7 +45,9 @@ class Get(Conversation):
     def feed(self, data: bytes) -> bytes:
         if len(self._status) < 12:
             self._status += data[:64]
-            if len(self._status) >= 12 and self._status[9:12] != b"200":
+            if len(self._status) < 12:
+                return b""
+            if self._status[9:12] != b"200":
                 self.trouble = f"reply {self._status.splitlines()[0].decode('latin-1')!r}"
                 return b""
         # From the end, where the mark is; it may lie across two segments, so its possible beginning is carried over.

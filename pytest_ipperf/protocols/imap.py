@@ -159,14 +159,12 @@ class Imap(Protocol):
         return Fetch(state.user(index), state.password, state.content)
 
     def script(self, state: ServerState) -> Script:
-        message = b"* 1 FETCH (BODY[] {%d}\r\n%b)\r\n" % (len(state.content), state.content)
-        turns = (
-            b"a1 OK LOGIN completed\r\n",
-            b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* 0 RECENT\r\na2 OK [READ-WRITE] SELECT completed\r\n",
-            message + b"a3 OK FETCH completed\r\n",
-            b"* BYE\r\na4 OK LOGOUT completed\r\n",
+        lean, library = _answers(b"a", state.content), _answers(b"A", state.content)
+        return Script(
+            b"* OK IMAP4rev1\r\n",
+            tuple((b"\r\n", answer) for answer in lean[1:]),
+            asides=tuple((b"A%d " % number, answer) for number, answer in enumerate(library)),
         )
-        return Script(b"* OK IMAP4rev1\r\n", tuple((b"\r\n", answer) for answer in turns))
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
@@ -176,6 +174,17 @@ class Imap(Protocol):
             await _fetched_by_library(call, state)
 
         yield fetch
+
+
+def _answers(tag: bytes, content: bytes) -> tuple[bytes, ...]:
+    """What the null server says to CAPABILITY, which only the library's client asks for, and to the others' commands."""
+    return (
+        b"* CAPABILITY IMAP4rev1\r\n%b0 OK CAPABILITY completed\r\n" % tag,
+        b"%b1 OK LOGIN completed\r\n" % tag,
+        b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* 0 RECENT\r\n%b2 OK [READ-WRITE] SELECT completed\r\n" % tag,
+        b"* 1 FETCH (BODY[] {%d}\r\n%b)\r\n%b3 OK FETCH completed\r\n" % (len(content), content, tag),
+        b"* BYE\r\n%b4 OK LOGOUT completed\r\n" % tag,
+    )
 
 
 def _quoted(text: str) -> str:
@@ -203,6 +212,7 @@ def _library_line() -> type[Any]:
     class Line(aioimaplib.IMAP4ClientProtocol):  # type: ignore[misc] # it brings no types
         def __init__(self, call: Call) -> None:
             super().__init__(asyncio.get_running_loop())
+            self.tagpre = "A"  # not by chance, as the null server knows its answers by rote; it takes no small letter
             # In place of its `wait`, which cannot be broken off while it asks for the server's capabilities.
             self.ready = self.loop.create_future()
             self.lost: Exception | None = None
