@@ -177,7 +177,7 @@ class Imap(Protocol):
 
 
 def _answers(tag: bytes, content: bytes) -> tuple[bytes, ...]:
-    """What the null server says to CAPABILITY, which only the library's client asks for, and to the others' commands."""
+    """What the null server says: to CAPABILITY, which the library alone asks for, and to the commands of both clients."""
     return (
         b"* CAPABILITY IMAP4rev1\r\n%b0 OK CAPABILITY completed\r\n" % tag,
         b"%b1 OK LOGIN completed\r\n" % tag,

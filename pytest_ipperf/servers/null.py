@@ -56,12 +56,13 @@ class Null(Server):
 class _Session:
     """One connection: which turn it is, the end of what it has heard in this turn, what its peer has still to take."""
 
-    __slots__ = ("heard", "sock", "turn", "turns", "unsent", "waits")
+    __slots__ = ("asides", "heard", "sock", "turn", "turns", "unsent", "waits")
 
     def __init__(self, sock: socket.socket, script: Script) -> None:
         self.sock = sock
         self.turn = 0
         self.turns = script.turns
+        self.asides = script.asides
         self.heard = b""
         self.unsent = memoryview(script.greeting)
         self.waits = False
@@ -110,6 +111,10 @@ class _Loop:
         data = session.sock.recv(_READ_BYTES)
         if not data:
             return False
+        for beginning, answer in session.asides:
+            if data.startswith(beginning):  # in one piece, as so little is
+                session.unsent = memoryview(answer)
+                return self._send(session)
         ending, answer = session.turns[session.turn]
         session.heard = (session.heard + data)[-len(ending) :]
         if session.heard != ending:

@@ -1,0 +1,55 @@
+"""The floor of every protocol: both clients have whole transactions with a server that knows its words by rote."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.parcel import check_library
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+ADDRESSES = ("127.0.0.1", "::1")
+PORTS = (20000, 29999)
+STATE = ServerState(users=7, password="a secret")
+PAYLOAD_BYTES = 1000
+
+
+@pytest.mark.parametrize("client", ["lean", "library"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_both_clients_complete_their_transactions_with_it(name, client):
+    protocol = PROTOCOLS[name]
+    if client == "library":
+        try:
+            check_library(protocol)
+        except UsageError as error:
+            pytest.skip(str(error))
+    state = protocol.filled(STATE, PAYLOAD_BYTES)
+    with private_folder() as folder:
+        port = free_port(ADDRESSES, *PORTS, random.Random())
+        site = Site(
+            str(folder / "null"), ADDRESSES, port, 20,
+            state=state, script=protocol.script(state), zone={protocol.host: ADDRESSES}, ports=PORTS,
+        )  # fmt: skip
+        daemon = Daemon(SERVERS[protocol.null], site)
+        daemon.start()
+        try:
+            for ipver, address in ((4, "127.0.0.1"), (6, "::1")):
+                order = LoadOrder(
+                    protocol=name, client=client, payload_bytes=PAYLOAD_BYTES, connections=20, bursts=2, ipver=ipver,
+                    resolver="", resolver_port=0, name=address, port=port, source="", deadline_s=10.0, ident=0,
+                    state=dataclasses.asdict(STATE),
+                )  # fmt: skip
+                told = load(order)
+                assert (told["attempted"], told["failed"]) == (40, {})
+            assert daemon.wait_quiet(5.0) == ""
+        finally:
+            daemon.stop()
