@@ -1,0 +1,113 @@
+"""What descriptors and ports cannot carry is said before a run, in one sentence."""
+
+from __future__ import annotations
+
+import re
+import resource
+
+import pytest
+
+from pytest_ipperf.agent.limits import enough_descriptors, enough_ports, most_descriptors
+from pytest_ipperf.agent.load import LoadOrder
+from pytest_ipperf.core.errors import LabError
+
+
+def order(**changed):
+    settings = {
+        "protocol": "http", "client": "lean", "payload_bytes": 1000, "connections": 5000, "bursts": 3, "ipver": 4,
+        "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": 9, "source": "127.0.0.1", "deadline_s": 10.0,
+        "ident": 0,
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Those of this process, of which nothing is really changed; tells what they were set to."""
+    seen = {"soft": 1024, "hard": 4096}
+
+    def set_to(_, pair):
+        seen["soft"], seen["hard"] = pair
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (seen["soft"], seen["hard"]))
+    monkeypatch.setattr(resource, "setrlimit", set_to)
+    return seen
+
+
+def test_too_few_descriptors_are_told_with_what_would_be_enough(limits):
+    sentence = (
+        "5000 connections need 5064 file descriptors in a process here, and no more than 4096 are allowed "
+        "(ulimit -H -n); allow 5064, or measure with fewer connections or more workers"
+    )
+    with pytest.raises(LabError, match=f"^{re.escape(sentence)}$"):
+        enough_descriptors(order())
+    assert limits["soft"] == 1024
+    limits["hard"] = 5064
+    enough_descriptors(order())
+    assert limits["soft"] == 5064
+
+
+def test_workers_have_descriptors_of_their_own(limits):
+    enough_descriptors(order(workers=2))
+    assert limits["soft"] == 4096
+
+
+def test_the_soft_limit_is_never_lowered(limits):
+    limits.update(soft=4000)
+    enough_descriptors(order(connections=10))
+    assert limits["soft"] == 4000
+
+
+def test_a_host_without_a_limit_has_enough(limits):
+    limits.update(hard=resource.RLIM_INFINITY)
+    enough_descriptors(order(connections=50_000))
+    assert limits["soft"] > 50_000
+
+
+def test_sessions_that_stay_are_counted_for_each_burst_and_data_connections_for_one():
+    assert most_descriptors(order(protocol="http", connections=100)) == 164
+    assert most_descriptors(order(protocol="ftp", connections=100)) == 464
+
+
+def test_an_ordinary_host_has_ports_for_five_thousand():
+    enough_ports(order())
+
+
+PORTS = """
+from test_limits import *
+try:
+    enough_ports(order(connections={connections}, rate_per_s={rate}))
+except LabError as error:
+    print(error)
+"""
+NARROW = "ip link set lo up; echo 40000 40049 >/proc/sys/net/ipv4/ip_local_port_range"
+
+
+def test_too_few_ports_are_told_with_what_there_is(isolated):
+    assert isolated(PORTS.format(connections=51, rate=0), up=NARROW) == (
+        "51 connections at once need as many ports, and there are 50 from 40000 to 40049 "
+        "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
+    )
+    assert isolated(PORTS.format(connections=50, rate=0), up=NARROW) == ""
+    assert isolated(PORTS.format(connections=51, rate=10), up=NARROW) == ""  # which are not there at once
+
+
+REAL = """
+import resource, socket
+from test_limits import *
+from pytest_ipperf.agent.load import load
+resource.setrlimit(resource.RLIMIT_NOFILE, (50, 100))
+with socket.create_server(("127.0.0.1", 0)) as server:
+    try:
+        load(order(connections=37, port=server.getsockname()[1]))
+    except LabError as error:
+        print(error)
+    told = load(order(connections=36, bursts=1, port=server.getsockname()[1], deadline_s=0.3))
+    print(told["failed"])
+"""
+
+
+def test_a_run_that_cannot_be_is_not_begun_and_one_that_can_is(isolated):
+    said, failed = isolated(REAL).splitlines()
+    assert said.startswith("37 connections need 101 file descriptors in a process here, and no more than 100 are ")
+    assert failed == "{'talk deadline': 36}"
