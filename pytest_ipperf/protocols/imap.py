@@ -177,7 +177,7 @@ class Imap(Protocol):
 
 
 def _answers(tag: bytes, content: bytes) -> tuple[bytes, ...]:
-    """What the null server says: to CAPABILITY, which the library alone asks for, and to the commands of both clients."""
+    """What the null server says: to CAPABILITY, for which the library asks, and to the commands of both clients."""
     return (
         b"* CAPABILITY IMAP4rev1\r\n%b0 OK CAPABILITY completed\r\n" % tag,
         b"%b1 OK LOGIN completed\r\n" % tag,
