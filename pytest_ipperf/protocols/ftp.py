@@ -140,7 +140,7 @@ class Ftp(Protocol):
     source: str = "RFC 959, RFC 2428; paper 000, section 2.4"
     ends_with: str = "226"
     typical_s: float = 0.003
-    packages: tuple[str, ...] = ("aioftp>=0.22",)
+    packages: tuple[str, ...] = ("aioftp>=0.18",)
     accounts: bool = True
     stays: bool = True
     sockets: int = 2
@@ -185,12 +185,13 @@ def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any
             super().__init__(encoding="latin-1", passive_commands=("epsv",))  # no time-outs: the burst has a deadline
             self.asked = "the greeting"
             self.writers: list[asyncio.StreamWriter] = []
+            self._open_connection = self._opened  # up to version 0.24 it is no method that could be overridden
 
         async def command(self, command: str | None = None, *args: Any, **kwargs: Any) -> Any:
             self.asked = command.split()[0] if command else self.asked
             return await super().command(command, *args, **kwargs)
 
-        async def _open_connection(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        async def _opened(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
             sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             try:
                 if source:
