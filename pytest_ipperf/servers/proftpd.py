@@ -25,7 +25,7 @@ _NOBODY = 65534
 _PAUSE_S = 0.25
 _DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Sessions that have ended at the client, or wait for the end of a run, are instances too.
-_SPARE = 400
+_SPARE = 600
 # No scoreboard and no controls: sessions would wait for each other's locks, and the master would be woken by a timer,
 # for a stall each time. Without a Directory of "/" an ordinary user's instance would show all that this user can read.
 _CONFIGURATION = """\
