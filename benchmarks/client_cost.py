@@ -1,18 +1,20 @@
-"""What the lean client costs beside C tools: processor time for each connection, against the null server.
+"""What the clients cost beside C tools: processor time for each connection, against the null server.
 
-    python benchmarks/client_cost.py [--rounds 9] [--connections 100,1000]
+    python benchmarks/client_cost.py [--rounds 7] [--protocol http,imap] [--connections 100,1000]
 
 Everything is equal: IPv4 on loopback, no look-up, a connection of its own for each transaction, closed when that has
-ended, N of them at once; the server on one processor and the clients on another. In each round every client runs once,
-in random order; ratios are taken within a round, and their median is printed. Clients that are not installed are left
-out (Debian: wrk, apache2-utils, postfix). `busy` counts user and kernel time; the lean client's own is taken around
-its run, without the start of the interpreter, the others' is that of the whole process.
+ended (of FTP, at the end of the run), N of them at once; the server on one processor and the clients on another, in a
+network namespace of their own with long queues where this machine gives one. In each round every client runs once, in
+random order; ratios are taken within a round. All figures are medians, with the least and the greatest.
+
+Clients that are not installed are left out (Debian: wrk, apache2-utils, nghttp2-client, postfix, dnsperf; Python:
+`pip install "pytest-ipperf[library]"`). What counts is user and kernel time; that of `lean` and `library` is taken
+around a run, without the start of the interpreter, that of the others is the whole process's.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import re
@@ -23,124 +25,242 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.load import LoadOrder
+from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.parcel import check_library
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 HOST = "127.0.0.1"
+PORTS = (20000, 29999)
 TRANSACTIONS = 6000
-PAYLOAD_BYTES = {"http": 10_240, "smtp": 1024}
+STATE = ServerState(users=500, password="secret")  # noqa: S106 - of accounts that are nowhere
+PAYLOAD_BYTES = {"dns": 34, "ftp": 10_240, "http": 10_240, "imap": 1024, "smtp": 1024}
+LEVELS = (100, 1000)
+MORE = {"http": (5000,)}
 GOALS = {"wrk": 1.15, "ab": 1.0, "smtp-source": 0.75}
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-LEAN = """
-import json, sys
-from pytest_ipperf.agent.load import LoadOrder, load
-order = LoadOrder(**json.loads(sys.argv[1]))
+OWN_CLIENT = """
+import ast, sys
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
+order = LoadOrder(**ast.literal_eval(sys.argv[1]))
 load(order)  # as in an epoch: a warm-up first
 told = load(order)
 assert not told["failed"], told["failed"]
 print(told["cpu_s"] / told["attempted"])
 """
+INSIDE = "IPPERF_CLIENT_COST_INSIDE"
+PREPARE = """
+PATH=$PATH:/usr/sbin:/sbin
+ip link set lo up
+for each in net.core.somaxconn=65535 net.ipv4.tcp_max_syn_backlog=65535 'net.ipv4.ip_local_port_range=30000 65535'; do
+    sysctl -qw "$each"
+done
+exec "$@"
+"""
 
 
-def busy_s(argv: Sequence[str], cpu: int) -> tuple[float, str]:
-    """Processor time of a command that is bound to one processor, and what it said."""
+@dataclass(frozen=True)
+class Task:
+    """What every client is to do, and on which processor."""
+
+    protocol: str
+    connections: int
+    port: int
+    cpu: int
+
+    @property
+    def transactions(self) -> int:
+        """In whole bursts, at least two."""
+        return self.connections * max(2, TRANSACTIONS // self.connections)
+
+    @property
+    def url(self) -> str:
+        """The page."""
+        return f"http://{HOST}:{self.port}/index.html"
+
+
+def busy_s(argv: Sequence[str], task: Task) -> tuple[float, str]:
+    """Processor time of a command that is bound to the task's processor, and what it said."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        ["taskset", "--cpu-list", str(cpu), *argv],
-        capture_output=True, text=True, check=True, timeout=120, env={**os.environ, "PATH": SEARCH},
+        ["taskset", "--cpu-list", str(task.cpu), *argv],
+        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "PATH": SEARCH},
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert not done.returncode, done.stderr
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout + done.stderr
 
 
-def lean(protocol: str, connections: int, port: int, cpu: int) -> float:
-    """Seconds for a connection, as every client here."""
+# --- clients: each gives seconds for a connection ---------------------------------------------------------------------
+
+
+def own(client: str, task: Task) -> float:
+    """The project's own, of either kind."""
     order = LoadOrder(
-        protocol=protocol, client="lean", payload_bytes=PAYLOAD_BYTES[protocol], connections=connections,
-        bursts=TRANSACTIONS // connections, ipver=4, resolver="", resolver_port=0, name=HOST, port=port, source="",
-        deadline_s=30, ident=0, hold=False,
+        protocol=task.protocol, client=client, payload_bytes=PAYLOAD_BYTES[task.protocol],
+        connections=task.connections, bursts=task.transactions // task.connections, ipver=4, resolver="",
+        resolver_port=0, name=HOST, port=task.port, source="", deadline_s=60, ident=0, hold=False, state=asdict(STATE),
     )  # fmt: skip
-    return float(busy_s([sys.executable, "-c", LEAN, json.dumps(asdict(order))], cpu)[1])
+    return float(busy_s([sys.executable, "-c", OWN_CLIENT, repr(asdict(order))], task)[1])
 
 
-def ab(_: str, connections: int, port: int, cpu: int) -> float:
+def ab(task: Task) -> float:
     """ApacheBench, which opens a connection for each request."""
-    url = f"http://{HOST}:{port}/index.html"
-    busy, said = busy_s(["ab", "-q", "-n", str(TRANSACTIONS), "-c", str(connections), url], cpu)
+    busy, said = busy_s(["ab", "-q", "-n", str(task.transactions), "-c", str(task.connections), task.url], task)
     assert re.search(r"Failed requests: +0\n", said), said
-    return busy / TRANSACTIONS
+    return busy / task.transactions
 
 
-def wrk(_: str, connections: int, port: int, cpu: int) -> float:
+def wrk(task: Task) -> float:
     """wrk, which does so when asked to close."""
-    url = f"http://{HOST}:{port}/index.html"
-    busy, said = busy_s(["wrk", "-t1", f"-c{connections}", "-d1s", "-H", "Connection: close", url], cpu)
+    argv = ["wrk", "-t1", f"-c{task.connections}", "-d1s", "--timeout=30s", "-H", "Connection: close", task.url]
+    busy, said = busy_s(argv, task)
     found = re.search(r"(\d+) requests in", said)
     assert found, said
     assert "Socket errors" not in said, said
     return busy / int(found[1])
 
 
-def smtp_source(_: str, connections: int, port: int, cpu: int) -> float:
+def h2load(task: Task) -> float:
+    """h2load by HTTP/1.1, which does so too."""
+    argv = ["h2load", "--h1", "-t1", "-n", str(task.transactions), "-c", str(task.connections)]
+    busy, said = busy_s([*argv, "-H", "Connection: close", task.url], task)
+    assert f" {task.transactions} succeeded, 0 failed" in said, said
+    return busy / task.transactions
+
+
+def smtp_source(task: Task) -> float:
     """Postfix's own generator; one message for each session."""
     size = str(PAYLOAD_BYTES["smtp"])
-    argv = ["smtp-source", "-s", str(connections), "-m", str(TRANSACTIONS), "-l", size, f"{HOST}:{port}"]
-    return busy_s(argv, cpu)[0] / TRANSACTIONS
+    argv = ["smtp-source", "-s", str(task.connections), "-m", str(task.transactions), "-l", size]
+    return busy_s([*argv, f"{HOST}:{task.port}"], task)[0] / task.transactions
 
 
-CLIENTS: dict[str, dict[str, Callable[[str, int, int, int], float]]] = {
-    "http": {"lean": lean, "wrk": wrk, "ab": ab},
-    "smtp": {"lean": lean, "smtp-source": smtp_source},
+def dnsperf(task: Task) -> float:
+    """dnsperf, which has N sockets and asks by them again and again."""
+    return _asked(task, queries=task.transactions, sockets=task.connections) / task.transactions
+
+
+def dnsperf_anew(task: Task) -> float:
+    """The same with a socket for each query, by as many processes as that takes, less what their start costs."""
+    processes = task.transactions // task.connections
+    busy = sum(_asked(task, queries=task.connections, sockets=task.connections) for _ in range(processes))
+    start = statistics.fmean(_asked(task, queries=1, sockets=1) for _ in range(processes))
+    return (busy - processes * start) / (processes * (task.connections - 1))
+
+
+def _asked(task: Task, *, queries: int, sockets: int) -> float:
+    with tempfile.NamedTemporaryFile("w", suffix=".queries") as file:
+        file.write(f"{PROTOCOLS['dns'].host} A\n")
+        file.flush()
+        argv = ["dnsperf", "-s", HOST, "-p", str(task.port), "-d", file.name, "-n", str(queries), "-T", "1"]
+        busy, said = busy_s([*argv, "-c", str(sockets), "-q", str(sockets)], task)
+    assert re.search(rf"Queries completed: +{queries} \(100", said), said
+    return busy
+
+
+Client = Callable[[Task], float]
+TOOLS: dict[str, dict[str, Client]] = {
+    "dns": {"dnsperf": dnsperf, "dnsperf anew": dnsperf_anew},
+    "ftp": {},
+    "http": {"wrk": wrk, "ab": ab, "h2load": h2load},
+    "imap": {},
+    "smtp": {"smtp-source": smtp_source},
 }
 
 
-def compare(protocol: str, connections: int, rounds: int, *, port: int, cpu: int) -> None:
+def clients_of(protocol: str) -> dict[str, Client]:
+    """By name, those that there are."""
+    found: dict[str, Client] = {"lean": partial(own, "lean")}
+    found |= {name: run for name, run in TOOLS[protocol].items() if shutil.which(name.split()[0], path=SEARCH)}
+    try:
+        check_library(PROTOCOLS[protocol])
+    except UsageError:
+        return found
+    library = ", ".join(re.split("[<>=]", each)[0] for each in PROTOCOLS[protocol].packages) or "asyncio"
+    return {**found, library: partial(own, "library")}
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+
+
+def compare(task: Task, rounds: int) -> None:
     """All clients of a protocol, round by round, and what they cost."""
-    clients = {
-        name: run for name, run in CLIENTS[protocol].items() if name == "lean" or shutil.which(name, path=SEARCH)
-    }
+    clients = clients_of(task.protocol)
     costs: dict[str, list[float]] = {name: [] for name in clients}
-    rng = random.Random(f"{protocol}/{connections}")
+    rng = random.Random(f"{task.protocol}/{task.connections}")
     for _ in range(rounds):
         for name in rng.sample(list(clients), len(clients)):
-            costs[name].append(clients[name](protocol, connections, port, cpu))
+            costs[name].append(clients[name](task))
     for name, each in costs.items():
-        ratios = [own / other for own, other in zip(costs["lean"], each, strict=True)]
-        goal = f"  goal {GOALS[name]:.2f}" if name in GOALS else ""
-        print(
-            f"{protocol:5} N={connections:<5} {name:12} {1e6 * statistics.median(each):6.1f} us for a connection"
-            f"   lean/{name} {statistics.median(ratios):.2f} [{min(ratios):.2f}..{max(ratios):.2f}]{goal}",
-            flush=True,
-        )
+        line = f"{task.protocol:5} N={task.connections:<5} {name:13} {_spread([1e6 * cost for cost in each], 1)} us"
+        if name != "lean":
+            goal = f"  goal {GOALS[name]:.2f}" if name in GOALS else ""
+            ratios = [lean / other for lean, other in zip(costs["lean"], each, strict=True)]
+            line += f"  lean/{name} {_spread(ratios, 2)}{goal}"
+        print(line, flush=True)
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return "{} [{} .. {}]".format(*told)
+
+
+def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[int]) -> None:
+    """Starts the server of the protocol's floor on the first processor, and compares on the last."""
+    kind = PROTOCOLS[protocol]
+    state = kind.filled(STATE, PAYLOAD_BYTES[protocol])
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port([HOST], *PORTS, random.Random())
+        site = Site(
+            str(Path(folder, kind.null)), (HOST,), port, max(levels),
+            state=state, zone={kind.host: (HOST,)}, script=kind.script(state), ports=PORTS,
+        )  # fmt: skip
+        os.sched_setaffinity(0, {cpus[0]})  # which the server inherits
+        server = Daemon(SERVERS[kind.null], site)
+        server.start()
+        try:
+            for connections in levels:
+                compare(Task(protocol, connections, port, cpus[-1]), rounds)
+        finally:
+            server.stop()
+
+
+def go_inside() -> None:
+    """Runs this program in a network namespace of its own, if there is none yet and one can be had, and ends."""
+    if INSIDE in os.environ:
+        return
+    for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
+        if not subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+            inside = [*words, "sh", "-ec", PREPARE, "sh", sys.executable, *sys.argv]
+            sys.exit(subprocess.run(inside, check=False, env={**os.environ, INSIDE: "1"}).returncode)
+    print("no network namespace can be had here: 5000 connections at once may be more than the queues hold")
 
 
 def main() -> None:
     """Measures all clients that there are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--connections", default="100,1000")
-    parser.add_argument("--protocol", default=",".join(CLIENTS))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--connections", default="", help="in place of 100 and 1000, and 5000 for http")
+    parser.add_argument("--protocol", default=",".join(TOOLS))
     asked = parser.parse_args()
+    go_inside()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     cpus = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cpus[0]})  # which the server inherits
     for protocol in asked.protocol.split(","):
-        with tempfile.TemporaryDirectory() as folder:
-            content = PROTOCOLS[protocol].content(PAYLOAD_BYTES[protocol])
-            port = free_port([HOST], 20000, 29999, random.Random())
-            site = Site(str(Path(folder, "null")), (HOST,), port, 1000, script=PROTOCOLS[protocol].script(content))
-            server = Daemon(SERVERS["null"], site)
-            server.start()
-            try:
-                for connections in map(int, asked.connections.split(",")):
-                    compare(protocol, connections, asked.rounds, port=port, cpu=cpus[-1])
-            finally:
-                server.stop()
+        wanted = [int(each) for each in asked.connections.split(",") if each]
+        levels = wanted or [*LEVELS, *MORE.get(protocol, ())]
+        measure(protocol, levels, asked.rounds, cpus)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ from pytest_ipperf.agent import library
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core import dns
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS, bind

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.parcel import check_library
