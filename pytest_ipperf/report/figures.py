@@ -54,6 +54,7 @@ def _question(record: Record) -> dict[str, Any]:
         "server": record.server, "connections": record.connections, "payload_bytes": record.payload_bytes,
         "design": record.design, "seed": record.seed, "epochs": record.epochs, "blocks": record.blocks,
         "deadline_s": record.deadline_s, "taken_from": record.taken_from,
+        "rate_per_s": record.rate_per_s, "workers": record.workers,
     }  # fmt: skip
 
 

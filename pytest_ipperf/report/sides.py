@@ -19,7 +19,11 @@ Sides = Mapping[int, ArmSummary]
 
 def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
     """Of every arm: the medians of its phases, what completed, what did not by kind, and what the client told."""
-    rows = [_row("  " + " / ".join(phase.replace("_", " ") for phase in _SHOWN_PHASES), sides, columns, _phases)]
+    # A look-up that is the transaction itself has neither look-up nor connecting before it.
+    shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
+    phases = shown or _SHOWN_PHASES
+    name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
+    rows = [_row(name, sides, columns, partial(_phases, phases))]
     told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
     client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
     return rows + failure_rows(sides, columns) + client
@@ -59,8 +63,8 @@ def _row(name: str, sides: Sides, columns: Sequence[int], text: Callable[[ArmSum
     return name, [text(sides[count]) if count in sides else "" for count in columns]
 
 
-def _phases(side: ArmSummary) -> str:
-    return " / ".join(milliseconds_text(side.phases[name]) for name in _SHOWN_PHASES) if side.phases else "-"
+def _phases(shown: Sequence[str], side: ArmSummary) -> str:
+    return " / ".join(milliseconds_text(side.phases[name]) for name in shown) if side.phases else "-"
 
 
 def _failed(kind: str, side: ArmSummary) -> str:

@@ -169,6 +169,21 @@ def test_another_reference_has_nothing_of_the_study_to_be_compared_with():
     assert len(rows_of(table("3-1", records), "study's figure: mean")) == 2
 
 
+def test_a_look_up_that_is_the_transaction_has_no_phases_before_it():
+    phases = {"dns": 0.0, "connect": 0.0, "first_byte": 0.0003, "total": 0.0004}
+    sides = [dataclasses.replace(side(arm, [0.001, 0.002]), phases=phases) for arm in ("ipv6", "ipv4")]
+    found = table("dns-averages", [record("dns", 10, *sides)])
+    assert rows_of(found, "first byte") == [["0.30"], ["0.30"]]
+    assert rows_of(found, "dns / ") == []
+
+
+def test_arrivals_at_a_rate_are_told_in_place_of_all_at_once():
+    told = dataclasses.replace(as_the_study([("smtp", "ipv6", 1)])[0], rate_per_s=200.0, workers=2)
+    for each in study_tables([told]):
+        assert each.head[0].endswith(", by connections")
+        assert "client lean by 2 workers, 200 arrivals a second" in " ".join(each.head)
+
+
 def test_a_protocol_that_the_study_has_not_comes_last_under_a_name_of_its_own():
     records = [
         record(protocol, 10, side("ipv6", [0.02, 0.03] * 5), side("ipv4", [0.02, 0.021] * 5))
@@ -217,7 +232,7 @@ def test_files_have_the_tables_as_text_and_with_all_digits(tmp_path):
         "response-times.csv",
         *(f"table-{n}.{kind}" for n in ("3-5", "3-6", "6-1") for kind in ("csv", "txt")),
     ]
-    assert (tmp_path / "tables" / "table-3-5.txt").read_text().startswith("Table 3-5: SMTP average application")
+    assert (tmp_path / "tables" / "table-3-5.txt").read_text().startswith("Table 3-5: SMTP average response")
     rows = read(tmp_path / "tables" / "table-3-5.csv")
     assert [(row["arm"], row["connections"]) for row in rows] == [
         (arm, count) for arm in ("ipv4", "ipv6") for count in ("1", "10")

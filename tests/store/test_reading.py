@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.store import SCHEMA, Journal, last_session, read_session
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")
-ROW = (0.0, 0.1, 0.2, 0.3, 0.4, 0.0)
+ROW = tuple(0.1 * column for column in range(len(PHASES)))
 
 
 def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):

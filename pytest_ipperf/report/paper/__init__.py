@@ -39,11 +39,11 @@ def study_notes(records: Sequence[Record]) -> list[str]:
     counted = f"{len(first.test.values)} runs of one burst each, the warm-up left out"
     return [
         f"mean: of {counted}; a failed connection counts as {seconds_text(first.deadline_s)}.",
-        f"study's formula: what it makes of these runs, over completed connections alone{same}.",
-        "What it calls a 95 % interval truly covers 91.8 % for a mean of 10 runs and 90 % for a difference; its",
+        f"study's formula: of these runs, over completed connections alone{same}. What it",
+        "calls a 95 % interval truly covers 91.8 % for a mean of 10 runs and 90 % for a difference; its",
         "confidence is one-sided, so that 50 % says nothing. This design never judges.",
-        "study's figure: printed in paper 000, of its own hosts at 100 Mbit/s; compare how arms and levels relate,",
-        "not milliseconds. An asterisk marks what contradicts other figures of the study.",
+        "study's figure: printed in paper 000, of its own hosts at 100 Mbit/s; compare how arms and levels",
+        "relate, not milliseconds. An asterisk marks what contradicts other figures of the study.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
     ]

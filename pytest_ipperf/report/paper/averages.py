@@ -21,6 +21,7 @@ from pytest_ipperf.report.paper.table import (
     Marks,
     StudyTable,
     by_arm,
+    by_connections,
     columns_of,
     conditions,
     counts,
@@ -46,7 +47,7 @@ def averages(records: Sequence[Record]) -> StudyTable:
         rows += _printed_means(protocol, arm, columns, marks)
         rows += side_rows(sides, columns)
         figures += [_mean_figures(name, records, arm, count, sides[count]) for count in columns if count in sides]
-    title = f"{PROTOCOLS[protocol].title} average application response times in milliseconds, by connections at once"
+    title = f"{PROTOCOLS[protocol].title} average response times in milliseconds, {by_connections(records)}"
     return StudyTable(
         name=name,
         head=(f"Table {name}: {title}", *conditions(records)),

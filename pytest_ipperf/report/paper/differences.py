@@ -18,6 +18,8 @@ from pytest_ipperf.report.paper.table import (
     Marks,
     StudyTable,
     by_arm,
+    by_connections,
+    client_of,
     columns_of,
     counts,
     formula,
@@ -54,8 +56,9 @@ def differences(records: Sequence[Record]) -> StudyTable:
     return StudyTable(
         name=DIFFERENCES,
         head=(
-            f"Table {DIFFERENCES}: intervals for differences in response time in milliseconds, by connections at once",
-            f"the study calls them 95 % intervals, they cover 90 %; testbed {first.testbed}, client {first.client}",
+            f"Table {DIFFERENCES}: intervals for differences in milliseconds, {by_connections(records)}",
+            f"testbed {first.testbed}, client {client_of(first)}",
+            "the study calls them 95 % intervals, and they cover 90 %",
             *taken_lines(records),
         ),
         rows=rows,

@@ -14,6 +14,7 @@ from pytest_ipperf.report.paper.table import (
     Marks,
     StudyTable,
     by_arm,
+    by_connections,
     columns_of,
     conditions,
     counts,
@@ -43,11 +44,11 @@ def increases(records: Sequence[Record]) -> StudyTable:
         rows += _printed_rows(found, columns, marks)
         rows += failure_rows({count: record.test for count, record in found.items()}, columns)
         figures += [_increase_figures(name, found[count], arm) for count in columns if count in found]
-    title = f"increase of {PROTOCOLS[protocol].title} average application response times"
+    title = f"increase of {PROTOCOLS[protocol].title} average response times"
     return StudyTable(
         name=name,
         head=(
-            f"Table {name}: {title} in milliseconds and percent, by connections at once",
+            f"Table {name}: {title} in milliseconds and percent, {by_connections(records)}",
             *conditions(records),
         ),
         rows=rows,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.cell import Arm, client_text
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.record import ArmSummary, Record
@@ -73,11 +73,21 @@ def row(name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Cal
     return name, [text(found[count]) if count in found else NONE for count in columns]
 
 
+def by_connections(records: Sequence[Record]) -> str:
+    """What the columns are."""
+    return "by connections" if records[0].rate_per_s else "by connections at once"
+
+
+def client_of(record: Record) -> str:
+    """The client, and how it has its connections arrive."""
+    return client_text(record.client, record.rate_per_s, record.workers)
+
+
 def conditions(records: Sequence[Record]) -> list[str]:
     """What stands below a table's title."""
     first = records[0]
     protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
-    where = f"testbed {first.testbed}, server {first.server}, client {first.client}"
+    where = f"testbed {first.testbed}, server {first.server}, client {client_of(first)}"
     what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
     return [what, where, *taken_lines(records)]
 
@@ -157,8 +167,8 @@ def place(table: str, records: Sequence[Record], arm: str, connections: int) -> 
     origin = next((each.taken_from for each in records if each.connections == connections), "")
     return {
         "table": table, "testbed": first.testbed, "protocol": first.protocol, "server": first.server,
-        "client": first.client, "payload_bytes": first.payload_bytes, "arm": arm, "connections": connections,
-        "taken_from": origin,
+        "client": first.client, "rate_per_s": first.rate_per_s, "workers": first.workers,
+        "payload_bytes": first.payload_bytes, "arm": arm, "connections": connections, "taken_from": origin,
     }  # fmt: skip
 
 
