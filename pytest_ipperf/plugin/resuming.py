@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.store import KeptSession, KeptWorkload, last_session, read_session
@@ -56,8 +58,6 @@ def _check_question(kept: KeptSession, settings: Settings) -> None:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
     for name, option in _ASKED.items():
         there, here = kept.facts.get(name), _plain(getattr(settings, name))
-        if name == "reference":
-            here = str(settings.reference)
         if there != here:
             told = [value["name"] if isinstance(value, dict) else value for value in (there, here)]
             change = f"{told[0]}, and this one has {told[1]}" if told[0] != told[1] else f"{told[0]} of another size"
@@ -70,8 +70,11 @@ def _check_question(kept: KeptSession, settings: Settings) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As it comes back from JSON."""
-    return json.loads(json.dumps(dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value))  # type: ignore[arg-type]
+    """As the journal gives it back."""
+    if isinstance(value, Arm):
+        return str(value)
+    plain = dataclasses.asdict(value) if isinstance(value, (Design, Testbed)) else value
+    return json.loads(json.dumps(plain))
 
 
 class Earlier:
@@ -182,4 +185,8 @@ def _hosts(found: KeptWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
     testbed = found.begun["workload"].partition("-")[0]
     for epoch in found.epochs[:1]:
         for role, facts in epoch["fingerprint"].items():
-            yield from (((testbed, role, fact), value) for fact, value in facts.items() if fact != "device")
+            for fact, value in facts.items():
+                if isinstance(value, dict):
+                    yield from (((testbed, role, f"{fact} {name}"), each) for name, each in value.items())
+                elif fact != "device":
+                    yield (testbed, role, fact), value

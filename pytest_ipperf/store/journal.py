@@ -47,12 +47,17 @@ class Journal:
 
     def settle(self) -> None:
         """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
-        for file in self._files.values():
-            try:
+        try:
+            for file in self._files.values():
                 os.fsync(file.fileno())
-            except OSError as error:
-                if error.errno != errno.EINVAL:  # of what is no file, as a link to a device
-                    raise self._trouble(error.strerror) from error
+            for folder in (self.folder, self.folder.parent):  # which know the files by their names
+                opened = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(opened)
+                finally:
+                    os.close(opened)
+        except OSError as error:
+            raise self._trouble(error.strerror) from error
 
     def _write(self, kind: str, data: bytes) -> int:
         try:
