@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -80,6 +80,7 @@ class Bench:
     standing: Standing
     entries: Mapping[str, Sequence[str]]
     wire: Wire | None
+    services: dict[str, Service] = field(default_factory=dict)
 
     hosts = LAB.hosts
 
@@ -96,17 +97,19 @@ class Bench:
     def null(self, workload: Workload) -> Service:
         """A server that does next to nothing, beside a name server or itself one."""
         self.standing._state = STATE
-        resolver = self.standing._service("nameserver", workload)
         name = PROTOCOLS[workload.protocol].null
+        resolver = self.standing._service("nameserver", workload)
         return resolver if name == resolver.name else self.standing._service(name, workload, resolver.port)
 
     def serve(self, workload: Workload, server: str) -> Service:
-        """That server."""
-        return self.standing.serve(workload, server, STATE)
+        """That server, which is started once; so the workloads of a protocol are to differ in nothing that it knows."""
+        if server not in self.services:
+            self.services[server] = self.standing.serve(workload, server, STATE)
+        return self.services[server]
 
     def measure(self, ipver: int, service: Service, workload: Workload, bursts: int) -> list[dict[str, float]]:
         """One run, in which nothing may fail: each connection's phases in seconds since its start."""
-        receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=10)
+        receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
         assert not receipt.failed
         assert not receipt.contradictions
         return [dict(zip(PHASES, row, strict=True)) for row in receipt.rows]

@@ -108,18 +108,19 @@ class Wire:
             yield frame, seconds * 10**9 + nanoseconds
 
     def _pass(self, frame, stamp_ns):
-        flow, port, flags, _ = _parts(frame, to_server=True)
-        if flow and (flow[0] == socket.IPPROTO_UDP or flags & (_SYN | _ACK) == _SYN):
+        flow, flags, _ = _parts(frame, to_server=True)
+        begins = flow and (flow[0] == socket.IPPROTO_UDP or flags & (_SYN | _ACK) == _SYN)
+        if begins and self._said.get(flow) != set():  # else it is said again, as there was no answer
             self._since[flow] = stamp_ns
             self._said[flow] = set()
             self._ends[flow] = 1
-            if flow[0] == socket.IPPROTO_TCP and port != self.port:  # one thread hears of the port and connects to it
+            if flow[0] == socket.IPPROTO_TCP and flow[2] != self.port:  # one thread hears of a port and connects to it
                 self._owner[flow] = self._asking.pop(0)
                 self._ends[self._owner[flow]] += 1
         self._server.send(frame)
 
     def _keep(self, frame, stamp_ns):
-        flow, _, flags, said = _parts(frame, to_server=False)
+        flow, flags, said = _parts(frame, to_server=False)
         points = self._points(flow, flags, said) if flow in self._since else []
         due = max(stamp_ns + sum(self.hold_ns.get(each, 0) for each in points), self._last_due.get(flow, 0))
         self._last_due[flow] = due
@@ -168,7 +169,7 @@ class Wire:
 
 
 def _parts(frame, *, to_server):
-    """Of a UDP or TCP frame: protocol and client's port, server's port, TCP's flags, what is said; else nothing."""
+    """Of a UDP or TCP frame: protocol and ports of client and server, TCP's flags, what is said; else nothing."""
     at = _VNET_BYTES + 12
     kind = frame[at : at + 2]
     if kind == b"\x08\x00":
@@ -178,12 +179,12 @@ def _parts(frame, *, to_server):
         protocol, after = frame[at + 8], at + 42
         end = after + int.from_bytes(frame[at + 6 : at + 8], "big")
     else:
-        return None, 0, 0, b""
-    sender, receiver = struct.unpack_from("!HH", frame, after)
-    client, server = (sender, receiver) if to_server else (receiver, sender)
+        return None, 0, b""
+    ports = struct.unpack_from("!HH", frame, after)
+    flow = protocol, *(ports if to_server else reversed(ports))
     if protocol == socket.IPPROTO_TCP:
-        return (protocol, client), server, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
-    return ((protocol, client) if protocol == socket.IPPROTO_UDP else None), server, 0, b""
+        return flow, frame[after + 13], frame[after + 4 * (frame[after + 12] >> 4) : end]
+    return (flow if protocol == socket.IPPROTO_UDP else None), 0, b""
 
 
 def _tell(answer):
