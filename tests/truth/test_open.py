@@ -1,0 +1,78 @@
+"""Open mode: what a stall of the server costs is in the figures of all who came in it, and none came later for it.
+
+The server is a single thread that serves one after the other, and before the middle one sleeps. So whoever was opened
+after that one has to wait until the sleep is over, which is a bound that no other work of the machine can break.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import subprocess
+import sys
+from array import array
+
+import pytest
+
+from pytest_ipperf.agent.arrivals import arrivals
+from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.agent.order import LoadOrder
+
+SERVER = """
+import socket, sys, time
+address, number, stalled, stall_s = sys.argv[1], *map(int, sys.argv[2:4]), float(sys.argv[4])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+with socket.create_server((address, 0), family=family, backlog=number) as listener:
+    print(listener.getsockname()[1], flush=True)
+    for at in range(number):
+        client, _ = listener.accept()
+        if at == stalled:
+            time.sleep(stall_s)
+        client.recv(65536)
+        client.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n<html></html>")
+        client.close()
+"""
+CONNECTIONS, RATE_PER_S = 300, 500.0
+STALLED, STALL_S = 150, 0.2
+# So near to each other connections may be accepted in another order than they were opened in.
+NEAR = 5
+
+
+@contextlib.contextmanager
+def stalling(bench, ipver):
+    """The port of the server."""
+    argv = [sys.executable, "-c", SERVER, bench.hosts[1].address(ipver), *map(str, (CONNECTIONS, STALLED, STALL_S))]
+    with subprocess.Popen(
+        [*bench.entries["server"], "taskset", "--cpu-list", "0", *argv], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("ipver", "workers"), [(4, 1), (6, 2)])
+def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipver, workers):
+    client, server = (host.address(ipver) for host in plain.hosts)
+    with stalling(plain, ipver) as port:
+        order = LoadOrder(
+            protocol="http", client="lean", payload_bytes=1024, connections=CONNECTIONS, bursts=1, ipver=ipver,
+            resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
+            rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
+        )  # fmt: skip
+        told = plain.standing._client.order("load", dataclasses.asdict(order), patience_s=90.0)
+    assert not told["failed"]
+    values = array("d", told["rows"])
+    rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]
+    # What was intended is kept, and is not what the stall made of it.
+    assert [row["start"] for row in rows] == pytest.approx(arrivals(CONNECTIONS, RATE_PER_S, "stalled/0"), abs=1e-9)
+    assert rows[-1]["start"] == pytest.approx(CONNECTIONS / RATE_PER_S, rel=0.15)
+    assert all(0 <= row["behind"] < row["total"] for row in rows)
+    rows.sort(key=lambda row: row["start"] + row["behind"])
+    opened = [row["start"] + row["behind"] for row in rows]
+    ends = opened[STALLED - NEAR] + STALL_S
+    waiting = [row for row in rows[STALLED + NEAR :] if row["start"] < ends]
+    assert len(waiting) > RATE_PER_S * STALL_S / 2
+    for row in waiting:
+        assert row["start"] + row["total"] >= ends
