@@ -21,8 +21,8 @@ _SALT = "ipperf"
 _USERS = ("nobody", "ftp", "www-data")
 _NOBODY = 65534
 # When a session ends while the first process waits for connections, that one sleeps twice for 0.2 s and takes none.
-# Only the first half shows.
-_PAUSE_S = 0.25
+# Only the first half shows, and a machine that is busy is late with all of it.
+_PAUSE_S = 0.4
 _DIGITS = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Sessions that have ended at the client, or wait for the end of a run, are instances too.
 _SPARE = 600

@@ -85,7 +85,9 @@ def main(argv: Sequence[str]) -> None:
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
     from pyftpdlib.servers import FTPServer  # noqa: PLC0415
 
-    logging.getLogger("pyftpdlib").setLevel(logging.CRITICAL)
+    logger = logging.getLogger("pyftpdlib")
+    logger.addHandler(logging.StreamHandler())  # without one it would have its own, and say a line for each session
+    logger.setLevel(logging.ERROR)
     order = json.loads(argv[0])
     loop, handler = IOLoop(), _handler(order)
     servers = [
