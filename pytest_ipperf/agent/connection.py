@@ -42,7 +42,8 @@ class Connection:
         self.retries = 0
         self.failure = ""
         self.peer = ""
-        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = self.due = 0.0
+        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = 0.0
+        self.due: float
         self.late = math.nan
         self.sock: socket.socket
         self.unsent = NOTHING

@@ -43,12 +43,12 @@ class Schedule:
         return min(opening, self._ask_at, self.end)
 
     def _open_all(self) -> None:
-        burst, clock, end = self._burst, self._burst.clock, self.end
-        for connection in burst.connections:
+        connections, begin, clock, end = self._burst.connections, self._burst.begin, self._burst.clock, self.end
+        for connection in connections:
             connection.due = end
             connection.opened = clock()
-            burst.begin(connection)
-        self._opened = len(burst.connections)
+            begin(connection)
+        self._opened = len(connections)
         self._ask_at = clock() + RETRY_S[0]
 
     def _open_due(self) -> float:
