@@ -20,7 +20,7 @@ from pytest_ipperf.store.journal import SCHEMA
 Facts = Mapping[str, Any]
 _ROW_BYTES = 8 * len(PHASES)
 _KEYS = {
-    "session": {"schema", "seed"},
+    "session": {"at", "schema", "seed"},
     "taken": {"workload", "folder"},
     "workload": {"workload", "order"},
     "run": {"workload", "offset", "rows"},
@@ -98,10 +98,14 @@ def read_session(folder: Path) -> KeptSession:
 
 def last_session(records: Path) -> Path:
     """The folder of the newest session below `records` that has written anything; UsageError where there is none."""
-    for folder in sorted((records / "runs").glob("*"), reverse=True):
-        if any(event["event"] == "session" for path in folder.glob("*.jsonl") for event in events(path)):
-            return folder
-    raise UsageError(f"there is no session in {records / 'runs'} yet")
+    began = {
+        path.parent: first["at"]
+        for path in sorted((records / "runs").glob("*/*.jsonl"))
+        if (first := next(events(path), None)) is not None and first["event"] == "session"
+    }
+    if not began:
+        raise UsageError(f"there is no session in {records / 'runs'} yet")
+    return max(began, key=lambda folder: began[folder])  # names tell it to the second only
 
 
 def events(path: Path) -> Iterator[Facts]:

@@ -77,5 +77,13 @@ def test_a_summary_leaves_warmups_out_and_adds_failures_up():
     assert summary.mean == 0.015
 
 
+def test_means_of_the_completed_alone_are_kept_beside_the_values():
+    """Which count a failed connection with the deadline; a run that completed nothing has no such mean."""
+    lossy = dataclasses.replace(run(SIX, 0, 3.34), samples=(0.01, 0.02), failed={"talk reset": 1})
+    summary = summarise(SIX, [lossy, run(SIX, 1, 10.0, failed=3), run(SIX, 2, 0.03)], [], PHASES)
+    assert summary.values == (3.34, 10.0, 0.03)
+    assert summary.completed_values == (0.015, 0.03)
+
+
 def test_an_arm_that_completed_nothing_has_no_phases():
     assert summarise(SIX, [run(SIX, 0, 10.0, failed=3)], [], PHASES).phases == {}

@@ -1,5 +1,6 @@
 """Resuming for real: sessions of three workloads on loopback, whole or killed in the middle, and what follows."""
 
+import dataclasses
 import json
 import os
 import re
@@ -8,10 +9,22 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.resuming import _check_workload
+from pytest_ipperf.store import KeptWorkload
 
 SUITE = """
 import pytest
@@ -20,6 +33,14 @@ import pytest
 @pytest.mark.levels(connections=[1, 2, 3])
 def test_http(measured, margin):
     assert measured.slowdown <= margin
+"""
+# The smallest design that may judge.
+TINY = """
+from pytest_ipperf.core.design import DESIGNS, Design
+
+DESIGNS["tiny"] = Design(
+    name="tiny", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test", run_connections=20
+)
 """
 DESIGN = "--design=paper"
 ARGUMENTS = ("-p", "no:randomly", "--testbed=loopback", "--ipperf-server=embedded")
@@ -68,7 +89,11 @@ class Sessions:
 
     @property
     def names(self):
-        return sorted(path.name for path in (self.folder / ".ipperf" / "runs").glob("*"))
+        """In order of their beginning, which their names tell to the second only."""
+        return sorted((path.name for path in (self.folder / ".ipperf" / "runs").glob("*")), key=self.began)
+
+    def began(self, name):
+        return next((event["at"] for event in self.events(name, "session")), time.time())
 
     def journal(self, name, writer="main"):
         return self.folder / ".ipperf" / "runs" / name / f"{writer}.jsonl"
@@ -276,16 +301,36 @@ def test_hosts_that_have_changed_since_are_told(sessions):
 
 def test_a_design_that_judges_judges_what_it_has_taken_over(sessions):
     """With another margin than before too, on which its one look does not depend."""
-    arguments = ("--design=quick", "--connections=100")
-    assert sessions.run(*arguments, "--margin=1000%")[0] == 0
+    (sessions.folder / "conftest.py").write_text(TINY)
+    arguments = ("--design=tiny", "--connections=20")
+    assert sessions.run(*arguments, "--margin=100000%")[0] == 0
     first = sessions.names[-1]
-    status, said = sessions.run(*arguments, "--margin=1000%", "--ipperf-resume=last")
+    status, said = sessions.run(*arguments, "--margin=100000%", "--ipperf-resume=last")
     assert (status, sessions.measured(sessions.names[-1])) == (0, []), said
     status, said = sessions.run(*arguments, "--margin=0.001%", f"--ipperf-resume=.ipperf/runs/{first}")
     assert status in (pytest.ExitCode.TESTS_FAILED, NOTHING_DECIDED, 0), said
     told = [sessions.events(name, "record")[0] for name in (first, sessions.names[-1])]
     assert told[0]["low"] == told[1]["low"]
     assert (told[1]["margin_fraction"], told[1]["taken_from"]) == (0.00001, first)
+
+
+def test_where_looks_depend_on_the_margins_others_are_another_question():
+    workload = Workload(testbed="lab", protocol="http", client="lean", connections=1, payload_bytes=1024)
+    four, six = Arm(4, "native"), Arm(6, "native")
+    plan = plan_for(workload, [four, six], DESIGNS["standard"], 7)
+    complete = {
+        "trouble": {}, "stopped": "", "testbed": json.loads(json.dumps(dataclasses.asdict(BUILTIN["lab"]))),
+        "asked": asked_texts({six: [Margin(0.1)]}),
+    }  # fmt: skip
+    kept = KeptWorkload(Path("main.f64"), {"order": order_of(plan)}, complete=complete)
+    settings: Any = SimpleNamespace(inventory=BUILTIN)
+    _check_workload(kept, plan, {six: [Margin(0.1)]}, settings)
+    _check_workload(kept, plan, {six: []}, settings)  # as the controller of xdist knows it
+    with pytest.raises(UsageError, match=r"^the tests asked for other margins there$"):
+        _check_workload(kept, plan, {six: [Margin(0.2)]}, settings)
+    other = plan_for(workload, [four, six], DESIGNS["standard"], 8)
+    with pytest.raises(UsageError, match=r"^its order was another there$"):
+        _check_workload(kept, other, {six: [Margin(0.1)]}, settings)
 
 
 def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions):
