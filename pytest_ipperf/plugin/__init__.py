@@ -119,6 +119,8 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -
     return outcome.status(report)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
+) -> None:
     """The tables, and what was not decided and why."""
-    summary.write(terminalreporter, config)
+    summary.write(terminalreporter, config, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)

@@ -44,7 +44,7 @@ def plan(config: pytest.Config) -> list[str]:
     return lines + [f"ipperf: {line}" for line in session.lacking]
 
 
-def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupted: bool) -> None:
     """The tables of what was measured, then every cell that is not green with its reason, then the exit status."""
     tally, session = config.stash[TALLY], config.stash[SESSION]
     if not tally.measurements:
@@ -69,6 +69,8 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         reporter.write_line(f"records: {session.folder}")
         if (session.folder / "tables").exists():
             reporter.write_line(f"tables: {session.folder / 'tables'}")
+        if interrupted:
+            reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
     _exit_line(reporter, tally, config)
 
 

@@ -194,6 +194,7 @@ def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     (first,) = sessions.names
     status, said = sessions.interrupted(signal.SIGINT, "--ipperf-resume=last", runs=RUNS + 5)
     assert status == pytest.ExitCode.INTERRUPTED, said
+    assert "broken off; the same command with --ipperf-resume=last measures the rest" in said
     second = sessions.names[-1]
     assert sessions.measured(second) == WORKLOADS[1:]
     status, said = sessions.run("--ipperf-resume=last")
