@@ -42,10 +42,10 @@ class Provisioning:
         """
         if not SERVERS[server].provisioned:
             return ""
-        key = _key(host, server, workload, state)
+        key, link = _key(host, server, workload, state), self._link(host)
         if key not in self._folders:
             order = provision_order(server, workload, state)
-            self._folders[key] = self._link(host).order("provision", *order, patience_s=PROVISION_S)
+            self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
         return self._folders[key]
 
     def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:

@@ -21,6 +21,7 @@ from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.plugin.keeping import keep_complete
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.protocols import PROTOCOLS
 
 RECORD = pytest.StashKey[Record]()
 """On an item: the record of its cell, which every claim of the test brings up to date."""
@@ -98,6 +99,10 @@ def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
             f"{cell}: the content of server_state has {has} bytes, not the payload's {workload.payload_bytes}; "
             f"mark the test levels(payload=[{has}])"
         )
+    try:
+        PROTOCOLS[workload.protocol].filled(state, workload.payload_bytes)
+    except UsageError as error:  # here, where nothing has been started yet
+        raise UsageError(f"{cell}: {error}") from None
     if session.states.setdefault(workload, state.digest) != state.digest:
         raise UsageError(
             f"{cell}: another test of this workload wants another server_state; give the two different payloads, or "

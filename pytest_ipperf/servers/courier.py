@@ -22,8 +22,8 @@ _PROGRAM = "usr/sbin/couriertcpd"
 # Folders of /usr, one by one, as it may itself lie in /usr/local and no folder can be laid over one that it is in.
 _LAID_OVER = "bin sbin lib libexec"
 _USER = "nobody"
-# Room for connections that have ended at the client but not yet here.
-_SPARE = 50
+# Room for sessions that have ended at the client but not yet here: those of a verification, one for each account.
+_SPARE = 600
 
 _AUTHDAEMON = """\
 authmodulelist="authuserdb"

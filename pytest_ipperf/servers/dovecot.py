@@ -11,8 +11,9 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, true_root, words
 
 _OWNER = "nobody"
-# Room for connections that have ended at the client but not yet here.
-_SPARE = 50
+_NOBODY = 65534
+# Room for sessions that have ended at the client but not yet here: those of a verification, one for each account.
+_SPARE = 600
 _LOGINS = 2
 
 # Log-in processes are kept and take many clients each, as a new one for each log-in would be a fork more in every
@@ -121,7 +122,7 @@ def _users() -> tuple[str, str, str]:
     """Who it becomes: for itself, for log-ins, for the mailboxes."""
     if true_root():
         return "dovecot", "dovenull", _OWNER
-    own = pwd.getpwuid(os.geteuid()).pw_name
+    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # the leash lets nothing take itself for root that is none
     return own, own, own
 
 
@@ -145,7 +146,7 @@ def _configuration(site: Site) -> str:
         owner=owner.pw_uid,
         group=owner.pw_gid,
         limit=limit,
-        clients=10 * limit,
+        clients=4 * limit,
         logins=_LOGINS,
         chroot="login" if root else "",
         empty="empty" if root else "",
