@@ -24,6 +24,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 ADDRESSES = ("127.0.0.1", "::1")
+STALLED = 20
 
 both_families = pytest.mark.parametrize("address", ADDRESSES)
 both_clients = pytest.mark.parametrize("client", ["lean", "library"])
@@ -124,7 +125,7 @@ class Stalling:
                 conn = self._sock.accept()[0]
                 with conn:
                     served += 1
-                    if served == 20:
+                    if served == STALLED:
                         time.sleep(self._stall_s)
                     conn.settimeout(5)
                     conn.recv(4096)
@@ -138,12 +139,12 @@ def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
         told = load(order(server.port, connections=200, bursts=1, client=client))
     rows = rows_of(told)
     assert told["failed"] == {}
-    stalled = next(row for row in rows if row["total"] > 0.4)
+    stalled = rows[STALLED - 1]
     end = stalled["start"] + stalled["total"]
-    came = [row for row in rows if stalled["start"] < row["start"] < end - 0.1]
+    came = [row for row in rows[STALLED:] if row["start"] < end]
     assert len(came) > 50
     assert all(row["start"] + row["total"] > end - 0.1 for row in came)  # none was let go before it
-    assert all(row["behind"] < 0.3 for row in came)  # nor kept from coming
+    assert statistics.median(row["behind"] for row in came) < 0.25  # nor kept from coming
 
 
 def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
@@ -158,7 +159,7 @@ def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
         return feed(self, data)
 
     monkeypatch.setattr(kind, "feed", stalls)
-    rows = rows_of(load(order(null["http"], bursts=1)))
+    rows = rows_of(load(order(null["http"], bursts=1, rate_per_s=100.0)))
     behind = [row for row in rows if row["behind"] > 0.1]
     assert behind
     assert all(row["total"] > row["connect"] > row["behind"] for row in behind)
@@ -167,17 +168,50 @@ def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
 @both_clients
 def test_the_deadline_is_each_connections_own(client):
     with socket.create_server(("127.0.0.1", 0), backlog=100) as deaf:
-        asked = order(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.3, client=client)
+        asked = order(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
         begun = time.monotonic()
         told = load(asked)
     assert told["failed"] == {"talk deadline": 10}
     last = arrivals(10, 20.0, "1/2/3/0")[-1]
-    assert last + 0.3 <= time.monotonic() - begun < last + 4
+    assert last + 0.5 <= time.monotonic() - begun < last + 4
+
+
+def _mail(conn, number, seen):
+    """A mail server that notes when sessions begin, and when they end."""
+    seen.append(("came", number))
+    conn.sendall(b"220 hello\r\n")
+    with conn.makefile("rb") as lines:
+        while line := lines.readline():
+            if line == b"QUIT\r\n":
+                seen.append(("left", number))
+                conn.sendall(b"221 Bye\r\n")
+                return
+            if line == b"DATA\r\n":
+                conn.sendall(b"354 go on\r\n")
+                while lines.readline() != b".\r\n":
+                    pass
+            conn.sendall(b"250 2.0.0 Ok: queued as 1\r\n")
 
 
 @both_clients
-def test_sessions_are_not_held(client, null):
-    """Of those that come one by one, none is open when the next comes."""
-    told = load(order(null["smtp"], protocol="smtp", connections=10, bursts=1, rate_per_s=20.0, client=client))
+def test_sessions_are_not_held(client):
+    seen: list[tuple[str, int]] = []
+    threads = []
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+
+        def serve():
+            for number in range(10):
+                conn = server.accept()[0]
+                held.enter_context(conn)
+                threads.append(threading.Thread(target=_mail, args=(conn, number, seen)))
+                threads[-1].start()
+
+        with contextlib.ExitStack() as held:
+            threads.append(threading.Thread(target=serve))
+            threads[0].start()
+            port = server.getsockname()[1]
+            told = load(order(port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
+            for thread in threads:
+                thread.join(10)
     assert told["failed"] == {}
-    assert told["peak"] <= 3
+    assert seen.index(("left", 0)) < seen.index(("came", 9))

@@ -156,13 +156,16 @@ def test_a_worker_that_dies_is_a_broken_instrument(client, deaf):
     before = children()
 
     def kill():
-        os.kill(max(children() - before), signal.SIGKILL)
+        while len(born := children() - before) < 2:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(max(born), signal.SIGKILL)
 
-    timer = threading.Timer(0.3, kill)
-    timer.start()
+    thread = threading.Thread(target=kill)
+    thread.start()
     with pytest.raises(AgentError, match=r"^worker \d of 2 was killed by signal 9 in the midst of a run$"):
-        load(order(deaf, client=client, deadline_s=2.0))
-    timer.join()
+        load(order(deaf, client=client, deadline_s=5.0))
+    thread.join()
 
 
 def test_a_worker_that_breaks_says_why(deaf, monkeypatch):

@@ -179,5 +179,17 @@ def test_fewer_at_once_than_asked_a_client_held_up_and_counters_that_moved_are_t
 
 
 def test_of_a_client_in_order_there_is_only_the_share():
-    told = rows_of(record(10, test=seen_by_client(0.15)))
-    assert not [line for line in told if line.startswith(("most at once", "client held up"))]
+    told = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.002)))
+    assert not [line for line in told if line.startswith(("most at once", "client held up", "opened late"))]
+
+
+def test_a_client_that_could_not_keep_up_with_the_arrivals_is_told():
+    told = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.0031), rate_per_s=200.0, workers=2))
+    assert "opened late by 3.10 ms" in told
+    assert any(line.endswith("in milliseconds, by connections") for line in told)
+    assert any("client lean by 2 workers, 200 arrivals a second, payload" in line for line in told)
+
+
+def test_other_arrivals_and_other_workers_have_tables_of_their_own():
+    told = rows_of(record(10), record(10, rate_per_s=200.0), record(10, workers=2))
+    assert sum(line.startswith("testbed ") for line in told) == 3
