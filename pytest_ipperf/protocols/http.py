@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import socket
 from collections.abc import AsyncIterator
@@ -173,6 +174,8 @@ async def _fetched_by_library(session: ClientSession, url: str, call: Call) -> N
     except ClientResponseError as error:
         raise ReplyError(" ".join(error.message.split())[:120]) from error
     except (ClientPayloadError, ServerDisconnectedError) as error:
+        if ConnectionResetError.__name__ in str(error):  # of a reset within the page nothing but its text tells
+            raise ConnectionResetError(errno.ECONNRESET, "reset") from error
         raise EOFError from error
 
 

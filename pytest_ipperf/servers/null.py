@@ -75,6 +75,7 @@ class _Loop:
         self._epoll = select.epoll()
         self._listeners = {sock.fileno(): (sock, script) for sock, script in listeners}
         self._sessions: dict[int, _Session] = {}
+        self._waiting: list[socket.socket] = []
         for number in self._listeners:
             self._epoll.register(number, select.EPOLLIN)
 
@@ -88,14 +89,26 @@ class _Loop:
                     self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
 
     def _accept(self, listener: socket.socket, script: Script) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
-            for _ in range(_ACCEPTS):
+        for _ in range(_ACCEPTS):
+            try:
                 sock, _ = listener.accept()
-                sock.settimeout(0)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                session = self._sessions[sock.fileno()] = _Session(sock, script)
-                self._epoll.register(sock.fileno(), select.EPOLLIN)
-                self._go_on(session, self._send)
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno != errno.EMFILE or not self._sessions:
+                    raise
+                self._wait_for_room(listener)
+                return
+            sock.settimeout(0)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            session = self._sessions[sock.fileno()] = _Session(sock, script)
+            self._epoll.register(sock.fileno(), select.EPOLLIN)
+            self._go_on(session, self._send)
+
+    def _wait_for_room(self, listener: socket.socket) -> None:
+        """Leaves those who come to the kernel until a session has ended."""
+        self._epoll.modify(listener.fileno(), 0)
+        self._waiting.append(listener)
 
     def _go_on(self, session: _Session, step: Callable[[_Session], bool]) -> None:
         """Takes a step, which tells whether the session goes on, and closes one that does not."""
@@ -106,6 +119,8 @@ class _Loop:
         if not going_on:
             del self._sessions[session.sock.fileno()]
             session.sock.close()
+            while self._waiting:
+                self._epoll.modify(self._waiting.pop().fileno(), select.EPOLLIN)
 
     def _hear(self, session: _Session) -> bool:
         data = session.sock.recv(_READ_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import random
@@ -20,6 +21,8 @@ _BACKLOG = 4096
 _TIMEOUT_S = 600
 # So many ports of the range are tried for a data connection.
 _TRIES = 32
+# Without a descriptor left, so long until the next look.
+_FULL_S = 0.1
 
 
 class Pyftpdlib(Server):
@@ -79,19 +82,35 @@ def _handler(order: dict[str, Any]) -> Any:
     return type("Handler", (FTPHandler,), settings)
 
 
+def _listener() -> Any:
+    from pyftpdlib.servers import FTPServer  # noqa: PLC0415
+
+    class Listener(FTPServer):  # type: ignore[misc] # it brings no types
+        def handle_accept(self) -> None:
+            try:
+                super().handle_accept()
+            except OSError as error:
+                if error.errno != errno.EMFILE:
+                    raise
+                # It would listen no more, ever. Those who come wait in the kernel.
+                self.del_channel()
+                self.call_later(_FULL_S, self.add_channel)
+
+    return Listener
+
+
 def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     from pyftpdlib.ioloop import IOLoop  # noqa: PLC0415
-    from pyftpdlib.servers import FTPServer  # noqa: PLC0415
 
     logger = logging.getLogger("pyftpdlib")
     logger.addHandler(logging.StreamHandler())  # without one it would have its own, and say a line for each session
     logger.setLevel(logging.ERROR)
     order = json.loads(argv[0])
-    loop, handler = IOLoop(), _handler(order)
+    loop, handler, listener = IOLoop(), _handler(order), _listener()
     servers = [
-        FTPServer((address, order["port"]), handler, ioloop=loop, backlog=_BACKLOG) for address in order["addresses"]
+        listener((address, order["port"]), handler, ioloop=loop, backlog=_BACKLOG) for address in order["addresses"]
     ]
     for server in servers:
         server.max_cons = 0  # the descriptors are the limit

@@ -61,6 +61,7 @@ class Wire:
     def bring(self, way, size):
         """The next so many bytes; a datagram comes whole."""
         if way == "data":
+            assert self.data is not None
             piece, self.data = self.data[:size], self.data[size:] if self.data else None
             said = self.talk.feed_data(piece)
         else:

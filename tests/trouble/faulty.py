@@ -1,22 +1,29 @@
 """Servers at fault. A copy of this file on the shelf, called `silent_smtp`, is a server of SMTP that is silent.
 
-Each takes its part of a transaction by rote, but for one thing.
+Each takes its part of a transaction by rote, but for one thing. `served` has one in a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
+import re
 import signal
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
-from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.dns import TYPE_A
+from pytest_ipperf.core.script import DATA_PORT, Script
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.nameserver import answers, reply
 
 
 class Faulty(Server):
@@ -59,18 +66,33 @@ class Talk(asyncio.Protocol):
         self.number = number
         self.turn = 0
         self.heard = b""
+        self.asked = b""
+        self.listener: socket.socket | None = None
+        self.transfer: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.begin()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.transfer:
+            self.transfer.cancel()
+        if self.listener:
+            self.listener.close()
+
     def data_received(self, data: bytes) -> None:
         self.heard += data
         ending, answer = self.script.turns[self.turn]
-        if self.heard.endswith(ending):
-            self.turn, self.heard = self.turn + 1, b""
-            self.answer(answer)
+        if not self.heard.endswith(ending):
+            return
+        self.asked, self.heard = self.heard, b""
+        tag = self.asked.split(maxsplit=1)[0]
+        if self.asked.endswith(b" CAPABILITY\r\n"):  # the library's own wish
+            self.transport.write(b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % tag)
+            return
+        self.turn += 1
+        self.answer(re.sub(rb"(?m)^a\d(?= )", tag, answer))
 
     @property
     def halfway(self) -> bool:
@@ -81,15 +103,43 @@ class Talk(asyncio.Protocol):
         self.transport.write(self.script.greeting)
 
     def answer(self, text: bytes) -> None:
+        if DATA_PORT in text:
+            text = text.replace(DATA_PORT, b"%d" % self.listen())
+        if text.startswith(b"150 "):
+            said, _, done = text.partition(b"\n")
+            self.transport.write(said + b"\n")
+            self.transfer = asyncio.ensure_future(self._moved(done))
+            return
         self.transport.write(text)
         if self.turn == len(self.script.turns):
             self.transport.close()
 
+    def listen(self) -> int:
+        """A port for the data, on which a connection is waited for."""
+        self.listener = _listener(self.transport.get_extra_info("sockname")[0], 0)
+        port: int = self.listener.getsockname()[1]
+        return port
+
+    async def _moved(self, done: bytes) -> None:
+        assert self.listener
+        sock, _ = await asyncio.get_running_loop().sock_accept(self.listener)
+        with sock, contextlib.suppress(OSError):
+            await self.move(sock, self.script.data or b"", done)
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        """Sends all of the data and says so."""
+        await asyncio.get_running_loop().sock_sendall(sock, data)
+        sock.close()
+        self.transport.write(done)
+
     def reset(self) -> None:
         """By RST, as a machine does that has forgotten the connection."""
-        never_linger = struct.pack("ii", 1, 0)
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, never_linger)
+        _never_linger(self.transport.get_extra_info("socket"))
         self.transport.abort()
+
+
+def _never_linger(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class Silent(Talk):
@@ -124,15 +174,20 @@ class Closes(Talk):
             super().answer(text)
 
 
+def noise(number: int) -> bytes:
+    """Never the same twice, nor a reply that goes on in further lines."""
+    return random.Random(number).randbytes(40).replace(b"-", b"+")
+
+
 class Garbage(Talk):
-    """Answers noise, never the same twice."""
+    """Answers noise."""
 
     def begin(self) -> None:
         if self.script.greeting:
             self.answer(b"")
 
     def answer(self, text: bytes) -> None:
-        self.transport.write(random.randbytes(40) + b"\r\n")
+        self.transport.write(noise(self.number) + b"\r\n")
 
 
 class Tenth(Talk):
@@ -155,6 +210,121 @@ class Tenth6(Tenth):
             Talk.begin(self)
 
 
+REFUSALS: Mapping[str, tuple[bytes, bytes]] = {
+    "ftp": (b"PASS ", b"530 Login incorrect.\r\n"),
+    "http": (b"GET ", b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"),
+    "imap": (b" LOGIN ", b"%b NO [UNAVAILABLE] try later\r\n"),
+    "smtp": (b"MAIL ", b"451 4.3.0 try later\r\n"),
+}
+"""What is refused, and in which words."""
+# As many come first to see whether the accounts are there.
+_WELCOME = 10
+
+
+class Denies(Talk):
+    """Refuses every tenth by its protocol's own word, but for the first ten."""
+
+    def answer(self, text: bytes) -> None:
+        words = [words for asked, words in REFUSALS.values() if asked in self.asked[:40]]
+        if words and self.number % 10 == 0 and self.number > _WELCOME:
+            self.transport.write(words[0].replace(b"%b", self.asked.split(maxsplit=1)[0]))
+        else:
+            super().answer(text)
+
+
+class Denies6(Denies):
+    """The same over IPv6, and none over IPv4."""
+
+    def answer(self, text: bytes) -> None:
+        (super().answer if self.family == socket.AF_INET6 else super(Denies, self).answer)(text)
+
+
+class Leaves(Talk):
+    """Says goodbye in the middle of an answer (IMAP's BYE)."""
+
+    def answer(self, text: bytes) -> None:
+        if self.halfway:
+            self.transport.write(text.partition(b"\n")[0] + b"\n* BYE shutting down\r\n")
+            self.transport.close()
+        else:
+            super().answer(text)
+
+
+class Counts(Talk):
+    """Announces a literal that has one byte more than what follows."""
+
+    def answer(self, text: bytes) -> None:
+        super().answer(re.sub(rb"\{(\d+)\}", lambda size: b"{%d}" % (int(size[1]) + 1), text))
+
+
+class Shortens(Talk):
+    """Announces a literal as it should be and gives less."""
+
+    def answer(self, text: bytes) -> None:
+        begun, mark, rest = text.partition(b"}\r\n")
+        super().answer(begun + mark + rest[7:] if mark else text)
+
+
+class NoListener(Talk):
+    """Names a port for the data where nobody listens."""
+
+    def listen(self) -> int:
+        self.listener = socket.socket(self.family)
+        self.listener.bind((self.transport.get_extra_info("sockname")[0], 0))
+        port: int = self.listener.getsockname()[1]
+        return port
+
+
+class NoAccept(Talk):
+    """Never accepts the connection for the data, which the kernel does in its place."""
+
+    async def _moved(self, done: bytes) -> None:
+        pass
+
+
+class NoData(Talk):
+    """Accepts the connection for the data and sends none."""
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await asyncio.get_running_loop().sock_recv(sock, 1)
+
+
+class DataResets(Talk):
+    """Resets the connection for the data in the middle."""
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(sock, data[: len(data) // 2])
+        _never_linger(sock)
+
+
+class Truncates(Talk):
+    """Says that all went well after half of the data."""
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await super().move(sock, data[: len(data) // 2], done)
+
+
+class Aborts(Talk):
+    """Says after half of the data that it was not all."""
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await super().move(sock, data[: len(data) // 2], b"426 Connection closed; transfer aborted.\r\n")
+
+
+class CannotOpen(Talk):
+    """Says that there is no connection for the data."""
+
+    def answer(self, text: bytes) -> None:
+        super().answer(b"425 No data connection.\r\n" if text.startswith(b"150 ") else text)
+
+
+class NoWord(Talk):
+    """Sends all of the data and does not say so."""
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await super().move(sock, data, b"")
+
+
 class Slow(Talk):
     """Takes its time to accept a connection."""
 
@@ -169,6 +339,122 @@ async def _accept(talk: type[Talk], script: Script, listener: socket.socket) -> 
         sock, _ = await loop.sock_accept(listener)
         number += 1
         await loop.connect_accepted_socket(lambda: talk(script, listener.family, number), sock)  # noqa: B023 - now
+
+
+# --- by datagrams -----------------------------------------------------------------------------------------------------
+
+
+def _flagged(message: bytes, flags: int) -> bytes:
+    """A response with other flags (RFC 1035, section 4.1.1), and nothing but the question."""
+    return message[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, 0) + message[12:]
+
+
+def _elsewhere(query: bytes) -> bytes:
+    return reply(query, answers({PROTOCOLS["dns"].host: ("192.0.2.1", "2001:db8::1")}))
+
+
+def _other_family(query: bytes) -> bytes:
+    """The answer has the record of the other address family."""
+    size = len(PROTOCOLS["dns"].host) + 2
+    asked = struct.unpack_from("!H", query, 12 + size)[0]
+    turned = bytearray(query)
+    struct.pack_into("!H", turned, 12 + size, 29 - asked)
+    assert {asked, 29 - asked} == {TYPE_A, 28}
+    return _elsewhere(bytes(turned))
+
+
+LOOK_UPS: Mapping[str, Callable[[bytes, int], bytes]] = {
+    "silent": lambda *_: b"",
+    "servfail": lambda query, _: _flagged(query, 0x8402),
+    "ident": lambda query, _: bytes([query[0] ^ 255]) + _elsewhere(query)[1:],
+    "truncated": lambda query, _: _flagged(query, 0x8600),
+    "cut": lambda query, _: _elsewhere(query)[:-2],
+    "otherfamily": lambda query, _: _other_family(query),
+    "garbage": lambda query, number: query[:2] + noise(number),
+    "denies": lambda query, number: _elsewhere(query) if number % 10 or number <= _WELCOME else _flagged(query, 0x8405),
+}
+"""What is made of a query; `number` counts them, from 1."""
+
+
+class LookUps(asyncio.DatagramProtocol):
+    """A name server at fault."""
+
+    def __init__(self, answer: Callable[[bytes, int], bytes]) -> None:
+        self._answer = answer
+        self._number = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)  # which it does not say itself in Python 3.11
+
+    def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
+        self._number += 1
+        if said := self._answer(data, self._number):
+            self._transport.sendto(said, addr)
+
+
+# --- how they are run -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def served(fault: str, script: Script | None, address: str) -> Iterator[tuple[int, set[Talk]]]:
+    """A server in a thread; gives its port and its open connections. Without a script it is one of names, by UDP."""
+    ready, ended, talks = threading.Event(), asyncio.Event(), set[Talk]()
+    port: list[int] = []
+    loop: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loop.append(asyncio.get_running_loop())
+        if script is None:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            end, _ = await loop[0].create_datagram_endpoint(
+                lambda: LookUps(LOOK_UPS[fault]), local_addr=(address, 0), family=family
+            )
+            port.append(end.get_extra_info("sockname")[1])
+            ready.set()
+            await ended.wait()
+            end.close()
+            return
+        with _listener(address, 0) as listener:
+            port.append(listener.getsockname()[1])
+            ready.set()
+            accepting = asyncio.ensure_future(_accept(_watched(_TALKS[fault], talks), script, listener))
+            await ended.wait()
+            accepting.cancel()
+            for talk in list(talks):
+                talk.transport.abort()
+            await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    ready.wait(10)
+    try:
+        yield port[0], talks
+    finally:
+        loop[0].call_soon_threadsafe(ended.set)
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def _watched(talk: type[Talk], talks: set[Talk]) -> type[Talk]:
+    class Watched(talk):  # type: ignore[misc, valid-type]
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            talks.add(self)
+            super().connection_made(transport)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            talks.discard(self)
+
+    return Watched
+
+
+def _kinds(of: type[Talk]) -> Iterator[type[Talk]]:
+    yield of
+    for each in of.__subclasses__():
+        yield from _kinds(each)
+
+
+_TALKS = {each.__name__.lower(): each for each in _kinds(Talk)}
 
 
 async def _serve(talk: type[Talk], script: Script, listeners: Sequence[socket.socket]) -> None:
@@ -186,7 +472,7 @@ def main(name: str, argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
-    (talk,) = (each for each in (*Talk.__subclasses__(), Tenth6) if name.startswith(f"{each.__name__.lower()}_"))
+    talk = _TALKS[name.partition("_")[0]]
     script = Script.from_bytes(Path(order["script"]).read_bytes())
     asyncio.run(_serve(talk, script, [_listener(address, order["port"]) for address in order["addresses"]]))
 
