@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # After so many full reads the others have their turn.
 _READS = 16
+_LAST_PORT = 65535
 
 
 class DataConnections:
@@ -36,6 +37,9 @@ class DataConnections:
         """To the port that the conversation has named, which may name another later."""
         talk = connection.conversation
         port, talk.data_port = talk.data_port, 0
+        if not 0 < port <= _LAST_PORT:  # what a server says is not to break the instrument
+            self._burst.fail(connection, f"protocol: data port {port}")
+            return
         try:
             sock = own_socket(self._burst.target, socket.SOCK_STREAM)
         except OSError as error:

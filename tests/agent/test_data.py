@@ -289,6 +289,20 @@ def test_failures_of_some_leave_the_others_their_files():
     assert {tuple(each.conversation.sizes) for each in made.connections if not each.failure} == {(20_000,)}
 
 
+@pytest.mark.parametrize("port", [65536, 99999, -1])
+def test_a_port_that_does_not_exist_is_the_servers_failure(port):
+    def talk(server):
+        with server.accept()[0] as conn, contextlib.suppress(ConnectionResetError):
+            conn.sendall(b"port %d\n" % port)
+            conn.recv(100)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=talk, args=(server,))
+        thread.start()
+        assert failures(burst("127.0.0.1", server.getsockname()[1])) == {f"protocol: data port {port}": 1}
+        thread.join(10)
+
+
 def test_no_descriptor_for_the_file_is_a_failure_by_kind(monkeypatch):
     def none(*_):
         raise OSError(24, "Too many open files")
