@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,11 +24,14 @@ from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.agent.ports import taken
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
+from pytest_ipperf.servers import SERVERS
 
 SERVER = """
 Port {port}
@@ -271,3 +275,37 @@ def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes)
             receipt = standing.run(arm, service, workload, bursts=2, deadline_s=10.0)
             assert (receipt.attempted, receipt.failed, receipt.contradictions) == (10, {}, ())
     assert processes.left() == []
+
+
+def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(sshd, processes):
+    """In a folder that mailboxes' owner may enter and whose name leaves room for those of sockets."""
+    name = next((name for name in ("dovecot", "courier") if not SERVERS[name].missing()), "")
+    if not name:
+        pytest.skip("neither Dovecot nor Courier can run here")
+    with tempfile.TemporaryDirectory(prefix="ipperf-far-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "sub").mkdir()
+        testbed = sshd.host(folder / "sub")
+        state = ServerState(users=30, password="secret")
+        work = Workload(testbed="ring", protocol="imap", client="lean", connections=5, payload_bytes=1000)
+        said = []
+        with Provisioning() as keeper:
+            for connections in (5, 10):
+                work = dataclasses.replace(work, connections=connections)
+                with contextlib.ExitStack() as stack:
+                    try:
+                        standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, lambda _: None))
+                    except LabError as error:
+                        if "is still held by" not in str(error):
+                            raise
+                        pytest.skip(f"someone measures on this machine: {error}")
+                    service = standing.serve(work, name, state, keeper)
+                    said.append(standing.verify(Arm(6, "native"), service, work, 10.0))
+                    assert standing.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).failed == {}
+            held = Path(keeper.folder(testbed.server, name, work, state))
+            assert len(list(held.rglob("*:2,S"))) == 30
+            assert processes.below(sshd.pid, itself=False)
+        assert said[0].startswith(f"{service} holds its 30 accounts, ")
+        assert said[1:] == [""]
+        assert not held.exists()

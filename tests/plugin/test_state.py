@@ -1,10 +1,14 @@
 """A suite's own server state: accounts, messages, pages, content; and what is said of one that does not fit."""
 
+import re
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.protocols import PROTOCOLS
 
 SMOKE = ("--design=smoke", "--ipperf-server=embedded", "-p", "no:cacheprovider")
 HEAD = """
@@ -45,6 +49,22 @@ def test_accounts_and_messages_of_a_suite_are_served_for_all_its_levels(project)
     result.stdout.fnmatch_lines(["*imapd Python * (embedded)*"])
     result.stdout.no_fnmatch_line('*o"wn*')
     result.assert_outcomes(passed=2, deselected=10)
+
+
+def test_the_example_of_the_suites_page_is_one(project):
+    page = (Path(__file__).parents[2] / "docs/suites.md").read_text()
+    (example,) = [
+        code for code in re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE) if "LETTER" in code
+    ]
+    found: dict[str, Any] = {}
+    exec(compile(example, "suites.md", "exec"), found)
+    state = found["server_state"].__wrapped__()
+    assert PROTOCOLS["imap"].filled(state, len(state.content)) == state
+    project.pytester.makepyfile(test_own=example)
+    (project.pytester.path / "test_the_example_of_the_suites_page_is_one.py").unlink()
+    result = project.ask("--collect-only", "-q", "--ipver=6")
+    ids = [line.split("[")[1] for line in result.outlines if "::" in line]
+    assert ids == [f"loopback-imap-c{number}-{len(state.content)}-ipv6]" for number in (10, 200)]
 
 
 def test_by_default_there_are_as_many_accounts_as_connections_and_at_least_five_hundred(project):
