@@ -140,7 +140,9 @@ class Protocol(ABC):
         """The page or message of exactly that size; UsageError where the protocol cannot have it so small."""
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
-        """The state with the content that it leaves to the protocol."""
+        """The state with the content that it leaves to the protocol; UsageError where it lacks what that needs."""
+        if self.accounts and not state.users:
+            raise UsageError(f"{self.name} logs in, and server_state has no users; give it some, such as users=500")
         return state if state.content else replace(state, content=self.content(payload_bytes))
 
     @abstractmethod

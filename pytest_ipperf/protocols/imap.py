@@ -144,8 +144,6 @@ class Imap(Protocol):
         return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
-        if not state.users:
-            raise UsageError("imap logs in, and server_state has no users; give it some, such as users=500")
         _quoted(state.password)
         filled = super().filled(state, payload_bytes)
         for message in (filled.content, *filled.messages):
