@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import statistics
 import subprocess
 import sys
 from array import array
@@ -74,5 +75,6 @@ def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipve
     ends = opened[STALLED - NEAR] + STALL_S
     waiting = [row for row in rows[STALLED + NEAR :] if row["start"] < ends]
     assert len(waiting) > RATE_PER_S * STALL_S / 2
+    assert statistics.median(row["behind"] for row in waiting) < STALL_S / 4  # nobody waited for another to be opened
     for row in waiting:
         assert row["start"] + row["total"] >= ends
