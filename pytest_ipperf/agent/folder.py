@@ -21,7 +21,8 @@ _PREFIX = "ipperf-"
 _LOCK = ".lock"
 # A folder younger than this may belong to someone who is about to lock it.
 _YOUNG_S = 5.0
-# Postfix distrusts a main.cf that may still be written to, and sleeps until it is a few seconds old.
+# Postfix distrusts a main.cf that may still be written to, and sleeps until it is a few seconds old. Dovecot distrusts
+# the folders of a mailbox, and notes at each look what it saw until they are.
 _BACKDATED_S = 60.0
 
 
@@ -41,13 +42,14 @@ def private_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        os.close(lock)
         try:
             shutil.rmtree(folder)
         except OSError as error:
             raise LabError(
                 f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}; remove it by hand"
             ) from error
+        finally:
+            os.close(lock)  # not before, or someone's sweep would remove it at the same time
 
 
 def sweep() -> int:
@@ -57,9 +59,15 @@ def sweep() -> int:
 
 def lay_out(folder: str, entries: Iterable[Entry]) -> None:
     """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails."""
+    made = []
     try:
         for entry in (Entry(""), *entries):
-            _write(Path(folder, entry.path), entry)
+            path = Path(folder, entry.path)
+            _write(path, entry)
+            if entry.content is None:
+                made.append(path)
+        for path in made:
+            _backdate(path)
     except (OSError, LookupError) as error:
         raise LabError(f"folder {folder} cannot be laid out: {error}; it needs room, rights and the users") from None
 
@@ -69,12 +77,16 @@ def _write(path: Path, entry: Entry) -> None:
         path.mkdir(exist_ok=True)
     else:
         path.write_bytes(entry.content)
-        before = time.time() - _BACKDATED_S
-        os.utime(path, (before, before))
+        _backdate(path)
     if entry.owner or entry.group:
         owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1
         os.chown(path, owner, grp.getgrnam(entry.group).gr_gid if entry.group else -1)
     path.chmod(entry.mode)
+
+
+def _backdate(path: Path) -> None:
+    before = time.time() - _BACKDATED_S
+    os.utime(path, (before, before))
 
 
 def _parent() -> Path:

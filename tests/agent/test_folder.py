@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -59,6 +60,22 @@ def test_is_gone_after_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_is_held_until_it_is_gone(tmp_path, monkeypatch):
+    """A sweep that removed it at the same time would make its owner fail."""
+    swept = []
+    removed = shutil.rmtree
+
+    def slowly(folder, **settings):
+        _age(folder, 60)
+        swept.append(sweep())
+        removed(folder, **settings)
+
+    with private_folder():
+        monkeypatch.setattr(shutil, "rmtree", slowly)
+    assert swept == [0]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_place_that_cannot_hold_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     expected = f"no private folder below {tmp_path}/nowhere: No such file or directory; set TMPDIR to a writable one"
@@ -110,7 +127,8 @@ def test_lays_out_over_an_earlier_start(tmp_path):
     assert (folder / "data" / "kept").exists()
     assert (folder / "etc" / "main.cf").read_text() == "new"
     assert [(folder / path).stat().st_mode & 0o777 for path in (".", "etc/main.cf", "data")] == [0o755, 0o640, 0o700]
-    assert time.time() - (folder / "etc" / "main.cf").stat().st_mtime > 30
+    for path in ("etc/main.cf", "etc", "."):
+        assert time.time() - (folder / path).stat().st_mtime > 30
 
 
 @pytest.mark.parametrize(
