@@ -138,7 +138,7 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
 @pytest.mark.parametrize(
     ("marks", "sentence"),
     [
-        ("", "has no protocol marker; it needs exactly one of http, smtp"),
+        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, smtp"),
         ("@pytest.mark.http\n@pytest.mark.smtp", "has the protocol markers http, smtp; it needs exactly one"),
         ("@pytest.mark.http\n@pytest.mark.levels(threads=[1])", "marker levels takes only the keywords connections"),
         ("@pytest.mark.http\n@pytest.mark.levels(connections=['many'])", "level 'many' is not a number of connections"),
@@ -157,6 +157,18 @@ def test_a_suite_that_makes_no_sense_is_told_so_in_a_sentence(project, marks, se
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([f"*test_it: *{sentence.replace('[', '[[]')}*"])
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_size_that_a_protocol_cannot_have_leaves_out_that_protocol_alone(project):
+    asked = "import pytest\n" + "".join(
+        f"@pytest.mark.{name}\n@pytest.mark.levels(connections=[1], payload=[100])\n"
+        f"def test_{name}(measured, margin): pass\n"
+        for name in ("dns", "http")
+    )
+    project.pytester.makepyfile(asked)
+    result = project.ask("--collect-only", "-q", "--payload=10k", "--testbed=loopback")
+    assert ids(result) == ["loopback-http-c1-10k-ipv6"]
+    result.stdout.fnmatch_lines(["ipperf: left out: payload 10240 is too large for dns, *"])
 
 
 def test_a_test_with_parameters_of_our_names_is_nobodys_measurement(project):
