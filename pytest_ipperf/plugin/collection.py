@@ -103,10 +103,21 @@ def _levels(metafunc: pytest.Metafunc, session: Session, protocol: str) -> tuple
         if not isinstance(levels, list | tuple) or not levels:
             raise UsageError(f"levels {name}={levels!r} are not a list such as {name}={list(DEFAULT_LEVELS[name])}")
     connections = list(session.settings.connections) or [_count(each) for each in asked["connections"]]
-    payloads = list(session.settings.payloads) or [parse_bytes(each) for each in asked["payload"]]
-    for size in payloads:
-        PROTOCOLS[protocol].content(min(size, 2**20))  # which says so when a size is too small
+    marked = [parse_bytes(each) for each in asked["payload"]]
+    for size in marked:
+        if refused := _refused(protocol, size):
+            raise UsageError(refused)
+    payloads = list(session.settings.payloads) or marked
     return list(dict.fromkeys(connections)), list(dict.fromkeys(payloads))
+
+
+def _refused(protocol: str, payload_bytes: int) -> str:
+    """Why a protocol has nothing of that size; empty where it has."""
+    try:
+        PROTOCOLS[protocol].content(min(payload_bytes, 2**20))
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def marked_margin(node: pytest.Item) -> Margin | None:
@@ -213,7 +224,9 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _lacking(session: Session, cell: Cell) -> str:
     testbed = session.settings.inventory[cell.workload.testbed]
-    return testbed.lacks(cell.arm) or testbed.lacks(session.settings.reference)
+    lacking = testbed.lacks(cell.arm) or testbed.lacks(session.settings.reference)
+    # A size asked for on the command line may suit one of a suite's protocols and not another.
+    return lacking or _refused(cell.workload.protocol, cell.workload.payload_bytes)
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
