@@ -39,7 +39,7 @@ from pytest_ipperf.agent.connection import (
 from pytest_ipperf.agent.data import DataConnections
 from pytest_ipperf.agent.schedule import Schedule
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
-from pytest_ipperf.agent.target import Target, failure_kind, own_socket
+from pytest_ipperf.agent.target import Target, connect_kind, failure_kind, own_socket
 from pytest_ipperf.core import dns
 from pytest_ipperf.protocols.base import Conversation
 
@@ -168,7 +168,7 @@ class Burst:
             self.fail(connection, f"connect {failure_kind(error)}")
             return
         if code not in (0, errno.EINPROGRESS):
-            self.fail(connection, f"connect {failure_kind(OSError(code, ''))}")
+            self.fail(connection, f"connect {connect_kind(code)}")
             return
         self._by_fd[sock.fileno()] = connection
         self.epoll.register(sock.fileno(), EDGES)

@@ -17,7 +17,7 @@ from pytest_ipperf.agent.connection import (
     Connection,
     DataConnection,
 )
-from pytest_ipperf.agent.target import failure_kind, own_socket
+from pytest_ipperf.agent.target import connect_kind, failure_kind, own_socket
 
 if TYPE_CHECKING:
     from pytest_ipperf.agent.burst import Burst
@@ -51,7 +51,7 @@ class DataConnections:
         except OSError as error:
             code = error.errno or errno.EIO
         if code not in (0, errno.EINPROGRESS):
-            self._burst.fail(connection, f"data {failure_kind(OSError(code, ''))}")
+            self._burst.fail(connection, f"data {connect_kind(code)}")
             return
         self._burst.watch(sock, data)
 

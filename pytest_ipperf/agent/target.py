@@ -53,5 +53,11 @@ def failure_kind(error: OSError) -> str:
         errno.ETIMEDOUT: "timed out",
         errno.EMFILE: "out of file descriptors",
         errno.EADDRNOTAVAIL: "no source address",
+        errno.EADDRINUSE: "out of ports",
     }
     return words.get(error.errno or 0, errno.errorcode.get(error.errno or 0, type(error).__name__))
+
+
+def connect_kind(code: int) -> str:
+    """The kind of a failure to connect: a source that a socket has is this host's, so what was not there was a port."""
+    return "out of ports" if code == errno.EADDRNOTAVAIL else failure_kind(OSError(code, ""))

@@ -363,17 +363,20 @@ def _other_family(query: bytes) -> bytes:
     return _elsewhere(bytes(turned))
 
 
-LOOK_UPS: Mapping[str, Callable[[bytes, int], bytes]] = {
-    "silent": lambda *_: b"",
-    "servfail": lambda query, _: _flagged(query, 0x8402),
-    "ident": lambda query, _: bytes([query[0] ^ 255]) + _elsewhere(query)[1:],
-    "truncated": lambda query, _: _flagged(query, 0x8600),
-    "cut": lambda query, _: _elsewhere(query)[:-2],
-    "otherfamily": lambda query, _: _other_family(query),
-    "garbage": lambda query, number: query[:2] + noise(number),
-    "denies": lambda query, number: _elsewhere(query) if number % 10 or number <= _WELCOME else _flagged(query, 0x8405),
+LOOK_UPS: Mapping[str, tuple[str, Callable[[bytes, int], bytes]]] = {
+    "silent": ("Never answers.", lambda *_: b""),
+    "servfail": ("Answers SERVFAIL.", lambda query, _: _flagged(query, 0x8402)),
+    "ident": ("Answers with another identifier.", lambda query, _: bytes([query[0] ^ 255]) + _elsewhere(query)[1:]),
+    "truncated": ("Answers that the answer is too long (TC).", lambda query, _: _flagged(query, 0x8600)),
+    "cut": ("Loses the answer's last bytes.", lambda query, _: _elsewhere(query)[:-2]),
+    "otherfamily": ("Answers with an address of the other family.", lambda query, _: _other_family(query)),
+    "garbage": ("Answers noise with the right identifier.", lambda query, number: query[:2] + noise(number)),
+    "denies": (
+        "Refuses every tenth, but for the first ten.",
+        lambda query, number: _elsewhere(query) if number % 10 or number <= _WELCOME else _flagged(query, 0x8405),
+    ),
 }
-"""What is made of a query; `number` counts them, from 1."""
+"""What each does, and what it makes of a query; the number counts them, from 1."""
 
 
 class LookUps(asyncio.DatagramProtocol):
@@ -407,7 +410,7 @@ def served(fault: str, script: Script | None, address: str) -> Iterator[tuple[in
         if script is None:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             end, _ = await loop[0].create_datagram_endpoint(
-                lambda: LookUps(LOOK_UPS[fault]), local_addr=(address, 0), family=family
+                lambda: LookUps(LOOK_UPS[fault][1]), local_addr=(address, 0), family=family
             )
             port.append(end.get_extra_info("sockname")[1])
             ready.set()

@@ -14,6 +14,7 @@ import os
 import random
 import statistics
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -25,9 +26,14 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.record import Record, summarise
+from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.terminal import tables
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -37,6 +43,7 @@ assert _SPEC.loader is not None
 faulty = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(faulty)
 
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 V4, V6 = "127.0.0.1", "::1"
 PAYLOAD = 300
 DEADLINE_S = 0.3
@@ -160,6 +167,28 @@ def test_the_library_counts_the_same_but_knows_no_phase_of_data(name, fault, kin
     assert (of_kind(told, kind), told["rows"]) == (10, b"") if kind else not told["failed"], told["failed"]
 
 
+def documented():
+    """The rows of the page: protocols, what the server does, and how both clients count it."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name, fault, kind in FAULTS:
+        if kind:
+            talk = faulty.LOOK_UPS[fault][0] if PROTOCOLS[name].datagram else faulty._TALKS[fault].__doc__
+            library = OF_THE_LIBRARY.get((name, fault), kind.replace("data ", "talk ") if kind[:5] == "data " else kind)
+            row = (talk, kind, "the same" if library == kind else f"`{library}`")
+            found.setdefault(row, []).append(PROTOCOLS[name].title)
+    return [
+        f"| {', '.join(titles)} | {does} | `{f'{kind}...' if kind == PROTOCOL else kind}` | {library} |"
+        for (does, kind, library), titles in found.items()
+    ]
+
+
+def test_the_page_has_a_row_for_each_with_the_kind_that_is_counted():
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    begin = lines.index("| protocol | what the server does | counted as | by the library |")
+    assert lines[begin + 2 : begin + 2 + len(documented())] == documented()
+    assert not lines[begin + 2 + len(documented())]
+
+
 REFUSED = {
     "dns": "protocol: REFUSED",
     "ftp": "protocol: reply '530 Login incorrect.' to PASS",
@@ -182,10 +211,64 @@ def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client)
     assert value > ENOUGH_S * lost / n
 
 
+def summary(arm, time_s, lost):
+    """An arm that had two runs of a hundred, of which so many were lost; the others took so long, or a bit longer."""
+    runs = []
+    for number in range(2):
+        times = [time_s * (1 + number / 1000)] * (100 - lost)
+        runs.append(Run(
+            arm=arm, epoch=0, block=number, slot=0, warmup=False, started_at=0.0, attempted=100,
+            failed={"talk reset": lost} if lost else {}, samples=tuple(times),
+            value=METRICS["response_time"].value(times, lost, ENOUGH_S),
+        ))  # fmt: skip
+    return summarise(arm, runs, [], ())
+
+
+@pytest.mark.parametrize("design", ["quick", "paper"])
+def test_a_mean_of_those_alone_that_completed_is_in_no_row_but_those_that_say_so(design):
+    test, reference = summary(Arm(6, "native"), 0.0467, 9), summary(Arm(4, "native"), 0.0231, 0)
+    record = Record(
+        cell="lab-smtp-c100-1k-ipv6", testbed="lab", protocol="smtp", connections=100, payload_bytes=1024, ipver=6,
+        transport="native", twin=False, client="lean", server="any", metric="response_time", design=design, judges=True,
+        seed=1, look=1, looks=1, epochs=2, blocks=1, deadline_s=ENOUGH_S, test=test, reference=reference, estimate=None,
+        low=None, high=None, confidence=0.95, sd_epoch=None, sd_block=None, margin="", margin_fraction=None, alpha=0.05,
+        verdict="measured", reasons=(), sentence="",
+    )  # fmt: skip
+    lines = tables([record])
+    assert [line for line in lines if "943" in line]  # 0.91 * 46.7 ms and 0.09 * 10 s
+    found = [line for line in lines if "46.7" in line]
+    assert bool(found) == (design == "paper")
+    assert all(line.strip().startswith("study's formula: ") for line in found)
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_run_ends_when_three_bursts_have_completed_nothing(name):
     told = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
     assert (told["failed"], told["attempted"]) == ({"talk deadline": 9}, 9)
+
+
+# --- clients that lack ports ------------------------------------------------------------------------------------------
+
+FEW_PORTS = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("runs", sys.argv[1])
+runs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(runs)
+with runs.standing("null", "ftp") as (port, _):
+    print(runs.load(runs.order("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
+"""
+
+
+@pytest.mark.parametrize("address", [V4, V6])
+def test_ports_that_come_to_an_end_within_a_run_are_told_as_such(address):
+    """Of 30 sessions that stay there are ports for 25, and for the data again, as these go to other ports."""
+    words = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net"]
+    if subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no rights for a network namespace")
+    up = 'ip link set lo up; echo 40000 40024 >/proc/sys/net/ipv4/ip_local_port_range; exec "$@"'
+    argv = [*words, "sh", "-ec", up, "sh", sys.executable, "-c", FEW_PORTS, __file__, address]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.returncode) == ("{'connect out of ports': 5}\n", 0), done.stderr
 
 
 # --- servers that lack descriptors ------------------------------------------------------------------------------------
@@ -216,11 +299,11 @@ class Limited(Server):
 
 
 @contextlib.contextmanager
-def short_of_descriptors(server, most):
+def standing(server, name, most_descriptors=4096):
     recipe = SERVERS[server]
     if missing := recipe.missing():
         pytest.skip(f"{server} cannot run here: {missing}")
-    protocol = PROTOCOLS[recipe.protocol if recipe.protocol != "any" else "smtp"]
+    protocol = PROTOCOLS[name]
     state = protocol.filled(STATE, PAYLOAD)
     with private_folder() as folder:
         port = free_port((V4, V6), 20000, 29999, random.Random())
@@ -231,22 +314,52 @@ def short_of_descriptors(server, most):
             str(folder / server), (V4, V6), port, 100, state=state, script=protocol.script(state),
             data=str(folder / "data"), ports=(20000, 29999),
         )  # fmt: skip
-        limited = ("prlimit", f"--nofile={most}", sys.executable)
-        daemon = Daemon(recipe if recipe.embedded else Limited(recipe, most), site, python=limited)
+        limited = ("prlimit", f"--nofile={most_descriptors}", sys.executable)
+        daemon = Daemon(recipe if recipe.embedded else Limited(recipe, most_descriptors), site, python=limited)
         daemon.start()
         try:
-            yield protocol.name, port, daemon
+            yield port, daemon
         finally:
             daemon.stop()
 
 
-@pytest.mark.parametrize("server", ["aiohttp", "aiosmtpd", "imapd", "null", "pyftpdlib"])
-def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server):
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [("aiohttp", "http"), ("aiosmtpd", "smtp"), ("imapd", "imap"), ("null", "smtp"), ("pyftpdlib", "ftp")],
+)
+def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name):
     """It accepts no more than it can, and sessions are held; the kernel takes the others, who then hear nothing."""
-    with short_of_descriptors(server, 40) as (name, port, daemon):
+    with standing(server, name, 40) as (port, daemon):
         told = load(order(name, V4, port, 60, deadline_s=1.0))
         assert len(totals(told)) + sum(told["failed"].values()) == told["attempted"] == 60
         assert 0 < len(totals(told)) < 60
         daemon.wait_quiet(5)
         assert (daemon.exit_sentence(), daemon.mute()) == ("", "")
         assert load(order(name, V6, port, 3))["failed"] == {}
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(
+    ("server", "name", "most", "kinds"),
+    [("apache", "http", 60, {"protocol: reply 'HTTP/1.1 403 Forbidden'"}), ("proftpd", "ftp", 40, set())],
+)
+def test_a_server_of_processes_or_threads_needs_few_descriptors_in_each(server, name, most, kinds):
+    """Apache accepts more than it can open files for."""
+    with standing(server, name, most) as (port, daemon):
+        told = load(order(name, V4, port, 100))
+        assert set(told["failed"]) <= kinds
+        assert totals(told)
+        assert daemon.mute() == ""
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(
+    ("server", "name", "words"),
+    [
+        ("postfix", "smtp", "could allocate space for only 60 open files"),
+        ("dovecot", "imap", "Too many open files"),
+    ],
+)
+def test_a_server_that_does_not_start_with_few_says_why(server, name, words):
+    with pytest.raises(LabError, match=words), standing(server, name, 60):
+        pass
