@@ -177,6 +177,15 @@ def test_a_look_up_that_is_the_transaction_has_no_phases_before_it():
     assert rows_of(found, "dns / ") == []
 
 
+def test_what_was_taken_over_is_told_of_each_protocol():
+    smtp, ftp = as_the_study([("smtp", "ipv6", 1), ("ftp", "ipv6", 1)])
+    records = [dataclasses.replace(smtp, taken_from="20261121T1"), ftp]
+    line = "taken over from session 20261121T1: 1 connections"
+    assert line in table("3-5", records).head
+    assert not [each for each in table("3-3", records).head if "taken over" in each]
+    assert table("6-1", records).head[-1] == f"SMTP {line}"
+
+
 def test_arrivals_at_a_rate_are_told_in_place_of_all_at_once():
     told = dataclasses.replace(as_the_study([("smtp", "ipv6", 1)])[0], rate_per_s=200.0, workers=2)
     for each in study_tables([told]):

@@ -38,6 +38,7 @@ def differences(records: Sequence[Record]) -> StudyTable:
     columns = columns_of(records)
     rows: list[Row] = [("", [str(count) for count in columns])]
     figures: list[dict[str, Any]] = []
+    taken: dict[str, None] = {}
     marks = Marks(DIFFERENCES)
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
@@ -45,6 +46,7 @@ def differences(records: Sequence[Record]) -> StudyTable:
     several = len(groups) > len({record.protocol for record in records})
     for key in sorted(groups):
         own = groups[key]
+        taken |= dict.fromkeys(f"{PROTOCOLS[own[0].protocol].title} {line}" for line in taken_lines(own))
         rows += _difference_rows(own, columns, several=several, marks=marks)
         figures += [
             _difference_figures(found[count], arm)
@@ -59,7 +61,7 @@ def differences(records: Sequence[Record]) -> StudyTable:
             f"Table {DIFFERENCES}: intervals for differences in milliseconds, {by_connections(records)}",
             f"testbed {first.testbed}, client {client_of(first)}",
             "the study calls them 95 % intervals, and they cover 90 %",
-            *taken_lines(records),
+            *taken,
         ),
         rows=rows,
         figures=figures,
