@@ -152,6 +152,13 @@ class Silent(Talk):
         pass
 
 
+class Greets(Talk):
+    """Greets and says no more."""
+
+    def data_received(self, data: bytes) -> None:
+        pass
+
+
 class Resets(Talk):
     """Resets the connection in the middle of an answer."""
 
@@ -350,15 +357,16 @@ def _flagged(message: bytes, flags: int) -> bytes:
 
 
 def _elsewhere(query: bytes) -> bytes:
-    return reply(query, answers({PROTOCOLS["dns"].host: ("192.0.2.1", "2001:db8::1")}))
+    hosts = [protocol.host for protocol in PROTOCOLS.values()]
+    return reply(query, answers(dict.fromkeys(hosts, ("192.0.2.1", "2001:db8::1"))))
 
 
 def _other_family(query: bytes) -> bytes:
     """The answer has the record of the other address family."""
-    size = len(PROTOCOLS["dns"].host) + 2
-    asked = struct.unpack_from("!H", query, 12 + size)[0]
+    at = query.index(b"\0", 12) + 1
+    asked = struct.unpack_from("!H", query, at)[0]
     turned = bytearray(query)
-    struct.pack_into("!H", turned, 12 + size, 29 - asked)
+    struct.pack_into("!H", turned, at, 29 - asked)
     assert {asked, 29 - asked} == {TYPE_A, 28}
     return _elsewhere(bytes(turned))
 

@@ -56,6 +56,7 @@ PROTOCOL = "protocol: "
 FAULTS = [
     *((name, "talk", "") for name in STREAMS),
     *((name, "silent", "talk deadline") for name in PROTOCOLS),
+    *((name, "greets", "talk deadline") for name in ("ftp", "imap", "smtp")),
     *((name, "resets", "talk reset") for name in STREAMS),
     *((name, "closes", "talk closed") for name in STREAMS),
     *((name, "garbage", PROTOCOL) for name in PROTOCOLS),
@@ -78,9 +79,9 @@ FAULTS = [
 ]
 
 
-def order(name, address, port, n, **changed):
+def order(spoken, address, port, n, **changed):
     settings = {
-        "protocol": name, "client": "lean", "payload_bytes": PAYLOAD, "connections": n, "bursts": 1,
+        "protocol": spoken, "client": "lean", "payload_bytes": PAYLOAD, "connections": n, "bursts": 1,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
         "source": address, "deadline_s": ENOUGH_S, "ident": 0, "state": dataclasses.asdict(STATE),
     }  # fmt: skip
@@ -152,6 +153,18 @@ def test_every_failure_is_counted_by_phase_and_kind(name, fault, kind):
         assert (of_kind(told, kind), told["rows"]) == (n, b"") if kind else not told["failed"], told["failed"]
 
 
+@pytest.mark.parametrize("client", ["lean", "library"])
+@pytest.mark.parametrize(("fault", "kind"), [(fault, kind) for name, fault, kind in FAULTS if name == "dns"])
+def test_a_look_up_that_fails_is_counted_as_such_whatever_it_was_for(fault, kind, client):
+    kind = kind.replace("talk ", "dns ").replace(PROTOCOL, "dns ")
+    for name in STREAMS[: 1 if kind.endswith("deadline") else None]:
+        with faulty.served(fault, None, V6) as (port, _):
+            asks = {"name": PROTOCOLS[name].host, "resolver": V6, "resolver_port": port}
+            told = load(order(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
+        assert sum(told["failed"].values()) == 10
+        assert all(failed == kind or kind == "dns " == failed[:4] for failed in told["failed"])
+
+
 OF_THE_LIBRARY = {
     ("ftp", "garbage"): "talk deadline",  # it reads on until a line begins with a code
     ("imap", "leaves"): "talk closed",  # it hears no BYE
@@ -209,6 +222,20 @@ def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client)
     value = METRICS["response_time"].value(times, lost, ENOUGH_S)
     assert math.isclose(value, ((n - lost) * statistics.fmean(times) + lost * ENOUGH_S) / n)
     assert value > ENOUGH_S * lost / n
+
+
+@pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 2000.0}], ids=["workers", "arrivals"])
+@pytest.mark.parametrize("client", ["lean", "library"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name, client, changed):
+    assert run(name, "denies", V6, 100, client=client, **changed)["failed"] == {REFUSED[name]: 9}
+
+
+@pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 500.0}], ids=["workers", "arrivals"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
+    told = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
+    assert (told["failed"], told["attempted"]) == ({"talk deadline": 50}, 50)
 
 
 def summary(arm, time_s, lost):
