@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,11 @@ def _resumed_lines(session: Session) -> list[str]:
     earlier = session.earlier
     if earlier is None or not session.plans:
         return []
-    taken = len(session.plans) - len(session.to_measure)
-    lines = [f"{taken} of {len(session.plans)} workloads are taken over from session {earlier.kept.name}"]
+    origins = Counter(filter(None, map(session.taken_from, session.plans))) or {earlier.kept.name: 0}
+    lines = [
+        f"{count} of {len(session.plans)} workloads are taken over from session {name}"
+        for name, count in sorted(origins.items())
+    ]
     lines += [f"measured anew: {workload}: {why}" for workload, why in earlier.anew.items()]
     return [f"ipperf: {line}" for line in lines]
 
