@@ -230,8 +230,8 @@ class Burst:
                 self.fail(connection, f"{connection.phase} deadline")
                 return
             connection.done = now
-            # It is asked after the conversation has taken its time, which is no part of the waiting.
-            connection.late = waited_s(stamps, now - connection.opened) - (self.clock() - now)
+            since = self.clock() - now  # the conversation has taken its time, which is no part of the waiting
+            connection.late = waited_s(stamps, now + since - connection.opened) - since
             self._settle(connection)
         elif talk.trouble:
             self.fail(connection, f"protocol: {talk.trouble}")
