@@ -253,6 +253,8 @@ class Standing:
         began = time.monotonic()
         told = self._load(dataclasses.replace(order, client=LEAN, connections=at_once, rate_per_s=0.0, workers=1))
         if told["failed"]:
+            for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
+                raise LabError(f"host {host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             raise LabError(f"host {host.name}: {service} does not hold all of its {users} accounts ({kinds})")
         # The sessions go by the reference's IP version, and would still send in another arm's run.

@@ -63,9 +63,10 @@ Change = tuple[str, str, str]
 
 # No more than are asked for, as each is a file that every agent reads.
 _SHELF = {
-    **dict.fromkeys(("silent", "resets", "closes", "garbage"), ("ftp", "http", "imap", "smtp")),
+    **dict.fromkeys(("silent", "resets", "closes", "garbage"), ("ftp", "imap", "smtp")),
     "denies": ("imap",),
     "denies6": ("ftp",),
+    "dies": ("imap",),
     "slow": ("smtp",),
     "tenth": ("smtp",),
     "tenth6": ("http",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import re
 import signal
@@ -244,6 +245,13 @@ class Denies6(Denies):
 
     def answer(self, text: bytes) -> None:
         (super().answer if self.family == socket.AF_INET6 else super(Denies, self).answer)(text)
+
+
+class Dies(Talk):
+    """Ends its process when it is spoken to."""
+
+    def data_received(self, data: bytes) -> None:
+        os._exit(3)
 
 
 class Leaves(Talk):
