@@ -105,7 +105,7 @@ def missing(records: Sequence[Record], *, known: bool) -> list[str]:
 
 
 class Marks:
-    """Puts an asterisk to the printed figures that cannot be right, and collects the reasons in `doubts`."""
+    """Puts an asterisk to the printed figures that contradict others, and collects the reasons in `doubts`."""
 
     def __init__(self, table: str) -> None:
         self.doubts: list[str] = []
