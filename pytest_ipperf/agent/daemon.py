@@ -22,6 +22,7 @@ from pytest_ipperf.servers.base import Entry, Server, Site
 
 _LOG = "log"
 _LOG_LINES = 3
+_LOG_BYTES = 1 << 16
 # What unshare says when it fails to end itself by the SIGKILL that has ended its child (util-linux 2.38).
 _UNSHARE_KILLED = "unshare: sigprocmask unblock failed: Invalid argument"
 _READY_S = 15.0
@@ -122,6 +123,15 @@ class Daemon:
             if trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
                 return f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
         return ""
+
+    def log(self) -> str:
+        """The end of what it has printed, with what came before the last start."""
+        try:
+            with Path(self._site.folder, _LOG).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+                return file.read().decode(errors="replace")
+        except OSError:  # it was never laid out
+            return ""
 
     def pids(self) -> list[int]:
         """The server's processes, without those that hold them."""

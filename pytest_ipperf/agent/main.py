@@ -128,6 +128,10 @@ class Agent:
         self._tcp, self._cpu_s = tcp, cpu_s
         return {"busy": busy, "dead": dead, "protocol41": self._protocol41.count(), **since}
 
+    def logs(self) -> dict[str, str]:
+        """By server: the end of its log."""
+        return {name: said for name, daemon in self._daemons.items() if (said := daemon.log())}
+
     def mute(self) -> list[str]:
         """Of each server that runs and does not answer, what is wrong with it."""
         return [said for daemon in self._daemons.values() if (said := daemon.mute())]

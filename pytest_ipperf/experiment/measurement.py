@@ -55,6 +55,9 @@ class Listener(Protocol):
     def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
         """An arm's floor was measured, against the null server; None when not all of it completed."""
 
+    def logs(self, number: int, logs: Mapping[str, str]) -> None:
+        """The ends of the servers' logs of an epoch in which something failed, by server."""
+
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:

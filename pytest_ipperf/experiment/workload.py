@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,8 @@ def measure(
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
-                    with stand(testbed, conditions.owner, conditions.wait_s, hear.note) as standing:
+                    built = stand(testbed, conditions.owner, conditions.wait_s, hear.note)
+                    with built as standing, course.keeping_logs(epoch, standing):
                         course.epoch(epoch, standing)
                 course.seconds.append(time.monotonic() - began)
                 if not course.goes_on(number, refuses):
@@ -134,6 +136,17 @@ class _Course:
             for arm in (self.conditions.reference, *self.open)
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
+
+    @contextlib.contextmanager
+    def keeping_logs(self, epoch: Epoch, standing: Standing) -> Iterator[None]:
+        """Has the servers' logs kept when the epoch breaks off or a connection fails, as they go with the epoch."""
+        try:
+            yield
+        except IpperfError:
+            self.hear.logs(epoch.number, standing.logs())
+            raise
+        if any(run.failures for run in self.runs if run.epoch == epoch.number):
+            self.hear.logs(epoch.number, standing.logs())
 
     def epoch(self, epoch: Epoch, standing: Standing) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""

@@ -295,6 +295,14 @@ class Standing:
         )
         return told
 
+    def logs(self) -> dict[str, str]:
+        """By server: the end of its log; none where the agent is gone that could tell."""
+        try:
+            said: dict[str, str] = self._server.order("logs")
+        except AgentError:
+            return {}
+        return said
+
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """Both hosts' fingerprints, with the devices that the arm uses."""
         found = {}

@@ -87,6 +87,12 @@ class Progress:
         proof = {"proof": dict(receipt.proof), "contradictions": receipt.contradictions}
         self._journal.append("floor", {**facts, **told, **proof})
 
+    def logs(self, number: int, logs: Mapping[str, str]) -> None:
+        """The servers' logs; that they cannot be kept must not hide what they are kept for."""
+        for server, text in logs.items():
+            with contextlib.suppress(LabError):
+                self._journal.keep(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
+
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:

@@ -45,6 +45,15 @@ class Journal:
         """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
         return self._write("f64", packed)
 
+    def keep(self, name: str, data: bytes) -> None:
+        """Writes a file of its own beside the events; LabError as for `append`."""
+        try:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise self._trouble(error.strerror) from error
+
     def settle(self) -> None:
         """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
         try:

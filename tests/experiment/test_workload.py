@@ -61,6 +61,9 @@ class Script:
     def fingerprint(self, _):
         return {}
 
+    def logs(self):
+        return {"script": f"of epoch {self.epochs}"}
+
     def run(self, arm, service, workload, *, bursts, deadline_s, pattern=""):
         completed, failed, contradictions = self._told(len(self.ran), arm)
         assert (bursts, deadline_s) == (30, 10.0)
@@ -97,6 +100,9 @@ class Heard(list):
 
     def run(self, run, receipt):
         self.append(("run", run.epoch, run.block, str(run.arm)))
+
+    def logs(self, number, logs):
+        self.append(("logs", number, logs))
 
     def look(self, number, answers, going_on, stopped):
         verdicts = {
@@ -383,3 +389,17 @@ def test_a_link_that_is_lost_at_the_floor_is_lost(course):
     _, heard, found = course(well, floor_fails=AgentError("host server: the agent died"))
     assert isinstance(found, AgentError)
     assert heard[-1] == ("broke off", "host server: the agent died")
+
+
+def test_the_servers_logs_are_kept_of_epochs_in_which_something_failed(course):
+    _, heard, _ = course(well)
+    assert [each for each in heard if each[0] == "logs"] == []
+    # Each epoch has six runs.
+    _, heard, _ = course(lambda number, _: (29, {"talk reset": 1}, []) if number == 7 else (30, {}, []))
+    assert [each for each in heard if each[0] == "logs"] == [("logs", 1, {"script": "of epoch 1"})]
+
+
+def test_the_servers_logs_are_kept_when_the_testbed_breaks(course):
+    _, heard, found = course(well, floor_fails=AgentError("host client: the agent died"))
+    assert isinstance(found, AgentError)
+    assert [each[0] for each in heard][-2:] == ["logs", "broke off"]

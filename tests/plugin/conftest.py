@@ -53,6 +53,9 @@ SYNTHETIC = """
         def verify(self, arm, service, workload, deadline_s):
             return ""
 
+        def logs(self):
+            return {{"synthetic": "the end of its log"}}
+
         def prove(self, arm, service, workload):
             return {{"contradictions": [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []}}
 
