@@ -4,7 +4,7 @@
 # make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
 #                  and unpacks Courier beside Dovecot, with which apt would not have it
 # make evidence    the tests that take long (simulations, truth, faults, A/A), then make grids; about 100 minutes
-# make grids       the whole grid of paper 000, then all suites under design standard; about 45 minutes
+# make grids       paper 000's whole grid, then all suites under design standard, on real servers; about 45 minutes
 # make lock        renew requirements.lock (needs uv)
 # make clean       remove .venv and everything else that was made here, but no results
 # make help        this text
@@ -42,8 +42,8 @@ evidence: venv
 
 # Design paper never judges, and says so with status 10.
 grids: venv
-	@$(PYTEST) suites --design=paper -p no:randomly $(ARGS) || [ $$? = 10 ]
-	@$(PYTEST) suites --design=standard -p no:randomly $(ARGS)
+	@$(PYTEST) suites --design=paper --ipperf-server=real -p no:randomly $(ARGS) || [ $$? = 10 ]
+	@$(PYTEST) suites --design=standard --ipperf-server=real -p no:randomly $(ARGS)
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
