@@ -33,6 +33,7 @@ from pytest_ipperf.agent.connection import (
     READ_BYTES,
     READABLE,
     TALKING,
+    TURN,
     Connection,
     DataConnection,
 )
@@ -200,8 +201,9 @@ class Burst:
         if connection.unsent and event & select.EPOLLOUT:
             rest, connection.unsent = connection.unsent, NOTHING
             self._say(connection, rest)
-        more = event & READABLE
-        while more and connection.state == TALKING:
+        if connection.state == DONE or not event & READABLE:
+            return
+        for _ in TURN:
             try:
                 data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, STAMP_ROOM)
             except BlockingIOError:
@@ -214,7 +216,9 @@ class Burst:
                 return
             self._hear(connection, data, stamps)
             # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
-            more = event & ENDED or len(data) == READ_BYTES
+            if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
+                return
+        self.epoll.modify(connection.sock.fileno(), EDGES)  # what is still there makes an edge once more
 
     def _hear(self, connection: Connection, data: bytes, stamps: Stamps) -> None:
         now = self.clock()

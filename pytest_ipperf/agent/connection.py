@@ -16,6 +16,8 @@ RESOLVING, CONNECTING, TALKING, DATA_CONNECTING, DATA_MOVING, ASKING, DONE = ran
 """What a descriptor is for, ASKING a conversation by datagrams. A burst has a step for each but the last."""
 
 READ_BYTES = 65536
+TURN = range(16)
+"""After so many full reads the others have their turn."""
 BROKEN = select.EPOLLERR | select.EPOLLHUP
 ENDED = BROKEN | select.EPOLLRDHUP
 READABLE = select.EPOLLIN | ENDED

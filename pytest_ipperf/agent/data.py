@@ -14,6 +14,7 @@ from pytest_ipperf.agent.connection import (
     ENDED,
     READ_BYTES,
     READABLE,
+    TURN,
     Connection,
     DataConnection,
 )
@@ -22,8 +23,6 @@ from pytest_ipperf.agent.target import connect_kind, failure_kind, own_socket
 if TYPE_CHECKING:
     from pytest_ipperf.agent.burst import Burst
 
-# After so many full reads the others have their turn.
-_READS = 16
 _LAST_PORT = 65535
 
 
@@ -73,7 +72,7 @@ class DataConnections:
         connection = data.owner
         if not event & READABLE:
             return
-        for _ in range(_READS):
+        for _ in TURN:
             try:
                 got = data.sock.recv(READ_BYTES)
             except BlockingIOError:

@@ -24,6 +24,7 @@ from pytest_ipperf.core import dns
 from pytest_ipperf.core.proof import Expected, run_contradictions
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Conversation
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.servers.nameserver import answers, reply
@@ -557,3 +558,48 @@ def test_real_servers_serve_a_burst(address, name):
     assert receipt["failed"] == {}
     assert len(rows_of(receipt["rows"])) == 50
     assert contradictions(address, receipt) == []
+
+
+class Endless(socket.socket):
+    """As far as a reader can tell: what it has read has come again already."""
+
+    def recvmsg(self, bufsize, *_):
+        return bytes(bufsize), [], 0, None
+
+
+class Reader(Conversation):
+    """Hears all that comes until somebody else has heard something; a million times nobody has."""
+
+    __slots__ = ("_heard", "_name")
+
+    def __init__(self, name, heard):
+        super().__init__()
+        self._name, self._heard = name, heard
+
+    def opening(self):
+        return b""
+
+    def feed(self, _):
+        self._heard[self._name] += 1
+        self.finished = self._heard["little"] > 0
+        self.trouble = "never a turn" * (self._heard["much"] == 10**6)
+        return b""
+
+
+def test_one_whose_peer_is_faster_than_the_client_leaves_the_others_their_turn(monkeypatch):
+    heard: Counter[str] = Counter()
+    kinds = iter([Endless, socket.socket])
+
+    def socket_for(target, kind):
+        return next(kinds)(target.family, kind | socket.SOCK_NONBLOCK)
+
+    def talk(conn, _):
+        conn.sendall(b"x")
+        wait_for_client(conn)
+
+    monkeypatch.setattr("pytest_ipperf.agent.burst.own_socket", socket_for)
+    with Listener("127.0.0.1", talk) as server:
+        target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
+        made = Burst(target, [Reader("much", heard), Reader("little", heard)], 30.0, 0)
+        made.run()
+    assert failures(made) == {"": 2}
