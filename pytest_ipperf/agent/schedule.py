@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ class Schedule:
             self._opened += 1
             connection.opened, connection.behind, connection.due = instant, now - instant, instant + self._deadline_s
             burst.begin(connection)
-            self._ask_at = min(self._ask_at, instant + RETRY_S[0])
+            self._ask_at = min(self._ask_at, now + RETRY_S[0])
         return self.end
 
     def _ask_again(self, now: float) -> float:
@@ -71,15 +72,28 @@ class Schedule:
         for connection in self._burst.connections[: self._opened]:
             if connection.state not in _ASKED or connection.retries >= len(RETRY_S):
                 continue
-            due = connection.opened + sum(RETRY_S[: connection.retries + 1])
+            sent = connection.opened + connection.behind
+            due = sent + sum(RETRY_S[: connection.retries + 1])
             if due <= now:
-                connection.retries += 1
-                self._burst.dns_retries += 1
                 try:
+                    if _answered(connection.sock):
+                        following = now  # it is read at once
+                        continue
                     connection.sock.send(connection.query)
                 except OSError as error:
                     self._burst.fail(connection, f"{connection.phase} {failure_kind(error)}")
                     continue
-                due = connection.opened + sum(RETRY_S[: connection.retries + 1])
+                connection.retries += 1
+                self._burst.dns_retries += 1
+                due = sent + sum(RETRY_S[: connection.retries + 1])
             following = min(following, due)
         return following
+
+
+def _answered(sock: socket.socket) -> bool:
+    """Whether there is something to read, for which the loop was late: then nothing was lost."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""What is due by the clock: a question is asked again when it, or its answer, may have been lost, and only then."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+import pytest
+
+from pytest_ipperf.agent.connection import RESOLVING, Connection
+from pytest_ipperf.agent.schedule import Schedule
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols import PROTOCOLS
+
+
+class Clocked:
+    """What a burst is to its schedule, by a clock that is set; it asks one socket that answers nothing by itself."""
+
+    def __init__(self, asked):
+        self._asked = asked
+        self.began = self.now = 0.0
+        self.dns_retries = 0
+        self.connections = [Connection(PROTOCOLS["http"].conversation(ServerState(), 0, 4), b"where is it?")]
+
+    def clock(self):
+        return self.now
+
+    def begin(self, connection):
+        connection.state = RESOLVING
+        connection.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        connection.sock.connect(self._asked.getsockname())
+        connection.sock.send(connection.query)
+
+    def at(self, now, schedule):
+        self.now = now
+        return schedule.keep()
+
+
+@pytest.fixture
+def asked():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(10)
+        yield sock
+
+
+@pytest.fixture
+def burst(asked):
+    made = Clocked(asked)
+    yield made
+    with contextlib.suppress(AttributeError):
+        made.connections[0].sock.close()
+
+
+def test_the_patience_counts_from_the_question_and_not_from_the_instant(burst):
+    """A client that opens late has lost no datagram by that."""
+    schedule = Schedule(burst, [0.5], 10.0)
+    assert schedule.begin(0.0) == 0.5
+    assert burst.at(3.0, schedule) == 4.0
+    assert burst.connections[0].behind == 2.5
+    assert burst.at(3.9, schedule) == 4.0
+    assert burst.dns_retries == 0
+    assert burst.at(4.0, schedule) == 6.0
+    assert burst.dns_retries == 1
+
+
+@pytest.mark.parametrize("starts", [[], [0.0]])
+def test_an_answer_that_waits_to_be_read_was_not_lost(burst, asked, starts):
+    schedule = Schedule(burst, starts, 10.0)
+    assert schedule.begin(0.0) == 1.0
+    asked.sendto(b"there", asked.recvfrom(100)[1])
+    assert burst.at(1.5, schedule) == 1.5  # so that the loop comes round at once
+    assert burst.dns_retries == 0
+    burst.connections[0].sock.recv(100)  # which was none, as it turns out
+    assert burst.at(1.6, schedule) == 3.0
+    assert burst.dns_retries == 1
