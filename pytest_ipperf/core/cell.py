@@ -67,6 +67,10 @@ def client_text(client: str, rate_per_s: float, workers: int) -> str:
     return client + by + (f", {_rate_text(rate_per_s)} arrivals a second" if rate_per_s else "")
 
 
+MODE_PATTERN = r"(?:-r[\d.]+(?:e[+-]\d+)?)?(?:-w\d+)?"
+"""What may follow the payload in a workload's text, as a regular expression: arrivals, workers."""
+
+
 def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
     """Payload, arrivals and workers as a workload's text names them: `10k`, `10k-r200`, `10k-r200-w2`."""
     rate = f"-r{_rate_text(rate_per_s)}" if rate_per_s else ""

@@ -16,7 +16,7 @@ import pytest
 from xdist.report import report_collection_diff
 from xdist.workermanage import parse_tx_spec_config
 
-from pytest_ipperf.core.cell import Arm, Cell
+from pytest_ipperf.core.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.lab.inventory import Testbed
@@ -70,7 +70,8 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
         "|".join(map(re.escape, names)) for names in (testbeds, PROTOCOLS, CLIENTS, TRANSPORTS)
     )
     arm = rf"ipv[46](?:-(?:{transports}))?(?:-twin)?"
-    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-(\d+[kmg]?)-({arm})[-\]]")
+    payload = rf"(\d+[kmg]?){MODE_PATTERN}"
+    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}-({arm})[-\]]")
 
 
 def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:

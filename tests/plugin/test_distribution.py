@@ -3,9 +3,15 @@
 import textwrap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
 from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
+from pytest_ipperf.plugin.options import CLIENTS
+from pytest_ipperf.protocols import PROTOCOLS
 
 HOSTS = """
 [testbed one]
@@ -175,6 +181,27 @@ def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
     ]
 
 
+workloads = st.builds(
+    Workload,
+    testbed=st.just("one"),
+    protocol=st.sampled_from(sorted(PROTOCOLS)),
+    client=st.sampled_from(CLIENTS),
+    connections=st.integers(1, 5000),
+    payload_bytes=st.integers(1, 2**31),
+    rate_per_s=st.just(0.0) | st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    workers=st.integers(1, 64),
+)
+
+
+@given(workloads, st.sampled_from(["ipv4", "ipv6", "ipv6-tunnel", "ipv4-twin"]))
+def test_every_cell_is_known_whatever_its_arrivals_and_workers(workload, arm):
+    match = cell_pattern(["one"]).search(f"a.py::t[{Cell(workload, Arm.parse(arm))}]")
+    assert match
+    assert match.groups() == (
+        "one", workload.protocol, str(workload.connections), bytes_text(workload.payload_bytes), arm,
+    )  # fmt: skip
+
+
 def test_a_crash_after_the_other_worker_is_done_loses_only_its_item(two_testbeds):
     add_hook(two_testbeds, """
         import os, pathlib, time
@@ -305,8 +332,9 @@ def test_a_crashed_worker_loses_only_its_item(project):
     result.stdout.fnmatch_lines(["*worker 'gw0' crashed while running*c1-1k-ipv6*"])
 
 
-def test_dist_each_is_refused_where_something_is_measured(project):
-    result = run(project, "-n", "2", "--dist=each")
+@pytest.mark.parametrize("mode", [[], ["--arrivals=200/s", "--ipperf-workers=2"]], ids=["closed", "open"])
+def test_dist_each_is_refused_where_something_is_measured(project, mode):
+    result = run(project, "-n", "2", "--dist=each", *mode)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --dist=each would measure on one testbed from several workers at once*"])
     assert not project.measured
