@@ -6,10 +6,10 @@ import errno
 import socket
 from dataclasses import dataclass
 
+from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT
+
 RETRY_S = (1.0, 2.0, 4.0)
 """When a query without an answer is repeated: RFC 1035 leaves that to the resolver; this is the usual stub's."""
-
-_IP_BIND_ADDRESS_NO_PORT = 24
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def own_socket(target: Target, kind: int) -> socket.socket:
             if kind == socket.SOCK_STREAM:
                 # The port is then chosen when the peer is known, and need not differ from that of every connection
                 # closed in the last minute: searching for such a one took milliseconds, and 28000 were all there are.
-                sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+                sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((target.source, 0))
     except BaseException:
         sock.close()

@@ -17,6 +17,11 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 
+IP_BIND_ADDRESS_NO_PORT = 24
+"""The socket option by which a port is chosen when the peer is known (ip(7)); Python has no name for it."""
+
+_SHOWN = 80
+
 
 class Conversation(ABC):
     """One transaction. `finished`, `trouble` and `data_port` are looked at after every call.
@@ -124,6 +129,8 @@ class Protocol(ABC):
     packages: tuple[str, ...] = ()
     """The distributions that `library` needs, with the oldest versions that will do; none: Python's own will do."""
 
+    path: str = ""
+    """Under which a server has the content beside the state's pages."""
     accounts: bool = False
     """Whether each connection logs in to an account of its own."""
     stays: bool = False
@@ -141,8 +148,11 @@ class Protocol(ABC):
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         """The state with the content that it leaves to the protocol; UsageError where it lacks what that needs."""
-        if self.accounts and not state.users:
-            raise UsageError(f"{self.name} logs in, and server_state has no users; give it some, such as users=500")
+        if self.accounts:
+            _check_accounts(self.name, state)
+        for page in state.pages:
+            if self.path and f"{page}/".startswith(f"{self.path}/"):
+                raise UsageError(f"page {page!r} is in the way of what {self.name} moves; give that as content")
         return state if state.content else replace(state, content=self.content(payload_bytes))
 
     @abstractmethod
@@ -167,3 +177,23 @@ class Protocol(ABC):
         """
         del state, family, source, port
         raise UsageError(f"{self.name} has no library client; leave out --client=library")
+
+
+def check_message(message: bytes) -> None:
+    """UsageError for a message that does not consist of lines which end in CR LF (RFC 5322, section 2.1)."""
+    if not message.endswith(b"\r\n") or b"\r" in (rest := message.replace(b"\r\n", b"")) or b"\n" in rest:
+        begins = message[:_SHOWN].decode("latin-1")
+        raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")
+
+
+def _check_accounts(name: str, state: ServerState) -> None:
+    if not state.users:
+        raise UsageError(
+            f"{name} logs in, and server_state has no users; give it some, and a password, as in "
+            "ServerState(users=500, password='secret')"
+        )
+    if not state.password or not state.password.isascii() or not state.password.isprintable():
+        raise UsageError(
+            f"{name} logs in, and the password of server_state is no line of printable ASCII characters; one such as "
+            "'secret' will do"
+        )

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.script import DATA_PORT, Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+from pytest_ipperf.protocols.base import (
+    IP_BIND_ADDRESS_NO_PORT,
+    Call,
+    Conversation,
+    Protocol,
+    ReplyError,
+    Transaction,
+)
 
 if TYPE_CHECKING:
     from aioftp import Client
@@ -29,7 +36,6 @@ _EPSV, _LAST = 4, 6
 _PORT = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")  # RFC 2428, section 3
 _LONGEST_LINE = 4096
 _READ_BYTES = 65536
-_IP_BIND_ADDRESS_NO_PORT = 24
 
 
 class Retrieve(Conversation):
@@ -141,6 +147,7 @@ class Ftp(Protocol):
     ends_with: str = "226"
     typical_s: float = 0.003
     packages: tuple[str, ...] = ("aioftp>=0.18",)
+    path: str = f"/{FILE}"
     accounts: bool = True
     stays: bool = True
     sockets: int = 2
@@ -195,7 +202,7 @@ def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any
             sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
             try:
                 if source:
-                    sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)  # as in the lean client
+                    sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)  # as in the lean client
                     sock.bind((source, 0))
                 await asyncio.get_running_loop().sock_connect(sock, (host, port))
                 (call.note_data_connection if self.writers else call.note_connected)(sock)

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+from pytest_ipperf.protocols.base import (
+    IP_BIND_ADDRESS_NO_PORT,
+    Call,
+    Conversation,
+    Protocol,
+    ReplyError,
+    Transaction,
+)
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, TCPConnector
@@ -68,6 +75,7 @@ class Http(Protocol):
     source: str = "RFC 9112; paper 000, section 2.3"
     ends_with: str = "</html>"
     typical_s: float = 0.00025
+    path: str = "/index.html"
     packages: tuple[str, ...] = ("aiohttp>=3.8",)
 
     def content(self, payload_bytes: int) -> bytes:
@@ -76,6 +84,12 @@ class Http(Protocol):
         if room < 0:
             raise UsageError(f"payload {payload_bytes} is too small for http, whose page has at least {least} bytes")
         return _HEAD + (_LINE * (room // len(_LINE) + 1))[:room] + _TAIL
+
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        filled = super().filled(state, payload_bytes)
+        if not filled.content.endswith(_END) or filled.content.count(_END) > 1:
+            raise UsageError("the content of server_state is no page that ends in </html> and has it nowhere else")
+        return filled
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         del state, index, ipver
@@ -110,7 +124,6 @@ class Http(Protocol):
 
 
 _CALL: ContextVar[Call] = ContextVar("call")
-_IP_BIND_ADDRESS_NO_PORT = 24
 
 
 def _connector(family: int, source: str) -> TCPConnector:
@@ -150,7 +163,7 @@ def _connector(family: int, source: str) -> TCPConnector:
 
 def _stream(info: tuple[Any, ...]) -> socket.socket:
     sock = socket.socket(*info[:3])
-    sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)  # as in the lean client
+    sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)  # as in the lean client
     return sock
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction, check_message
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
@@ -72,7 +73,10 @@ class Send(Conversation):
 
 @dataclass(frozen=True)
 class Smtp(Protocol):
-    """The message, headers included, has the payload's size; the final dot comes on top."""
+    """The message, headers included, has the payload's size; the dots that SMTP asks for come on top.
+
+    These are the final one, and one more for each line of a suite's own message that begins with a dot.
+    """
 
     name: str = "smtp"
     title: str = "SMTP"
@@ -92,9 +96,14 @@ class Smtp(Protocol):
         # A cut in the middle of CR LF would leave a bare CR, which servers refuse (RFC 5321, section 2.3.8).
         return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
 
+    def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
+        filled = super().filled(state, payload_bytes)
+        check_message(filled.content)
+        return filled
+
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         del index, ipver
-        return Send(state.content + b".\r\n")
+        return Send(_dotted(state.content))
 
     def script(self, state: ServerState) -> Script:
         del state
@@ -111,6 +120,12 @@ class Smtp(Protocol):
             await _sent_by_library(call, state.content)
 
         yield send
+
+
+@lru_cache(maxsize=1)  # all connections of a run send the same
+def _dotted(message: bytes) -> bytes:
+    """As it goes over the wire, to its final dot (RFC 5321, section 4.5.2)."""
+    return (b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:] + b".\r\n"
 
 
 async def _sent_by_library(call: Call, message: bytes) -> None:

@@ -117,7 +117,7 @@ def test_pages_and_a_page_of_its_own(project):
             12,
             f"loopback-imap-c1-1k-ipv6: the content of server_state has {SIZE} bytes, not the payload's 1024; mark*",
         ),
-        (SIZE, 0, "*imap logs in, and server_state has no users; give it some, such as users=500"),
+        (SIZE, 0, "*imap logs in, and server_state has no users; give it some, and a password, as in ServerState*"),
     ],
 )
 def test_a_state_that_does_not_fit_is_told_before_anything_is_measured(project, payload, users, sentence):

@@ -100,7 +100,7 @@ def test_data_of_another_size_are_no_file(size, last):
 
 
 def test_an_empty_file_is_a_file():
-    talk = ftp.conversation(ftp.filled(ServerState(users=1), 0), 0, 4)
+    talk = ftp.conversation(ftp.filled(ServerState(users=1, password="x"), 0), 0, 4)
     for reply in REPLIES:
         talk.feed(reply)
     talk.feed_data(b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import email
 import email.policy
 import imaplib
@@ -120,6 +121,17 @@ def test_a_server_that_repeats_the_password_is_told_without_it():
     assert fetch.trouble == "reply 'BAD LOGIN user7 ... is not understood' to LOGIN"
 
 
+@pytest.mark.parametrize("password", [PASSWORD, 'o"w\\n  and long'])
+@pytest.mark.parametrize("before", [b"", b"x" * 60, b"x" * 70])
+def test_a_password_is_hidden_in_quotes_too_and_before_what_was_said_is_cut(password, before):
+    state = dataclasses.replace(STATE, password=password)
+    fetch = imap.conversation(state, 7, 4)
+    login = fetch.feed(COURIER[0])
+    fetch.feed(b"a1 BAD %b %b %b\r\n" % (before, login.split(b" ", 3)[3].strip(), password.encode()))
+    shown = fetch.trouble.split("'")[1]
+    assert shown == f'BAD {before.decode()} "..." ...'.replace("  ", " ")[:80]
+
+
 def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes():
     for at in range(0, 300, 37):
         wrong = bytearray(MESSAGE)
@@ -170,16 +182,16 @@ def test_the_script_can_be_had_a_conversation_with():
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("message", "words"),
     [
-        (ServerState(password="x"), "imap logs in, and server_state has no users; give it some, such as users=500"),
-        (ServerState(users=1, password="a\r\nb"), "the password of server_state has a character that no quoted string"),
-        (ServerState(users=1, password="ü"), "the password of server_state has a character that no quoted string"),
-        (ServerState(users=1, content=b"a: b\n\nc\n"), r"has a line that does not end in CR LF: 'a: b\n\nc\n'"),
-        (ServerState(users=1, messages=(b"a: b\r\n\r\nc",)), r"has a line that does not end in CR LF: 'a: b\r\n\r\nc'"),
+        (b"a: b\n\nc\n", r"has a line that does not end in CR LF: 'a: b\n\nc\n'"),
+        (b"a: b\r\n\r\nc", r"has a line that does not end in CR LF: 'a: b\r\n\r\nc'"),
     ],
 )
-def test_a_state_that_it_cannot_have_is_told(state, words):
+@pytest.mark.parametrize("part", ["content", "messages"])
+def test_a_message_that_it_cannot_have_is_told(part, message, words):
+    content, messages = (message, ()) if part == "content" else (b"", (message,))
+    state = dataclasses.replace(STATE, content=content, messages=messages)
     with pytest.raises(UsageError) as caught:
         imap.filled(state, 1000)
     assert words in str(caught.value)
