@@ -85,9 +85,10 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
         assert receipt.contradictions == ()
         assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
         assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
-        for _, dns, connect, first_byte, total, late in receipt.rows:
+        for _, dns, connect, first_byte, total, late, behind in receipt.rows:
             assert 0 < dns <= connect <= first_byte <= total < 10
             assert math.isnan(late) or late < total
+            assert behind == 0
         assert receipt.client is not None
         assert 0 < receipt.client.cpu_s <= 2 * receipt.client.wall_s
 
