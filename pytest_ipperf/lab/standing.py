@@ -27,6 +27,7 @@ from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
+from pytest_ipperf.lab.verification import AT_ONCE, Round, rounds, shown, within_s
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
@@ -34,7 +35,6 @@ from pytest_ipperf.transports import TRANSPORTS
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
-_VERIFIED_AT_ONCE = 50
 _VERIFIED_S = 15.0
 _KINDS = 3
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
@@ -151,7 +151,7 @@ class Standing:
             "addresses": addresses,
             "ports": self._server.host.ports,
             # Enough for those who verify, too.
-            "connections": max(workload.connections, min(self._state.users, _VERIFIED_AT_ONCE)),
+            "connections": max(workload.connections, min(self._state.users, AT_ONCE)),
             "protocol": workload.protocol,
             "payload_bytes": workload.payload_bytes,
             "zone": {PROTOCOLS[workload.protocol].host: addresses},
@@ -236,32 +236,39 @@ class Standing:
             proof=proof,
             contradictions=tuple(run_contradictions(expected, proof)),
             unsettled=tuple(after["busy"]),
-            client=_client_facts(told, after, workload.workers),
+            client=_client_facts(told, after, workload),
         )
 
     def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
-        """Logs in to every account of the server and fetches what it holds there, once a session; how that went.
+        """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
 
-        Empty where there is nothing to verify. LabError when an account is not as it should be.
+        To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
+        when an account is not as it should be.
         """
-        users, host, keeper = self._state.users, self._server.host, self._provisioning
-        held = (host, service.name, workload, self._state)
+        users, keeper = self._state.users, self._provisioning
+        held = (self._server.host, service.name, workload, self._state)
         if not users or (keeper and keeper.verified(*held)):
             return ""
-        at_once = min(users, _VERIFIED_AT_ONCE)
-        order = self._order(arm, service, workload, bursts=-(-users // at_once), deadline_s=deadline_s)
-        began = time.monotonic()
-        told = self._load(dataclasses.replace(order, client=LEAN, connections=at_once, rate_per_s=0.0, workers=1))
-        if told["failed"]:
-            for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
-                raise LabError(f"host {host.name}: {sentence}")
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
-            raise LabError(f"host {host.name}: {service} does not hold all of its {users} accounts ({kinds})")
-        # The sessions go by the reference's IP version, and would still send in another arm's run.
-        self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
+        began, made = time.monotonic(), rounds(users, workload.payload_bytes)
+        for each in made:
+            self._verify(arm, service, workload, each, deadline_s)
         if keeper:
             keeper.note_verified(*held)
-        return f"{service} holds its {users} accounts, as a log-in to each showed in {time.monotonic() - began:.1f} s"
+        return f"{service} {shown(made, users, time.monotonic() - began)}"
+
+    def _verify(self, arm: Arm, service: Service, workload: Workload, made: Round, deadline_s: float) -> None:
+        work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
+        deadline_s = within_s(made, workload.payload_bytes, deadline_s)
+        order = self._order(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
+        told = self._load(dataclasses.replace(order, first_index=made.first))
+        if told["failed"]:
+            for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
+                raise LabError(f"host {self._server.host.name}: {sentence}")
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
+            users = f"all of its {self._state.users} accounts"
+            raise LabError(f"host {self._server.host.name}: {service} does not hold {users} ({kinds})")
+        # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
+        self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
     def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
         protocol, address = PROTOCOLS[workload.protocol], self._server.host.address(arm.ipver)
@@ -315,14 +322,15 @@ class Standing:
         return found
 
 
-def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workers: int) -> ClientFacts:
+def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
     tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
     return ClientFacts(
-        cpu_s=told["cpu_s"],
-        wall_s=told["wall_s"],
+        cpu_s=told["burst_cpu_s"],
+        wall_s=None if workload.rate_per_s else told["wall_s"],
+        connections=told["attempted"],
         lag_s=told["lag_s"],
         peak=told["peak"],
-        workers=workers,
+        processors=told["processors"],
         tcp=tcp,
     )
 

@@ -1,0 +1,86 @@
+"""Which accounts are verified: all of them, unless that moves too much, and never more at once than a host can take."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab import verification
+from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.verification import AT_ONCE, rounds, tried, within_s
+from pytest_ipperf.servers import SERVERS
+
+ARM = Arm(6, "native")
+WORK = Workload(testbed="loopback", protocol="ftp", client="lean", connections=1, payload_bytes=1024)
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**31))
+def test_what_is_moved_at_once_and_in_all_and_what_stays_is_bounded(users, payload_bytes):
+    made = rounds(users, payload_bytes)
+    counts = [each.connections * each.bursts for each in made]
+    assert all(each.connections <= AT_ONCE for each in made)
+    assert all(each.connections == 1 or each.connections * payload_bytes <= 2**26 for each in made)
+    assert max(counts) <= 500 + AT_ONCE
+    assert sum(counts) * payload_bytes <= max(2**29, 5 * payload_bytes) + 2**26
+    assert 1 <= tried(made, users) <= users
+    assert sum(counts) <= users + 10 * len(made)
+
+
+@given(st.integers(1, 3000))
+def test_all_accounts_are_tried_where_that_moves_little(users):
+    assert tried(rounds(users, 1024), users) == users
+
+
+@pytest.mark.parametrize(("payload_bytes", "count"), [(2**20, 500), (10**7, 54), (10**8, 5), (2**33, 5)])
+def test_of_large_contents_fewer_are_fetched_from_all_over(payload_bytes, count):
+    made = rounds(500, payload_bytes)
+    assert tried(made, 500) == count
+    assert made[-1].first >= 400 or count == 500
+
+
+def test_the_deadline_is_no_shorter_than_that_of_the_measurement_and_leaves_time_for_what_is_moved():
+    (small,), large = rounds(20, 1024), rounds(500, 10**8)[0]
+    assert 30 < within_s(small, 1024, 10.0) < 31
+    assert within_s(small, 1024, 100.0) == 100.0
+    assert within_s(large, 10**8, 10.0) == 130.0
+
+
+def served(server, users, work=WORK):
+    """What `verify` says of a server, with what it told the client to do."""
+    if missing := SERVERS[server].missing():
+        pytest.skip(f"{server} cannot run here: {missing}")
+    with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+        service = standing.serve(work, server, ServerState(users=users, password="secret"))
+        orders, load = [], standing._load
+
+        def noted(order):
+            orders.append(order)
+            return load(order)
+
+        standing._load = noted  # type: ignore[method-assign]
+        said = standing.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep
+        return said.removeprefix(str(service)), orders
+
+
+def test_more_accounts_are_verified_than_proftpd_has_room_for_sessions():
+    said, orders = served("proftpd", 700)
+    assert said.startswith(" holds its 700 accounts, as a log-in to each showed in ")
+    assert sum(order.connections * order.bursts for order in orders) == 700
+
+
+def test_who_could_not_be_verified_in_time_is_tried_in_part_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(verification, "_MOVED_BYTES", 100_000)
+    monkeypatch.setattr(verification, "_IN_FLIGHT_BYTES", 20_000)
+    said, orders = served("pyftpdlib", 40, dataclasses.replace(WORK, payload_bytes=10_000))
+    assert said.startswith(" holds 10 of its 40 accounts, as a log-in to each of the 10 showed in ")
+    assert said.endswith(" s; the others were not tried, as that would move much")
+    assert [(order.first_index, order.connections, order.bursts) for order in orders] == [
+        (0, 2, 1), (8, 2, 1), (16, 2, 1), (24, 2, 1), (32, 2, 1),
+    ]  # fmt: skip
