@@ -40,9 +40,13 @@ def most_descriptors(order: LoadOrder) -> int:
 def enough_ports(order: LoadOrder) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
     low, high = map(int, _PORTS.read_text(encoding="ascii").split())
-    there = high - low + 1
-    if not order.rate_per_s and order.connections > there:
+    there, stays = high - low + 1, PROTOCOLS[order.protocol].stays
+    least = order.connections * (order.bursts if stays else 1)
+    if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others
+        needed = "at once need as many"
+        if least > order.connections:
+            needed = f"in each of {order.bursts} bursts, which stay to the end of the run, need {least}"
         raise LabError(
-            f"{order.connections} connections at once need as many ports, and there are {there} from {low} to {high} "
+            f"{order.connections} connections {needed} ports, and there are {there} from {low} to {high} "
             "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
         )
