@@ -18,8 +18,8 @@ class LoadOrder:
     as far as a client has to know it.
 
     With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
-    `deadline_s` then holds for each connection, and no session is held. The connections of each burst are spread over
-    so many `workers`, processes that begin together.
+    `deadline_s` then holds for each connection, and no session is held but those of a protocol whose sessions stay to
+    the end of the run. The connections of each burst are spread over so many `workers`, processes that begin together.
     """
 
     protocol: str
