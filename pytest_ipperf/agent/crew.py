@@ -166,7 +166,7 @@ def _take_orders(line: Connection, share: Share) -> None:
         line.send(None)
         told = share.run(burst, line.recv())
         cpu_s = time.process_time()
-        line.send(dataclasses.replace(told, cpu_s=cpu_s - spent_s))
+        line.send(dataclasses.replace(told, beside_s=cpu_s - spent_s))
         spent_s = cpu_s
     share.close()
 
@@ -183,6 +183,8 @@ def _merged(told: Sequence[BurstTold]) -> BurstTold:
         lag_s=max(each.lag_s for each in told),
         peak=max(overlap(rows), *(each.peak for each in told)),
         cpu_s=sum(each.cpu_s for each in told),
+        wall_s=max(each.wall_s for each in told),
+        beside_s=sum(each.beside_s for each in told),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import os
 import socket
 import statistics
 import time
@@ -36,9 +37,10 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     """Runs the order and tells all; `alive` is called after each burst.
 
     What the samples are: `rows` (packed, see `figures.PHASES`), `attempted`, `failed` by kind. What the sockets were:
-    `families`, `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel) in `wall_s`, `lag_s`
-    (the longest that its loop took to come round), `peak` (connections in their transactions at once, median of the
-    bursts). What its host was: `tcp` (counters of trouble that moved), `host_cpu_s`.
+    `families`, `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel), and `burst_cpu_s` of
+    it in the `wall_s` that the bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that
+    its loop took to come round), `peak` (connections in their transactions at once, median of the bursts). What its
+    host was: `tcp` (counters of trouble that moved), `host_cpu_s`.
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
@@ -53,21 +55,21 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     try:
         with no_slack(), contextlib.ExitStack() as stack:
             maker = stack.enter_context(contextlib.closing(_maker(order)))
-            tcp, host_cpu, cpu_s, wall_s = tcp_trouble(), cpu_times_s(), time.process_time(), time.perf_counter()
+            tcp, host_cpu, cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
             for number in range(order.bursts):
                 run.add(maker.burst(number))
                 alive()
                 if run.dead == _DEAD_BURSTS:
                     break
             stack.close()
-            cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
+            cpu_s = time.process_time() - cpu_s
     finally:
         gc.enable()
     now = cpu_times_s()
     return {
         **run.told(),
-        "cpu_s": cpu_s + run.cpu_s,
-        "wall_s": wall_s,
+        "cpu_s": cpu_s + run.beside_s,
+        "processors": min(order.workers, len(os.sched_getaffinity(0))),
         "tcp": risen(tcp, tcp_trouble()),
         "host_cpu_s": {name: now[name] - before for name, before in host_cpu.items()},
     }
@@ -92,7 +94,8 @@ class _Run:
         self._retries = 0
         self._lags: list[float] = []
         self._peaks: list[int] = []
-        self.cpu_s = 0.0
+        self._cpu_s = self._wall_s = 0.0
+        self.beside_s = 0.0
         self.dead = 0
 
     def add(self, told: BurstTold) -> None:
@@ -104,7 +107,9 @@ class _Run:
         self._retries += told.dns_retries
         self._lags.append(told.lag_s)
         self._peaks.append(told.peak)
-        self.cpu_s += told.cpu_s
+        self._cpu_s += told.cpu_s
+        self._wall_s += told.wall_s
+        self.beside_s += told.beside_s
         self.dead = 0 if told.rows else self.dead + 1
 
     def told(self) -> dict[str, Any]:
@@ -116,6 +121,8 @@ class _Run:
             "peers": dict(self._peers),
             "sources": sorted(self._sources),
             "dns_retries": self._retries,
+            "burst_cpu_s": self._cpu_s,
+            "wall_s": self._wall_s,
             "lag_s": max(self._lags),
             "peak": round(statistics.median(self._peaks)),
         }

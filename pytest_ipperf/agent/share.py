@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BurstTold:
-    """What is told of one burst: its rows, what its sockets were, and the client's own part in it."""
+    """What is told of one burst: its rows, what its sockets were, and the client's own part in it.
+
+    `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `beside_s` is all the
+    processor time of processes other than this one, the making of the burst included.
+    """
 
     rows: bytes
     failed: Counter[str]
@@ -33,7 +38,9 @@ class BurstTold:
     dns_retries: int
     lag_s: float
     peak: int
-    cpu_s: float = 0.0
+    cpu_s: float
+    wall_s: float
+    beside_s: float = 0.0
 
 
 class Share:
@@ -59,7 +66,11 @@ class Share:
 
     def run(self, burst: Burst | LibraryBurst, at: float = 0.0) -> BurstTold:
         """Runs one that was made, when the clock says `at`."""
+        cpu_s = time.process_time()
         burst.run(at)
+        cpu_s = time.process_time() - cpu_s
+        # What has failed may have waited for the deadline, in which the client had nothing to do.
+        last = max(each.done for each in burst.connections) or time.perf_counter()
         if self._protocol.stays:
             self._staying.append(burst)
         return BurstTold(
@@ -71,6 +82,8 @@ class Share:
             dns_retries=burst.dns_retries,
             lag_s=burst.lag_s,
             peak=burst.peak,
+            cpu_s=cpu_s,
+            wall_s=last - burst.began,
         )
 
     def close(self) -> None:

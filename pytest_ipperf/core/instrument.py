@@ -16,18 +16,20 @@ CLIENT_BOUND = 0.2
 class ClientFacts:
     """What a client told of itself after one run.
 
-    `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took. `lag_s` is the longest that
-    its loop took to come round, `peak` how many connections were in their transactions at once (median of the bursts).
-    `tcp` holds the counters of trouble that moved, of the two hosts the larger count. `workers` are the processes that
-    shared the work.
+    `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took, for so many `connections`;
+    `wall_s` is None where they arrived at a rate, as it would hold the time in which none was there. `lag_s` is the
+    longest that its loop took to come round, `peak` how many connections were in their transactions at once (median of
+    the bursts). `tcp` holds the counters of trouble that moved, of the two hosts the larger count. `processors` is how
+    many its processes could use at once.
     """
 
     cpu_s: float
-    wall_s: float
+    wall_s: float | None
+    connections: int
     lag_s: float
     peak: int
     tcp: Mapping[str, int]
-    workers: int = 1
+    processors: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +38,12 @@ class Instrument:
 
     `share` is an upper bound of the part of the response time that is the client's own, the smaller of two measures:
     `cpu_share`, its processor time in a second of its bursts, and the part that is `floor_s`, the response time against
-    the null server (which has the network in it). `late_s` is how late the client read the segments that ended the
-    transactions, the 95th percentile of all connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums.
-    `behind_s` is how much later than intended connections were opened, the 99th percentile; 0 in closed bursts.
+    the null server (which has the network in it). In open bursts, which hold idle time too, `cpu_share` is the
+    processor time for a connection in its response time, which bounds nothing: there only the floor does, and
+    `cpu_share` stands in for a floor that was not found.
+    `late_s` is how late the client read the segments that ended the transactions, the 95th percentile of all
+    connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums. `behind_s` is how much later than intended
+    connections were opened, the 99th percentile; 0 in closed bursts.
     """
 
     floor_s: float | None
@@ -68,7 +73,7 @@ def instrument(
     mean_s: float,
     floor_s: float | None,
 ) -> Instrument:
-    """What the runs of an arm (at least one), the mean of whose values is `mean_s`, tell together.
+    """What the runs of an arm (at least one), whose completed connections took `mean_s`, tell together.
 
     `late_s` and `behind_s` have one for each connection, `late_s` nan where the kernel did not tell.
     """
@@ -76,10 +81,13 @@ def instrument(
     for run in runs:
         tcp.update(run.tcp)
     late, behind = [each for each in late_s if not math.isnan(each)], list(behind_s)
-    cpu_share = sum(run.cpu_s for run in runs) / sum(run.workers * run.wall_s for run in runs)
+    walls = [run.processors * run.wall_s for run in runs if run.wall_s is not None]
+    cpu_s = sum(run.cpu_s for run in runs)
+    cpu_share = min(1.0, cpu_s / (sum(walls) if walls else mean_s * sum(run.connections for run in runs)))
+    shares = [cpu_share] * (bool(walls) or floor_s is None) + ([] if floor_s is None else [floor_s / mean_s])
     return Instrument(
         floor_s=floor_s,
-        share=cpu_share if floor_s is None else min(cpu_share, floor_s / mean_s),
+        share=min(shares),
         cpu_share=cpu_share,
         late_s=_quantile(late, 0.95) if late else None,
         lag_s=statistics.median(run.lag_s for run in runs),

@@ -45,6 +45,11 @@ class ArmSummary:
         """The mean of the run values."""
         return statistics.fmean(self.values)
 
+    @property
+    def completed_mean(self) -> float:
+        """That of the completed connections: failures are no time of the client's. The mean where none completed."""
+        return statistics.fmean(self.completed_values or self.values)
+
 
 def summarise(
     arm: Arm,
@@ -65,16 +70,19 @@ def summarise(
     behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
     values = tuple(run.value for run in own)
     told = [run.client for run in own if run.client is not None]
-    return ArmSummary(
+    summary = ArmSummary(
         arm=str(arm),
         values=values,
         attempted=sum(run.attempted for run in own),
         completed=sum(run.completed for run in own),
         failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
-        instrument=instrument(told, late, behind, mean_s=statistics.fmean(values), floor_s=floor_s) if told else None,
         completed_values=tuple(statistics.fmean(run.samples) for run in own if run.samples),
     )
+    if not told:
+        return summary
+    part = instrument(told, late, behind, mean_s=summary.completed_mean, floor_s=floor_s)
+    return dataclasses.replace(summary, instrument=part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple
     behind = {
         count: f"{milliseconds_text(each.behind_s)} ms"
         for count, each in told.items()
-        if each.behind_too_far(sides[count].mean)
+        if each.behind_too_far(sides[count].completed_mean)
     }
     for name, found in (
         ("client share", shares),
@@ -101,4 +101,4 @@ def _share(each: Instrument) -> str:
 
 def _held_up(each: Instrument, side: ArmSummary) -> bool:
     """Against the floor, where it is known: what holds the client up makes the response time longer too."""
-    return each.lag_s > max(_HELD_UP_S, side.mean if each.floor_s is None else each.floor_s)
+    return each.lag_s > max(_HELD_UP_S, side.completed_mean if each.floor_s is None else each.floor_s)

@@ -530,6 +530,18 @@ def test_load_repeats_bursts_and_adds_them_up(address):
     assert gc.isenabled()
 
 
+def test_who_fails_by_the_deadline_makes_no_burst_longer():
+    """Waiting for those is no work, and the client would seem idle for it."""
+
+    def some(conn, number):
+        (smtp if number % 2 else says_nothing)(conn, number)
+
+    with Listener("127.0.0.1", some) as server, Resolver("127.0.0.1") as resolver:
+        receipt = load(order("127.0.0.1", server.port, resolver.port, connections=6, bursts=1, deadline_s=1.5))
+    assert receipt["failed"] == {"talk deadline": 3}
+    assert 0 < receipt["wall_s"] < 1.5
+
+
 def test_load_ends_after_three_bursts_in_a_row_that_nobody_answers():
     with socket.socket() as bound, Resolver("127.0.0.1") as resolver:
         bound.bind(("127.0.0.1", 0))

@@ -103,9 +103,18 @@ def test_what_several_did_is_told_as_what_one_would_have(client, address, worker
     assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
     assert told["peers"] == {address: 123}
     assert told["sources"] == [address]
-    assert told["cpu_s"] > 0
+    assert 0 < told["burst_cpu_s"] < told["cpu_s"]
+    assert told["wall_s"] == pytest.approx(
+        sum(max(row["start"] + row["total"] for row in rows[41 * at : 41 * (at + 1)]) for at in range(3))
+    )
     assert 1 <= told["peak"] <= 41
     assert told["lag_s"] > 0
+
+
+@pytest.mark.parametrize(("connections", "processors", "used"), [(4, 1, 1), (4, 8, 3), (2, 8, 2)])
+def test_of_processors_it_uses_no_more_than_there_are(connections, processors, used, port, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    assert load(order(port, connections=connections, workers=3, bursts=1))["processors"] == used
 
 
 def test_there_are_no_more_workers_than_connections(port):

@@ -12,7 +12,7 @@ from pytest_ipperf.core.instrument import CLIENT_BOUND, ClientFacts, instrument
 
 
 def facts(**changed):
-    plain = {"cpu_s": 0.5, "wall_s": 1.0, "lag_s": 0.003, "peak": 10, "tcp": {}}
+    plain = {"cpu_s": 0.5, "wall_s": 1.0, "connections": 100, "lag_s": 0.003, "peak": 10, "tcp": {}}
     return ClientFacts(**{**plain, **changed})
 
 
@@ -60,7 +60,21 @@ def test_lateness_is_the_95th_percentile_of_what_the_kernel_told():
 
 
 def test_workers_are_busy_each_for_itself():
-    assert instrument([facts(cpu_s=1.6, workers=2)], [], mean_s=1, floor_s=None).cpu_share == 0.8
+    assert instrument([facts(cpu_s=1.6, processors=2)], [], mean_s=1, floor_s=None).cpu_share == 0.8
+
+
+def test_the_processor_is_never_busier_than_all_the_time():
+    """The bursts end with their last figures, and closing what is open then takes its time too."""
+    assert instrument([facts(cpu_s=1.01)], [], mean_s=1, floor_s=None).cpu_share == 1
+
+
+def test_where_connections_arrive_at_a_rate_the_time_without_any_makes_no_client_idle():
+    arriving = [facts(cpu_s=0.5, wall_s=None, connections=100)]
+    found = instrument(arriving, [], mean_s=0.02, floor_s=0.008)
+    assert found.share == pytest.approx(0.4)
+    assert found.cpu_share == pytest.approx(0.25)
+    assert instrument(arriving, [], mean_s=0.02, floor_s=None).share == pytest.approx(0.25)
+    assert instrument(arriving, [], mean_s=0.001, floor_s=None).share == 1
 
 
 def test_how_far_behind_is_the_99th_percentile_and_too_far_is_a_fifth_of_the_response_time():

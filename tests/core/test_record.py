@@ -15,7 +15,7 @@ FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 PHASES = ("dns", "total")
 
 
-CLIENT = ClientFacts(cpu_s=0.3, wall_s=0.5, lag_s=0.001, peak=3, tcp={"TCPTimeouts": 1})
+CLIENT = ClientFacts(cpu_s=0.3, wall_s=0.5, connections=3, lag_s=0.001, peak=3, tcp={"TCPTimeouts": 1})
 
 
 def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int = 0) -> Run:
@@ -56,6 +56,18 @@ def test_a_summary_puts_the_clients_part_together():
     assert told is not None
     assert (told.share, told.late_s, told.peak, told.behind_s) == (0.4, 0.0002, 3, 0.003)
     assert summarise(SIX, [run(SIX, 0, 0.01)], [], PHASES).instrument is None
+
+
+def test_failures_do_not_hide_the_client():
+    """They count with the deadline, in which the client had nothing to do."""
+    lossy = dataclasses.replace(run(SIX, 0, 3.34), samples=(0.01, 0.01), failed={"talk reset": 1}, client=CLIENT)
+    summary = summarise(SIX, [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004)
+    assert summary.instrument is not None
+    assert summary.instrument.share == 0.4
+    assert summary.completed_mean == 0.01
+    nothing = summarise(SIX, [dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)], [], PHASES, 0.004)
+    assert nothing.instrument is not None
+    assert nothing.completed_mean == 10.0
 
 
 def test_a_judgement_adds_the_question_and_the_answer():
