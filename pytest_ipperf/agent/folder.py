@@ -73,10 +73,13 @@ def lay_out(folder: str, entries: Iterable[Entry]) -> None:
 
 
 def _write(path: Path, entry: Entry) -> None:
+    # At first for nobody else: what is secret must not be readable until its owner and mode are set.
     if entry.content is None:
-        path.mkdir(exist_ok=True)
+        path.mkdir(0o700, exist_ok=True)
     else:
-        path.write_bytes(entry.content)
+        path.unlink(missing_ok=True)  # with an owner, a mode and readers of its own
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(entry.content)
         _backdate(path)
     if entry.owner or entry.group:
         owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1

@@ -131,6 +131,35 @@ def test_lays_out_over_an_earlier_start(tmp_path):
         assert time.time() - (folder / path).stat().st_mtime > 30
 
 
+def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
+    """Nor is it under the mode of an earlier start, nor where a link leads."""
+    modes = []
+    chmod = Path.chmod
+
+    def seen(path, mode):
+        modes.append((path.name, path.stat().st_mode & 0o777))
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", seen)
+    folder, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    entries = [Entry("private", mode=0o700), Entry("private/key", b"secret", 0o600), Entry("page", b"for all", 0o644)]
+    before = os.umask(0)
+    try:
+        lay_out(str(folder), entries)
+        chmod(folder / "private/key", 0o666)
+        (folder / "page").unlink()
+        (folder / "page").symlink_to(elsewhere)
+        lay_out(str(folder), entries)
+    finally:
+        os.umask(before)
+    assert [mode for name, mode in modes if name == "key"] == [0o600, 0o600]
+    assert modes[1] == ("private", 0o700)
+    assert elsewhere.read_text() == "kept"
+    assert [(folder / path).read_bytes() for path in ("private/key", "page")] == [b"secret", b"for all"]
+    assert [(folder / path).stat().st_mode & 0o777 for path in ("private/key", "page")] == [0o600, 0o644]
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [(Entry("x", b"", owner="no-such-user"), "no-such-user"), (Entry("no/parent", b""), "No such file or directory")],
