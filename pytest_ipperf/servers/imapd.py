@@ -103,7 +103,9 @@ class Session(asyncio.Protocol):
         """Greets."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for mypy: TCP's is one
         self.transport = transport
-        self._timer = asyncio.get_running_loop().call_later(_TIMEOUT_S, self._timed_out)
+        self._loop = asyncio.get_running_loop()
+        self._last_s = self._loop.time()
+        self._timer = self._loop.call_later(_TIMEOUT_S, self._timed_out)
         self._say(b"* OK [CAPABILITY %b] pytest-ipperf" % _CAPABILITY)
         self._send()
 
@@ -152,6 +154,7 @@ class Session(asyncio.Protocol):
             self._say(b"+ go on")
 
     def _command(self, line: bytes) -> None:
+        self._last_s = self._loop.time()
         tag, _, rest = line.partition(b" ")
         name, _, arguments = rest.partition(b" ")
         if name.upper() == b"UID":
@@ -255,6 +258,10 @@ class Session(asyncio.Protocol):
         self._leaves = True
 
     def _timed_out(self) -> None:
+        # Looked at here, as a timer for each command would cost more.
+        if (end_s := self._last_s + _TIMEOUT_S) > self._loop.time():
+            self._timer = self._loop.call_at(end_s, self._timed_out)
+            return
         self._bye(b"that took too long")
         self._send()
 

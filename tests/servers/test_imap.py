@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import imaplib
@@ -12,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers import courier as courier_module
 from pytest_ipperf.servers.base import Entry, Site, maildirs, true_root
-from pytest_ipperf.servers.imapd import Imapd, Mailboxes
+from pytest_ipperf.servers.imapd import Imapd, Mailboxes, Session
 
 ROOT = Path(__file__).parents[2]
 ADDRESSES = ("127.0.0.1", "::1")
@@ -278,6 +280,62 @@ def test_the_embedded_server_survives_anything(conversation):
         with contextlib.suppress(ConnectionResetError):  # it closes on what is too long, unread bytes and all
             assert conversation(bytes(broken)).startswith(b"* OK ")
     assert conversation(b"a NOOP\r\n").endswith(b"a OK completed\r\n")
+
+
+class Hours:
+    """A loop whose clock is set by hand."""
+
+    def __init__(self):
+        self.now_s = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def time(self):
+        return self.now_s
+
+    def call_at(self, when_s, call):
+        self.due.append((when_s, call))
+
+    def call_later(self, delay_s, call):
+        self.call_at(self.now_s + delay_s, call)
+
+    def go_on(self, until_s):
+        while self.due and min(self.due)[0] <= until_s:
+            self.now_s, call = min(self.due)
+            self.due.remove((self.now_s, call))
+            call()
+        self.now_s = until_s
+
+
+class Wire(asyncio.Transport):
+    """Keeps what is said."""
+
+    def __init__(self):
+        super().__init__()
+        self.said = b""
+        self.closed = False
+
+    def write(self, data):
+        self.said += data
+
+    def close(self):
+        self.closed = True
+
+
+def test_the_embedded_server_waits_five_minutes_for_each_command(monkeypatch):
+    hours, wire = Hours(), Wire()
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: hours)
+    session = Session(Mailboxes.of(STATE))
+    session.connection_made(wire)
+    for minute in range(4, 40, 4):
+        hours.go_on(60.0 * minute)
+        session.data_received(b"a NOOP\r\n")
+        assert b"BYE" not in wire.said
+    session.data_received(b"b NO")  # which is no command yet
+    hours.go_on(60.0 * 41 - 0.1)
+    assert b"BYE" not in wire.said
+    hours.go_on(60.0 * 41)
+    assert wire.closed
+    assert wire.said.endswith(b"a OK completed\r\n* BYE that took too long\r\n")
 
 
 # --- mailboxes and recipes --------------------------------------------------------------------------------------------
