@@ -17,7 +17,8 @@ _RESOLVER = "nameserver"
 def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
     """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
 
-    Names may be those of other protocols' servers: a protocol without one among them is served as by `auto`.
+    Names may be those of other protocols' servers: a protocol without one among them is served as by the word among
+    them, or else by `auto`.
     """
     serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
     kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
@@ -26,11 +27,12 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     for name in names:
         if name not in kinds and name not in SERVERS:
             raise LabError(f"no server {name!r}; there are: {', '.join((*kinds, *SERVERS))}")
-    candidates = kinds[wanted] if wanted in kinds else [n for n in serving if n in names] or serving
+    word = next((name for name in names if name in kinds), "auto")
+    candidates = [n for n in serving if n in names] or kinds[word]
     for name in candidates:
         if not unusable[name]:
             return name
-    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {wanted!r}"
+    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {word!r}"
     raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
 
 
@@ -41,7 +43,7 @@ def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str
     """
     if any(SERVERS[each].protocol == NAMING for each in wanted.split(",") if each in SERVERS):
         return choose_server(NAMING, wanted, unusable, host)
-    if wanted == "real":
+    if "real" in wanted.split(","):
         with contextlib.suppress(LabError):
             return choose_server(NAMING, wanted, unusable, host)
     return _RESOLVER

@@ -265,8 +265,8 @@ class Standing:
             for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
-            users = f"all of its {self._state.users} accounts"
-            raise LabError(f"host {self._server.host.name}: {service} does not hold {users} ({kinds})")
+            told_of = f"host {self._server.host.name}: {service}"
+            raise LabError(f"{told_of} does not hold all of its {self._state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
         self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 

@@ -39,7 +39,7 @@ FILTERS = (
 )  # fmt: skip
 LEVELS = (
     ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
-    ("--payload", "SIZE", "size of page or message, in place of the suite's own levels, such as 1k,64k"),
+    ("--payload", "SIZE", "size of page, file, message or query, in place of the suite's own levels, such as 1k,64k"),
 )
 ONCE = (
     ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
@@ -52,12 +52,12 @@ SETTINGS = (
     ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
     ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
     ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
-     "aiohttp, aiosmtplib)")),
+     "aiohttp, aioftp, aiosmtplib, aioimaplib, asyncio)")),
     ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "
      "such as 200/s (at random instants, whatever becomes of those before)")),
     ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
-      f"names: {', '.join(_MEASURED)}")),
+      f"names, with one of these words for the other protocols: {', '.join(_MEASURED)}")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
@@ -222,10 +222,12 @@ def _reference(text: str) -> Arm:
 
 
 def _server(text: str) -> str:
-    if text not in _SERVER_WORDS:
-        for name in text.split(","):
-            _one_of([*_SERVER_WORDS, *_MEASURED])(name)
-    return text
+    """Names of servers, and a word for the protocols that none of them serves."""
+    names = [_one_of([*_SERVER_WORDS, *_MEASURED])(name.strip()) for name in text.split(",")]
+    words = [name for name in names if name in _SERVER_WORDS]
+    if len(words) > 1:
+        raise UsageError(f"{' and '.join(words)} exclude each other; one of them may stand beside names of servers")
+    return ",".join(names)
 
 
 def _deadline(text: str) -> float:

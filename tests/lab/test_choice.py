@@ -23,6 +23,9 @@ HOST = BUILTIN["loopback"].server
         ("aiosmtpd", (), "aiosmtpd"),
         ("apache,aiosmtpd", (), "aiosmtpd"),
         ("apache", (), "postfix"),  # it says nothing about mail
+        ("apache,embedded", (), "aiosmtpd"),
+        ("embedded,postfix", (), "postfix"),
+        ("apache,auto", ("postfix",), "aiosmtpd"),
     ],
 )
 def test_the_server_is_the_one_that_was_wanted(wanted, missing, chosen):
@@ -34,6 +37,8 @@ def test_the_server_is_the_one_that_was_wanted(wanted, missing, chosen):
     [
         ("real", "host server: no server for smtp: postfix needs root"),
         ("postfix", "host server: no server for smtp: postfix needs root"),
+        ("apache,real", "host server: no server for smtp: postfix needs root"),
+        ("postfix,embedded", "host server: no server for smtp: postfix needs root"),
         ("auto", "host server: no server for smtp: postfix needs root; aiosmtpd is not installed"),
         ("exim", "no server 'exim'; there are: auto, real, embedded, "),
         ("aiosmtpd,exim", "no server 'exim'; there are: auto, real, embedded, "),
@@ -54,7 +59,14 @@ def test_a_protocol_without_a_server_of_the_kind_is_told():
 
 @pytest.mark.parametrize(
     ("wanted", "chosen"),
-    [("auto", "bind"), ("real", "bind"), ("embedded", "nameserver"), ("nameserver", "nameserver"), ("apache", "bind")],
+    [
+        ("auto", "bind"),
+        ("real", "bind"),
+        ("embedded", "nameserver"),
+        ("apache,embedded", "nameserver"),
+        ("nameserver", "nameserver"),
+        ("apache", "bind"),
+    ],
 )
 def test_the_server_of_look_ups_is_chosen_as_any_other(wanted, chosen):
     assert choose_server("dns", wanted, USABLE, HOST) == chosen
@@ -67,6 +79,9 @@ def test_the_server_of_look_ups_is_chosen_as_any_other(wanted, chosen):
         ("embedded", (), "nameserver"),
         ("postfix,apache", (), "nameserver"),
         ("real", (), "bind"),
+        ("apache,real", (), "bind"),
+        ("bind,embedded", (), "bind"),
+        ("apache,embedded", (), "nameserver"),
         ("real", ("bind",), "nameserver"),  # it is not what is measured
         ("bind", (), "bind"),
         ("postfix,bind", (), "bind"),

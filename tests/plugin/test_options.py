@@ -2,6 +2,8 @@
 
 import pytest
 
+from pytest_ipperf.protocols import PROTOCOLS
+
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
@@ -23,6 +25,11 @@ import pytest
         (["--arrivals=inf/s"], "--arrivals: 'inf/s' is neither closed nor a rate such as 200/s"),
         (["--ipperf-workers=0"], "--ipperf-workers: '0' is not a number of processes from 1 to 64"),
         (["--ipperf-server=exim"], "--ipperf-server: 'exim' does not exist; there are auto, real, embedded, *postfix*"),
+        (["--ipperf-server=bind,"], "--ipperf-server: '' does not exist; there are auto, real, embedded, *postfix*"),
+        (
+            ["--ipperf-server=real,bind,embedded"],
+            "--ipperf-server: real and embedded exclude each other; one of them may stand beside names of servers",
+        ),
         (
             ["--ipperf-hosts=nowhere.ini"],
             "*nowhere.ini: cannot be read (No such file or directory); name an inventory*",
@@ -98,6 +105,9 @@ def test_the_help_teaches(project):
     assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "such as 10%,0.5ms" in text
+    for protocol in PROTOCOLS:
+        for package in PROTOCOLS[protocol].packages or ("asyncio",):
+            assert package.partition(">=")[0] in text.partition("--client")[2].partition("--arrivals")[0]
 
 
 def test_a_session_without_measurements_says_nothing_of_them(project):
