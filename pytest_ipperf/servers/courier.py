@@ -10,7 +10,9 @@ import base64
 import hashlib
 import os
 import pwd
+import re
 import shlex
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -22,6 +24,9 @@ _PROGRAM = "usr/sbin/couriertcpd"
 # Folders of /usr, one by one, as it may itself lie in /usr/local and no folder can be laid over one that it is in.
 _LAID_OVER = "bin sbin lib libexec"
 _USER = "nobody"
+# A comma or a colon would end an overlay's option, others would be taken for the table of the users. An instance sees a
+# /run of its own, as the host's may have no place for its socket and is not to get one.
+_MOUNTABLE = re.compile(r"(?!/run(/|\Z))[A-Za-z0-9/._-]+")
 # Room for sessions that have ended at the client but not yet here: those of a verification, one for each account.
 _SPARE = 600
 
@@ -95,6 +100,11 @@ class Courier(Server):
             return "courier needs root"
         if not program("unshare"):
             return "courier needs unshare (Debian: apt-get install util-linux)"
+        for folder in (_temporary(), os.path.realpath(_temporary())):
+            if not _MOUNTABLE.fullmatch(folder):
+                return (
+                    f"courier needs TMPDIR to be a folder of letters, digits and -._/ that is not below /run: {folder}"
+                )
         try:
             pwd.getpwnam(_USER)
         except KeyError:
@@ -121,6 +131,10 @@ class Courier(Server):
 
     def argv(self, site: Site) -> Sequence[str]:
         return (program("unshare") or "unshare", "--mount", "sh", f"{site.folder}/run")
+
+
+def _temporary() -> str:
+    return os.environ.get("TMPDIR") or tempfile.gettempdir()
 
 
 def _unpacked() -> str:

@@ -370,6 +370,21 @@ def test_courier_says_where_it_was_looked_for(monkeypatch):
     assert courier_module._unpacked() == "/usr/local/lib/pytest-ipperf/courier"
 
 
+@pytest.mark.parametrize("name", ["/run", "/run/user/0", "{}/a,b", "{}/a:b", "{}/a b", "{}/a|b", "{}/link"])
+def test_courier_says_where_its_files_cannot_be(name, tmp_path, monkeypatch):
+    usable("courier")
+    folder = Path(name.format(tmp_path))
+    if folder.name == "link":
+        folder.symlink_to("/run")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    shown = "/run" if folder.name == "link" else folder
+    assert SERVERS["courier"].missing() == (
+        f"courier needs TMPDIR to be a folder of letters, digits and -._/ that is not below /run: {shown}"
+    )
+    monkeypatch.setenv("TMPDIR", "/running/x-y_z.1")
+    assert SERVERS["courier"].missing() == ""
+
+
 def test_courier_is_unpacked_anywhere_and_once(tmp_path, monkeypatch):
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         pytest.skip("no apt here")
