@@ -122,10 +122,13 @@ class Distribution:
 
     @pytest.hookimpl
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker that ended in order tells which arms were left out; all workers say the same."""
+        """A worker that ended in order tells which arms were left out, as all do, and what it had to measure anew."""
         told = getattr(node, "workeroutput", {}).get("ipperf")
-        if told is not None:
-            self._session.lacking = self._left_out = told["lacking"]
+        if told is None:
+            return
+        self._session.lacking = self._left_out = told["lacking"]
+        if self._session.earlier is not None:
+            self._session.earlier.note_anew(told["anew"])
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -161,9 +164,11 @@ class HandingOver:
 
     @pytest.hookimpl
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Which arms were left out."""
+        """Which arms were left out, and what could not be taken over."""
         config: Any = session.config  # xdist has put the attribute there
-        config.workeroutput["ipperf"] = {"lacking": config.stash[SESSION].lacking}
+        known = config.stash[SESSION]
+        anew = known.earlier.told_anew() if known.earlier else {}
+        config.workeroutput["ipperf"] = {"lacking": known.lacking, "anew": anew}
 
 
 class EitherScheduling:

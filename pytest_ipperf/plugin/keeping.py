@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ipperf import __version__
+from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.state import ServerState
@@ -51,6 +52,12 @@ def _facts(session: Session) -> dict[str, Any]:
         "pytest": pytest.__version__,
         "pytest_ipperf": __version__,
     }
+
+
+def keep_anew(session: Session, workload: Workload) -> None:
+    """Writes down why a workload is not taken over: other processes of the session may have written that it is."""
+    if session.earlier and (why := session.earlier.anew.get(workload)):
+        journal_of(session).append("anew", {"workload": str(workload), "why": why})
 
 
 def keep_complete(session: Session, measurement: Measurement, state: ServerState) -> None:

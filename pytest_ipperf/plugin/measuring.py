@@ -18,7 +18,7 @@ from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.plugin.keeping import keep_complete
+from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
@@ -150,6 +150,7 @@ def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measuremen
     if refusal := session.budget_refuses(what, session.forecast_s(plan)):
         return UndecidedError(f"not measured: {refusal}")
     try:
+        keep_anew(session, cell.workload)
         measurement = measure(
             plan,
             testbed,

@@ -139,6 +139,16 @@ class Earlier:
             del self._taken[plan.workload]
         return None
 
+    def told_anew(self) -> dict[str, str]:
+        """`anew` as it travels, from a worker to the controller."""
+        return {str(workload): why for workload, why in self.anew.items()}
+
+    def note_anew(self, told: Mapping[str, str]) -> None:
+        """What a worker found that it cannot take over, of what was to be."""
+        for workload in [each for each in self._taken if str(each) in told]:
+            self.anew[workload] = told[str(workload)]
+            del self._taken[workload]
+
     def hosts_changed(self, here: KeptSession) -> list[str]:
         """What is different of the hosts on which this session measured, from those where the earlier one did."""
         now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}

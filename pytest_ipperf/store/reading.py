@@ -22,6 +22,7 @@ _ROW_BYTES = 8 * len(PHASES)
 _KEYS = {
     "session": {"at", "schema", "seed"},
     "taken": {"workload", "folder"},
+    "anew": {"workload"},
     "workload": {"workload", "order"},
     "run": {"workload", "offset", "rows"},
     "complete": {"workload"},
@@ -93,6 +94,8 @@ def read_session(folder: Path) -> KeptSession:
             if found.complete or name not in workloads:  # a worker that died left its share to another
                 workloads[name] = found
         taken_over |= {each["workload"]: Path(each["folder"]) for each in told if each["event"] == "taken"}
+    for name in {each["workload"] for told in journals.values() for each in told if each["event"] == "anew"}:
+        taken_over.pop(name, None)  # each process says what is to be taken over, and only one finds that it cannot be
     return KeptSession(folder, sessions[0], workloads, taken_over)
 
 

@@ -24,7 +24,7 @@ from pytest_ipperf.lab.inventory import BUILTIN
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.resuming import _check_workload
-from pytest_ipperf.store import KeptWorkload
+from pytest_ipperf.store import KeptWorkload, read_session
 
 SUITE = """
 import pytest
@@ -297,6 +297,23 @@ def test_a_server_that_held_something_else_is_measured_anew(sessions):
     assert status == NOTHING_DECIDED, said
     assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
     assert f"measured anew: {WORKLOADS[0]}: its server held something else there (server_state)\n" in said
+
+
+def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(sessions):
+    first = sessions.names[0]
+    samples = sessions.journal(first).with_suffix(".f64")
+    samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
+    status, said = sessions.run("--ipperf-resume=last", "-n1", "--connections=1,2")
+    assert status == NOTHING_DECIDED, said
+    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*were written down\))$"
+    found = re.search(words, said, re.MULTILINE)
+    assert found, said
+    second = sessions.names[-1]
+    assert sessions.measured(second) == WORKLOADS[:1]
+    assert [(event["workload"], event["why"]) for event in sessions.events(second, "anew")] == [
+        (WORKLOADS[0], found[1])
+    ]
+    assert list(read_session(sessions.folder / ".ipperf" / "runs" / second).taken_over) == WORKLOADS[1:2]
 
 
 def test_hosts_that_have_changed_since_are_told(sessions):

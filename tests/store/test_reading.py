@@ -118,6 +118,16 @@ def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
     assert read_session(tmp_path / "two").taken_over == {WORKLOADS[0]: tmp_path / "one"}
 
 
+def test_what_could_not_be_taken_over_was_not_whoever_says_so(tmp_path):
+    for writer, event in (("gw0", "anew"), ("main", "taken")):
+        journal = Journal(tmp_path / "two", writer)
+        journal.append("session", {"schema": SCHEMA, "seed": 7})
+        for workload in WORKLOADS if event == "taken" else WORKLOADS[:1]:
+            journal.append(event, {"workload": workload, "session": "one", "folder": str(tmp_path / "one"), "why": ""})
+        journal.close()
+    assert tuple(read_session(tmp_path / "two").taken_over) == WORKLOADS[1:]
+
+
 def test_records_of_another_schema_are_not_guessed_at(tmp_path):
     write(tmp_path / "old", schema=2)
     with pytest.raises(UsageError, match=rf"old has records of schema 2; this version reads schema {SCHEMA}$"):
