@@ -190,6 +190,11 @@ def test_a_client_that_could_not_keep_up_with_the_arrivals_is_told():
     assert any("client lean by 2 workers, 200 arrivals a second, payload" in line for line in told)
 
 
+def test_failures_do_not_hide_that_it_could_not_keep_up():
+    test = dataclasses.replace(seen_by_client(0.15, behind_s=0.0031), values=(3.3, 3.4), completed_values=(0.012,))
+    assert "opened late by 3.10 ms" in rows_of(record(10, test=test, rate_per_s=200.0))
+
+
 def test_other_arrivals_and_other_workers_have_tables_of_their_own():
     told = rows_of(record(10), record(10, rate_per_s=200.0), record(10, workers=2))
     assert sum(line.startswith("testbed ") for line in told) == 3
