@@ -214,17 +214,14 @@ class Burst:
             if not data:
                 self.fail(connection, "talk closed")
                 return
-            self._hear(connection, data, stamps)
+            now = self.clock()
+            if not connection.first:
+                connection.first = now
+            self.go_on(connection, connection.conversation.feed(data), now, stamps)
             # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
             if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
                 return
         self.epoll.modify(connection.sock.fileno(), EDGES)  # what is still there makes an edge once more
-
-    def _hear(self, connection: Connection, data: bytes, stamps: Stamps) -> None:
-        now = self.clock()
-        if not connection.first:
-            connection.first = now
-        self.go_on(connection, connection.conversation.feed(data), now, stamps)
 
     def go_on(self, connection: Connection, said: bytes, now: float, stamps: Stamps = ()) -> None:
         """Does what a conversation wants after it has heard something at `now`."""
