@@ -291,7 +291,8 @@ def test_exit_statuses_are_pytests_and_ours():
 def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
     sources = [
-        (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8") for name in ("asking", "progress", "keeping")
+        (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8")
+        for name in ("asking", "progress", "keeping")
     ]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -22,6 +21,8 @@ from pytest_ipperf.protocols.base import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from aioftp import Client
 
 FILE = "file.bin"
@@ -186,6 +187,7 @@ def _connecting(base: type[Client], call: Call, family: int, source: str) -> Any
 
     It knows what was `asked` last, and the `writers` of its connections.
     """
+    import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
     class Connecting(base):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,3 +140,9 @@ def test_http_names_a_status_that_is_not_200():
     get.feed(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
     assert get.trouble == "reply 'HTTP/1.1 503 Service Unavailable'"
     assert not get.finished
+
+
+def test_the_lean_client_loads_nothing_that_only_libraries_need():
+    code = "import sys; from pytest_ipperf.protocols import PROTOCOLS; list(PROTOCOLS.values()); "
+    code += "import pytest_ipperf.agent.load; print({'asyncio', 'ssl'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
