@@ -87,7 +87,7 @@ def instrument(
     shares = [cpu_share] * (bool(walls) or floor_s is None) + ([] if floor_s is None else [floor_s / mean_s])
     return Instrument(
         floor_s=floor_s,
-        share=min(shares),
+        share=min(1.0, *shares),
         cpu_share=cpu_share,
         late_s=_quantile(late, 0.95) if late else None,
         lag_s=statistics.median(run.lag_s for run in runs),

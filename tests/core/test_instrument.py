@@ -75,6 +75,7 @@ def test_where_connections_arrive_at_a_rate_the_time_without_any_makes_no_client
     assert found.cpu_share == pytest.approx(0.25)
     assert instrument(arriving, [], mean_s=0.02, floor_s=None).share == pytest.approx(0.25)
     assert instrument(arriving, [], mean_s=0.001, floor_s=None).share == 1
+    assert instrument(arriving, [], mean_s=0.001, floor_s=0.0013).share == 1  # no more than all, whatever the spread
 
 
 def test_how_far_behind_is_the_99th_percentile_and_too_far_is_a_fifth_of_the_response_time():
