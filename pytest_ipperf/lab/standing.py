@@ -8,12 +8,10 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pytest_ipperf.agent.arrivals import longest_s
 from pytest_ipperf.agent.figures import PHASES
-from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
@@ -23,6 +21,7 @@ from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
@@ -336,37 +335,6 @@ def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: W
 
 
 @contextlib.contextmanager
-def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
-    """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
-
-    Hosts behind ssh are leased by their agents, in `stand`.
-    """
-    if all(WAYS[host.way].leased_by_agent for host in testbed.hosts):
-        yield
-        return
-    lease = Lease(owner)
-    try:
-        _acquire(lease.acquire, "this machine", wait_s, tell)
-        yield
-    finally:
-        lease.release()
-
-
-def _lease_there(link: Link, owner: str, wait_s: float) -> str:
-    holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
-    return holder
-
-
-def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
-    holder = acquire(0.0)
-    if holder:
-        tell(f"waiting for {what}, where {holder} measures")
-        holder = acquire(wait_s)
-    if holder:
-        raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")
-
-
-@contextlib.contextmanager
 def stand(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[Standing]:
     """Builds one epoch of a testbed and takes it down again, whatever happens in between."""
     with contextlib.ExitStack() as stack:
@@ -376,7 +344,7 @@ def stand(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], Non
         # In the order of their names, so that jobs which call hosts by the same names cannot wait for each other.
         for link in sorted(links, key=lambda each: each.host.machine):
             if WAYS[link.host.way].leased_by_agent:
-                _acquire(partial(_lease_there, link, owner), f"host {link.host.name}", wait_s, tell)
+                lease_there(link, owner, wait_s, tell)
             if link.host.cpus:
                 _pin(link, wished=testbed.name in BUILTIN)
         yield Standing(testbed, *links)

@@ -21,10 +21,11 @@ from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.lab import standing as standing_module
+from pytest_ipperf.lab import leasing
 from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
+from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import leased, stand
+from pytest_ipperf.lab.standing import stand
 
 HOST = BUILTIN["loopback"].server
 ARMS = [Arm(4, "native"), Arm(6, "native")]
@@ -280,7 +281,7 @@ def test_a_path_without_a_route_contradicts():
 def name(monkeypatch):
     """Not the lease of this machine, on which someone may measure just now."""
     found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
-    monkeypatch.setattr(standing_module, "Lease", functools.partial(Lease, name=found))
+    monkeypatch.setattr(leasing, "Lease", functools.partial(Lease, name=found))
     return found
 
 

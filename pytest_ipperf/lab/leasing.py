@@ -1,0 +1,48 @@
+"""Leasing: nothing is measured on a host on which another job measures."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab.inventory import Testbed
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.ways import WAYS
+
+
+@contextlib.contextmanager
+def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+    """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
+
+    Hosts behind ssh are leased by their agents, see `lease_there`.
+    """
+    if all(WAYS[host.way].leased_by_agent for host in testbed.hosts):
+        yield
+        return
+    lease = Lease(owner)
+    try:
+        _acquire(lease.acquire, "this machine", wait_s, tell)
+        yield
+    finally:
+        lease.release()
+
+
+def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
+    """Has a host's agent hold it for as long as it lives; says whom it waits for."""
+
+    def acquire(wait_s: float) -> str:
+        holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
+        return holder
+
+    _acquire(acquire, f"host {link.host.name}", wait_s, tell)
+
+
+def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
+    holder = acquire(0.0)
+    if holder:
+        tell(f"waiting for {what}, where {holder} measures")
+        holder = acquire(wait_s)
+    if holder:
+        raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")
