@@ -24,6 +24,7 @@ DIED = "; its host went down, the link broke, or it was killed (by the kernel, w
 SILENT = "; its host hangs or is overloaded, the link is broken, or it was stopped"
 SERVED = {
     "protocol": "smtp", "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
+    "state": {}, "data": "",
     "zone": {"mail.ipperf.test": ["127.0.0.1"]},
 }  # fmt: skip
 

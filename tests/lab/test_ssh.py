@@ -145,6 +145,7 @@ def folder(tmp_path, monkeypatch):
 
 SERVED = {
     "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "protocol": "smtp", "payload_bytes": 1000,
+    "state": {}, "data": "",
     "zone": {"mail.ipperf.test": ["127.0.0.1"]},
 }  # fmt: skip
 
