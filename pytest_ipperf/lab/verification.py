@@ -12,7 +12,7 @@ _MOVED_BYTES = 1 << 29
 _FEWEST = 5
 # Sessions of FTP stay until their order is done, and servers have room for not many more than these.
 _SESSIONS = 500
-_LEAST_S = 30.0
+_LEAST_S = 10.0
 _SLOW_BYTES_PER_S = 1e6
 
 

@@ -47,9 +47,9 @@ def test_of_large_contents_fewer_are_fetched_from_all_over(payload_bytes, count)
 
 def test_the_deadline_is_no_shorter_than_that_of_the_measurement_and_leaves_time_for_what_is_moved():
     (small,), large = rounds(20, 1024), rounds(500, 10**8)[0]
-    assert 30 < within_s(small, 1024, 10.0) < 31
+    assert 10 < within_s(small, 1024, 1.0) < 11
     assert within_s(small, 1024, 100.0) == 100.0
-    assert within_s(large, 10**8, 10.0) == 130.0
+    assert within_s(large, 10**8, 10.0) == 110.0
 
 
 def served(server, users, work=WORK):
