@@ -20,7 +20,7 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     Names may be those of other protocols' servers: a protocol without one among them is served as by the word among
     them, or else by `auto`.
     """
-    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=lambda n: SERVERS[n].embedded)
+    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=_rank)
     kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
              "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
     names = wanted.split(",")
@@ -34,6 +34,10 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
             return name
     reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {word!r}"
     raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
+
+
+def _rank(name: str) -> tuple[bool, bool]:
+    return SERVERS[name].embedded, SERVERS[name].reserve
 
 
 def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str:

@@ -76,6 +76,8 @@ class Server(ABC):
     """The distributions of an embedded server. A host that lacks them is sent them: `missing` asks for nothing else."""
     datagram: bool = False
     """Whether it is asked by UDP; others are asked by TCP."""
+    reserve: bool = False
+    """Whether, unless it is named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False
     """Whether it has `provisions`."""
 

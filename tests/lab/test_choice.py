@@ -33,6 +33,19 @@ def test_the_server_is_the_one_that_was_wanted(wanted, missing, chosen):
 
 
 @pytest.mark.parametrize(
+    ("wanted", "missing", "chosen"),
+    [
+        ("auto", (), "dovecot"),
+        ("real", ("dovecot",), "courier"),
+        ("auto", ("dovecot", "courier"), "imapd"),
+        ("courier,real", (), "courier"),
+    ],
+)
+def test_a_server_in_reserve_serves_where_it_is_named_or_no_other_real_one_can(wanted, missing, chosen):
+    assert choose_server("imap", wanted, {**USABLE, **dict.fromkeys(missing, "is missing")}, HOST) == chosen
+
+
+@pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
         ("real", "host server: no server for smtp: postfix needs root"),
