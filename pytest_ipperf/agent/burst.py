@@ -171,7 +171,7 @@ class Burst:
         if code not in (0, errno.EINPROGRESS):
             self.fail(connection, f"connect {connect_kind(code)}")
             return
-        self._by_fd[sock.fileno()] = connection
+        self._by_fd[sock.fileno()] = connection  # as `watch` does, which would be a call more for each connection
         self.epoll.register(sock.fileno(), EDGES)
 
     def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:

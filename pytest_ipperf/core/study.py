@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval, t_probability, t_quantile
 
-PRINTED_CONFIDENCE = 0.95
-"""What the study's tables call both of its intervals."""
-
 _Z = 1.96
 _TOP_LEVEL = 99
 

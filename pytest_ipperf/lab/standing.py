@@ -99,24 +99,21 @@ class Standing:
         Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
-        name = self._chosen(workload.protocol, wanted)
+        unusable: dict[str, str] = self._server.order("unusable")
+        name = self._chosen(workload.protocol, wanted, unusable)
         if workload.client != LEAN:
             self._client_text = equip_client(self._client, PROTOCOLS[workload.protocol])
         self._state, self._provisioning = state, provisioning
-        resolver = self._service(self._resolving(name, wanted), workload)
-        if name == resolver.name:
+        # The name server is the server itself, if it is one.
+        naming = SERVERS[name].protocol == NAMING
+        resolver = self._service(name if naming else choose_resolver(wanted, unusable, self._server.host), workload)
+        if naming:
             return resolver
         return self._service(name, workload, resolver.port, str(resolver))
 
-    def _resolving(self, name: str, wanted: str) -> str:
-        """The name server: the server itself, if it is one."""
-        if SERVERS[name].protocol == NAMING:
-            return name
-        return choose_resolver(wanted, self._server.order("unusable"), self._server.host)
-
-    def _chosen(self, protocol: str, wanted: str) -> str:
+    def _chosen(self, protocol: str, wanted: str, unusable: Mapping[str, str]) -> str:
         """The server to start, on a host that has what it needs by then."""
-        host, unusable = self._server.host, self._server.order("unusable")
+        host = self._server.host
         sent = dict.fromkeys((each for each in SERVERS if SERVERS[each].packages), "")
         name = choose_server(protocol, wanted, {**unusable, **sent}, host)
         if unusable[name]:

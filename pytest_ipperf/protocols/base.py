@@ -21,6 +21,8 @@ IP_BIND_ADDRESS_NO_PORT = 24
 """The socket option by which a port is chosen when the peer is known (ip(7)); Python has no name for it."""
 
 _SHOWN = 80
+_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
+_LONGEST_LINE = 4096  # eight times what RFC 5321, section 4.5.3.1.5 allows
 
 
 class Conversation(ABC):
@@ -55,6 +57,46 @@ class Conversation(ABC):
         """Takes what came by the data connection, empty at its end; gives what is to be sent on the first one."""
         del data
         return b""
+
+
+class Replies(Conversation):
+    """A transaction by lines in which the server speaks first, and each reply begins with a code of three digits.
+
+    `_open` is the code of a reply of several lines, of which the last one is still to come, where that has to be known.
+    """
+
+    __slots__ = ("_buffer", "_open")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buffer = b""
+        self._open = b""
+
+    def opening(self) -> bytes:
+        return b""
+
+    def feed(self, data: bytes) -> bytes:
+        if data[3:4] == b" " and not self._buffer and not self._open and data.find(b"\n") == len(data) - 1:
+            return self._reply(data)  # one reply of one line, as nearly all are
+        self._buffer += data
+        while (end := self._buffer.find(b"\n")) >= 0:
+            line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
+            if self._within(line):
+                continue
+            said = self._reply(line)
+            if said or self.finished or self.trouble:
+                return said
+        if len(self._buffer) > _LONGEST_LINE:
+            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
+        return b""
+
+    @abstractmethod
+    def _within(self, line: bytes) -> bool:
+        """Whether a reply goes on after this line."""
+
+    @abstractmethod
+    def _reply(self, line: bytes) -> bytes:
+        """Takes the last line of a reply, and gives what is to be sent."""
 
 
 class ReplyError(Exception):
@@ -179,10 +221,21 @@ class Protocol(ABC):
         raise UsageError(f"{self.name} has no library client; leave out --client=library")
 
 
-def check_message(message: bytes) -> None:
+def message_of(name: str, headers: bytes, payload_bytes: int) -> bytes:
+    """A message of exactly that size with these headers; UsageError, naming the protocol, where it would be larger."""
+    room = payload_bytes - len(headers) - 2
+    if room < 0:
+        least = len(headers) + 2
+        raise UsageError(f"payload {payload_bytes} is too small for {name}, whose message has at least {least} bytes")
+    body = (_LINE * (room // len(_LINE) + 1))[:room]
+    # A cut in the middle of CR LF would leave a bare CR, which is no line's end (RFC 5322, section 2.3).
+    return headers + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
+
+
+def check_message(given: bytes) -> None:
     """UsageError for a message that does not consist of lines which end in CR LF (RFC 5322, section 2.1)."""
-    if not message.endswith(b"\r\n") or b"\r" in (rest := message.replace(b"\r\n", b"")) or b"\n" in rest:
-        begins = message[:_SHOWN].decode("latin-1")
+    if not given.endswith(b"\r\n") or b"\r" in (rest := given.replace(b"\r\n", b"")) or b"\n" in rest:
+        begins = given[:_SHOWN].decode("latin-1")
         raise UsageError(f"a message of server_state has a line that does not end in CR LF: {begins!r}")
 
 

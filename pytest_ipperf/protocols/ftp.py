@@ -16,6 +16,7 @@ from pytest_ipperf.protocols.base import (
     Call,
     Conversation,
     Protocol,
+    Replies,
     ReplyError,
     Transaction,
 )
@@ -35,14 +36,13 @@ _ASKED = ("the greeting", "USER", "PASS", "TYPE", "EPSV", "RETR", "RETR", "RETR"
 _EXPECTED = ((b"220",), (b"331",), (b"230",), (b"200",), (b"229",), (b"150", b"125"), (b"226",), ())
 _EPSV, _LAST = 4, 6
 _PORT = re.compile(rb"\((.)\1\1(\d{1,5})\1\)")  # RFC 2428, section 3
-_LONGEST_LINE = 4096
 _READ_BYTES = 65536
 
 
-class Retrieve(Conversation):
+class Retrieve(Replies):
     """One file fetched by an account of its own; `226` and the end of the data may come in either order."""
 
-    __slots__ = ("_buffer", "_commands", "_ended", "_missing_bytes", "_open", "_password", "_size_bytes", "_step")
+    __slots__ = ("_commands", "_ended", "_missing_bytes", "_password", "_size_bytes", "_step")
 
     goodbye = b"QUIT\r\n"
 
@@ -54,31 +54,11 @@ class Retrieve(Conversation):
         )  # fmt: skip
         self._password = password
         self._size_bytes = self._missing_bytes = size_bytes
-        self._buffer = b""
-        self._open = b""  # the code of a reply of several lines, of which the last one is still to come
         self._ended = False
         self._step = 0
 
-    def opening(self) -> bytes:
-        return b""
-
-    def feed(self, data: bytes) -> bytes:
-        if data[3:4] == b" " and not self._buffer and not self._open and data.find(b"\n") == len(data) - 1:
-            return self._reply(data)  # one reply of one line, as nearly all are
-        self._buffer += data
-        while (end := self._buffer.find(b"\n")) >= 0:
-            line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
-            if self._within(line):
-                continue
-            said = self._reply(line)
-            if said or self.finished or self.trouble:
-                return said
-        if len(self._buffer) > _LONGEST_LINE:
-            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
-        return b""
-
     def _within(self, line: bytes) -> bool:
-        """Whether a reply goes on after this line: until one begins with its code and a space (RFC 959, 4.2)."""
+        """Until a line begins with the reply's code and a space, any line may stand in it (RFC 959, section 4.2)."""
         if not self._open and line[3:4] == b"-" and line[:3].isdigit():
             self._open = line[:3]
             return True

@@ -9,16 +9,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction, check_message
+from pytest_ipperf.protocols.base import (
+    Call,
+    Conversation,
+    Protocol,
+    ReplyError,
+    Transaction,
+    check_message,
+    message_of,
+)
 
 _HEADERS = (
     b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\n"
     b"Subject: pytest-ipperf\r\n\r\n"
 )
-_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 _NAMES = ("the greeting", "LOGIN", "SELECT", "FETCH")
 _GREETING, _FETCH = 0, 3
 # PEEK, as no run may change what the next one finds: BODY[] alone would mark the message as read.
@@ -134,19 +140,12 @@ class Imap(Protocol):
     accounts: bool = True
 
     def content(self, payload_bytes: int) -> bytes:
-        room = payload_bytes - len(_HEADERS) - 2
-        if room < 0:
-            raise UsageError(
-                f"payload {payload_bytes} is too small for imap, whose message has at least {len(_HEADERS) + 2} bytes"
-            )
-        body = (_LINE * (room // len(_LINE) + 1))[:room]
-        # A cut in the middle of CR LF would leave a bare CR, which is no line's end (RFC 5322, section 2.3).
-        return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
+        return message_of(self.name, _HEADERS, payload_bytes)
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         filled = super().filled(state, payload_bytes)
-        for message in (filled.content, *filled.messages):
-            check_message(message)
+        for each in (filled.content, *filled.messages):
+            check_message(each)
         return filled
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:

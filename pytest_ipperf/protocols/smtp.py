@@ -7,13 +7,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction, check_message
+from pytest_ipperf.protocols.base import (
+    Call,
+    Conversation,
+    Protocol,
+    Replies,
+    ReplyError,
+    Transaction,
+    check_message,
+    message_of,
+)
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
-_LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 # The greeting answers nothing, so the n-th reply is the answer to the n-th line of this table.
 _COMMANDS = (
     ("the greeting", b"EHLO client.ipperf.test\r\n", b"2"),
@@ -24,39 +31,22 @@ _COMMANDS = (
     ("the message", b"", b"2"),
 )
 _LAST = 5
-_LONGEST_LINE = 4096  # eight times what RFC 5321, section 4.5.3.1.5 allows
 
 
-class Send(Conversation):
+class Send(Replies):
     """One message handed over."""
 
-    __slots__ = ("_buffer", "_message", "_step")
+    __slots__ = ("_message", "_step")
 
     goodbye = b"QUIT\r\n"
 
     def __init__(self, message: bytes) -> None:
         super().__init__()
-        self._buffer = b""
         self._message = message
         self._step = 0
 
-    def opening(self) -> bytes:
-        return b""
-
-    def feed(self, data: bytes) -> bytes:
-        if data[3:4] == b" " and not self._buffer and data.find(b"\n") == len(data) - 1:
-            return self._reply(data)  # one reply of one line, as nearly all are
-        self._buffer += data
-        while (end := self._buffer.find(b"\n")) >= 0:
-            line, self._buffer = self._buffer[:end], self._buffer[end + 1 :]
-            if line[3:4] == b"-":  # a reply of several lines ends with the line that has a space there
-                continue
-            said = self._reply(line)
-            if said or self.finished or self.trouble:
-                return said
-        if len(self._buffer) > _LONGEST_LINE:
-            self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
-        return b""
+    def _within(self, line: bytes) -> bool:
+        return line[3:4] == b"-"  # all lines have the code, and the last one a space after it (RFC 5321, section 4.2.1)
 
     def _reply(self, line: bytes) -> bytes:
         asked, following, expected = _COMMANDS[self._step]
@@ -87,14 +77,7 @@ class Smtp(Protocol):
     packages: tuple[str, ...] = ("aiosmtplib>=2",)
 
     def content(self, payload_bytes: int) -> bytes:
-        room = payload_bytes - len(_HEADERS) - 2
-        if room < 0:
-            raise UsageError(
-                f"payload {payload_bytes} is too small for smtp, whose message has at least {len(_HEADERS) + 2} bytes"
-            )
-        body = (_LINE * (room // len(_LINE) + 1))[:room]
-        # A cut in the middle of CR LF would leave a bare CR, which servers refuse (RFC 5321, section 2.3.8).
-        return _HEADERS + body.removesuffix(b"\r").ljust(room, b".") + b"\r\n"
+        return message_of(self.name, _HEADERS, payload_bytes)
 
     def filled(self, state: ServerState, payload_bytes: int) -> ServerState:
         filled = super().filled(state, payload_bytes)

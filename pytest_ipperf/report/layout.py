@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 Row = tuple[str, list[str]]
 """What a row is called, and its cells; a row without cells is a heading."""
 
 _GAP = "  "
+Thing = TypeVar("Thing")
+
+
+def row(
+    name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Callable[[Thing], str], nothing: str = ""
+) -> Row:
+    """A row of what was found by connections at once; `nothing` stands where there is none."""
+    return name, [text(found[count]) if count in found else nothing for count in columns]
 
 
 def aligned(rows: Sequence[Row], width: int | None = None) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.units import milliseconds_text
-from pytest_ipperf.report.layout import Row
+from pytest_ipperf.report.layout import Row, row
 
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
 _HELD_UP_S = 0.02
@@ -23,7 +23,7 @@ def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
     shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or _SHOWN_PHASES
     name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
-    rows = [_row(name, sides, columns, partial(_phases, phases))]
+    rows = [row(name, sides, columns, partial(_phases, phases))]
     told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
     client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
     return rows + failure_rows(sides, columns) + client
@@ -31,9 +31,9 @@ def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
 
 def failure_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
     """What completed of what was attempted, and what failed: phase and kind, the one as it is the other's name."""
-    rows = [_row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
+    rows = [row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
     kinds = sorted({kind for side in sides.values() for kind in side.failed})
-    return rows + [_row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
+    return rows + [row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
 
 
 def taken_lines(records: Iterable[Record]) -> list[str]:
@@ -57,10 +57,6 @@ def client_notes(records: Iterable[Record]) -> list[str]:
         "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
         f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
     ]
-
-
-def _row(name: str, sides: Sides, columns: Sequence[int], text: Callable[[ArmSummary], str]) -> Row:
-    return name, [text(sides[count]) if count in sides else "" for count in columns]
 
 
 def _phases(shown: Sequence[str], side: ArmSummary) -> str:

@@ -18,6 +18,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text, milliseconds_text, seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, aligned
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.sides import client_notes, side_rows, taken_lines
@@ -83,7 +84,7 @@ def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], 
 
 def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
     def row(name: str, text: Callable[[Record], str]) -> Row:
-        return name, [text(found[count]) if count in found else "" for count in columns]
+        return layout.row(name, found, columns, text)
 
     return [
         row(arm.title, lambda record: milliseconds_text(record.test.mean)),

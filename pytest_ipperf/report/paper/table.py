@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from pytest_ipperf.core.cell import Arm, client_text
 from pytest_ipperf.core.errors import InvalidError
@@ -15,14 +15,14 @@ from pytest_ipperf.core.study import StudyIncrease, study_increase
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report import layout
+from pytest_ipperf.report.layout import Row, Thing, aligned
 from pytest_ipperf.report.paper.printed import DOUBTS, INCREASES, MEANS, REFERENCE, TABLES, PrintedIncrease
 from pytest_ipperf.report.sides import taken_lines
 
 NONE = "-"
 FORMULA, FIGURE = "  study's formula:", "  study's figure:"
 """How rows begin: what the study's formula makes of our runs, and what the study printed of its own."""
-Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
 
 
 def row(name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Callable[[Thing], str]) -> Row:
-    """A row of what was found by connections."""
-    return name, [text(found[count]) if count in found else NONE for count in columns]
+    """A row of what was found by connections; the study's tables have no empty cells."""
+    return layout.row(name, found, columns, text, NONE)
 
 
 def by_connections(records: Sequence[Record]) -> str:
