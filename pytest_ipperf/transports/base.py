@@ -1,12 +1,78 @@
-"""What a transport is: how an IP version travels, and what that costs on the wire."""
+"""What a transport is: how an IP version travels, what that costs on the wire, and what hosts need for it.
+
+Rule 1: a transport tells and never runs anything; the agents on the hosts carry it out, by one of their backends.
+Rule 2: it travels: standard library only, Python 3.10.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CLIENT, ROUTER, SERVER = "client", "router", "server"
+"""The roles of a testbed's hosts."""
 
 
 @dataclass(frozen=True)
-class Transport:
+class Place:
+    """A host as a transport sees it: its IPv4 and IPv6 addresses on the measured link, empty where it has none."""
+
+    ipv4: str
+    ipv6: str
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a tunnel. Plain values, as it travels.
+
+    `device` is its name on the host, `local` the host's own IPv4 address. `remote` is the peer's (6in4), or that of the
+    potential router (ISATAP, RFC 5214, section 8.1), empty where there is none. `addresses` are the device's, with
+    their prefix length; `routes` lead through it: a prefix and the next hop, empty for what is on the link.
+    """
+
+    transport: str
+    device: str
+    local: str
+    remote: str
+    addresses: tuple[str, ...]
+    routes: tuple[tuple[str, str], ...] = ()
+    mtu: int = 1480
+    ttl: int = 64
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What a host needs beside tunnels, on the device by which it reaches `towards`. Plain values, as it travels.
+
+    `addresses` with their prefix length, `routes` as those of an `End`, and whether the host `forwards` IPv6.
+    """
+
+    towards: str
+    addresses: tuple[str, ...] = ()
+    routes: tuple[tuple[str, str], ...] = ()
+    forwards: bool = False
+
+
+@dataclass(frozen=True)
+class Path:
+    """How an arm travels between the two ends of a testbed.
+
+    `client` and `server` are their literal addresses. By role: the tunnel `devices` that the arm's routes use, the
+    `ends` and `legs` that have to be made for it (none where all is there already), and the `carriers`, which send or
+    receive all of its packets as protocol 41.
+    """
+
+    client: str
+    server: str
+    devices: Mapping[str, str] = field(default_factory=dict)
+    ends: Mapping[str, End] = field(default_factory=dict)
+    legs: Mapping[str, Leg] = field(default_factory=dict)
+    carriers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Transport(ABC):
     """Each file of this folder offers one as `transport`.
 
     `overhead_bytes` is what it adds to each packet beside the IP header itself; `encapsulated` says whether its
@@ -19,3 +85,10 @@ class Transport:
     overhead_bytes: int
     encapsulated: bool
     source: str
+
+    @abstractmethod
+    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+        """The path between the client and the server among `hosts`, by role; they may have a router.
+
+        `prefixes` are IPv6 networks of 64 bits that the testbed sets apart for it. UsageError where they are too few.
+        """

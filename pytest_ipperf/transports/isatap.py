@@ -1,7 +1,76 @@
-"""ISATAP: IPv6 in IPv4 within a site, its ends found in the IPv6 addresses (RFC 5214)."""
+"""ISATAP: IPv6 in IPv4 within a site, its ends found in the IPv6 addresses (RFC 5214).
 
-from pytest_ipperf.transports.base import Transport
+With a router the client reaches the server, which has native IPv6, through it; without one the server is in the site.
+"""
 
-transport = Transport(
-    name="isatap", title="ISATAP", ipvers=(6,), overhead_bytes=20, encapsulated=True, source="RFC 5214"
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Leg, Path, Place, Transport
+
+_DEVICE = "ipperf-isatap"
+_IDENTIFIER, _GLOBAL = 0x5EFE << 32, 1 << 57
+_LINK_LOCAL = "fe80::/64"
+
+
+def isatap_address(prefix: str, ipv4: str) -> str:
+    """The address of an IPv4 host in a prefix of 64 bits (RFC 5214, section 6.1).
+
+    Its identifier is `::200:5efe:a.b.c.d` where the IPv4 address is unique in the world, else `::0:5efe:a.b.c.d`.
+    """
+    host = ipaddress.IPv4Address(ipv4)
+    return str(ipaddress.IPv6Network(prefix)[_IDENTIFIER | (_GLOBAL if host.is_global else 0) | int(host)])
+
+
+class Isatap(Transport):
+    """`prefixes` are that of the site and, where there is a router, that of the server's link behind it."""
+
+    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+        if ROUTER not in hosts:
+            return self._host_to_host(hosts, prefixes[0])
+        if len(prefixes) < 2:
+            raise UsageError("isatap through a router needs two prefixes: the site's and one for the server's link")
+        return self._through_router(hosts, *prefixes[:2])
+
+    def _host_to_host(self, hosts: Mapping[str, Place], site: str) -> Path:
+        roles = (CLIENT, SERVER)
+        ends = {role: self._end(site, hosts[role].ipv4) for role in roles}
+        client, server = (isatap_address(site, hosts[role].ipv4) for role in roles)
+        return Path(client, server, dict.fromkeys(roles, _DEVICE), ends, carriers=roles)
+
+    def _through_router(self, hosts: Mapping[str, Place], site: str, behind: str) -> Path:
+        roles, link = (CLIENT, ROUTER), ipaddress.IPv6Network(behind)
+        here, router = hosts[CLIENT].ipv4, hosts[ROUTER].ipv4
+        server, beyond = str(link[1]), str(link[2])
+        back = isatap_address(_LINK_LOCAL, router)
+        return Path(
+            client=isatap_address(site, here),
+            server=server,
+            devices=dict.fromkeys(roles, _DEVICE),
+            ends={
+                CLIENT: self._end(site, here, router, ((behind, back),)),
+                ROUTER: self._end(site, router),
+            },
+            legs={
+                ROUTER: Leg(hosts[SERVER].ipv4, (f"{beyond}/{link.prefixlen}",), forwards=True),
+                SERVER: Leg(hosts[CLIENT].ipv4, (f"{server}/{link.prefixlen}",), ((site, beyond),)),
+            },
+            carriers=roles,
+        )
+
+    def _end(self, site: str, local: str, router: str = "", routes: tuple[tuple[str, str], ...] = ()) -> End:
+        addresses = tuple(f"{isatap_address(prefix, local)}/64" for prefix in (_LINK_LOCAL, site))
+        return End(self.name, _DEVICE, local, router, addresses, routes)
+
+
+transport = Isatap(
+    name="isatap",
+    title="ISATAP",
+    ipvers=(6,),
+    overhead_bytes=20,
+    encapsulated=True,
+    source="RFC 5214",
 )

@@ -1,0 +1,9 @@
+"""Backends: how a host carries the end of a tunnel, one file each. Each offers `backend`."""
+
+from pytest_ipperf.agent.backends.base import Backend
+from pytest_ipperf.core.shelf import Shelf
+
+BACKENDS: Shelf[Backend] = Shelf(__name__, list(__path__), "backend")
+
+PREFERRED = ("kernel", "ebpf", "userspace")
+"""In this order they are tried: what real hosts use first, then what comes closest to it."""
