@@ -18,8 +18,12 @@ from typing import Any
 
 from pytest_ipperf.core import dns
 
-_ETH_P_IP = 0x0800
+_ETH_P_ALL, _ETH_P_IP = 0x0003, 0x0800
+_PACKET_HOST, _PACKET_OUTGOING = 0, 4
 _SO_ATTACH_FILTER = 26
+# Classic BPF (linux/filter.h): what is known of a packet beside its bytes, and the start of its network header.
+_SKF_AD_PROTOCOL, _SKF_AD_PKTTYPE, _SKF_NET_OFF = 0xFFFFF000, 0xFFFFF004, 0xFFF00000
+_LOAD_HALF, _LOAD_BYTE, _JUMP_EQUAL, _RETURN = 0x28, 0x30, 0x15, 0x06
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _RTM_GETROUTE, _NLM_F_REQUEST, _NLMSG_ERROR = 26, 1, 2
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
@@ -30,40 +34,54 @@ _NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.E
 
 
 class Protocol41:
-    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213) that this host receives.
+    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), fragments too, that this host receives and sends.
 
-    A packet socket for IPv4 alone with a filter on the protocol field: the kernel counts, nothing is read, and IPv6
-    packets never pass it. Both ends of a path count, so both directions are seen.
+    One packet socket for each direction, with a filter: the kernel counts, and nothing is read. They listen to all
+    protocols, as the kernel shows a packet to such sockets before any program at a device's ingress takes it, and after
+    any at its egress has made it. A segment that the device, or nobody, is to cut up counts as one packet, and one that
+    passes several devices of this host counts at each of them.
     """
 
     def __init__(self) -> None:
-        self._sock: socket.socket | None = None
+        self._socks: dict[str, socket.socket] = {}
         with contextlib.suppress(PermissionError):
-            self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_IP))
-            self._filter(self._sock)
+            for direction, kind in (("in", _PACKET_HOST), ("out", _PACKET_OUTGOING)):
+                self._socks[direction] = sock = socket.socket(
+                    socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL)
+                )
+                self._filter(sock, kind)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # what is queued, nobody reads
             self.count()
 
     @staticmethod
-    def _filter(sock: socket.socket) -> None:
-        # ldb [9]; jeq #41, accept, refuse; accept: ret 1; refuse: ret 0
-        code = b"".join(
-            struct.pack("HBBI", *step) for step in ((0x30, 0, 0, 9), (0x15, 0, 1, 41), (0x06, 0, 0, 1), (0x06, 0, 0, 0))
+    def _filter(sock: socket.socket, kind: int) -> None:
+        steps = (
+            (_LOAD_HALF, 0, 0, _SKF_AD_PROTOCOL),
+            (_JUMP_EQUAL, 0, 5, _ETH_P_IP),
+            (_LOAD_HALF, 0, 0, _SKF_AD_PKTTYPE),
+            (_JUMP_EQUAL, 0, 3, kind),
+            (_LOAD_BYTE, 0, 0, _SKF_NET_OFF + 9),
+            (_JUMP_EQUAL, 0, 1, socket.IPPROTO_IPV6),
+            (_RETURN, 0, 0, 1),
+            (_RETURN, 0, 0, 0),
         )
-        program = ctypes.create_string_buffer(code)
-        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", 4, ctypes.addressof(program)))
+        program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", len(steps), ctypes.addressof(program)))
 
-    def count(self) -> int | None:
-        """Packets since the last call; None where this user may not count."""
-        if self._sock is None:
+    def count(self) -> dict[str, int] | None:
+        """Packets since the last call, `in` and `out`; None where this user may not count."""
+        if not self._socks:
             return None
-        packets: int = struct.unpack("II", self._sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[0]
-        return packets
+        return {
+            direction: struct.unpack("II", sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[0]
+            for direction, sock in self._socks.items()
+        }
 
     def close(self) -> None:
         """Ends the counting."""
-        if self._sock is not None:
-            self._sock.close()
-            self._sock = None
+        for sock in self._socks.values():
+            sock.close()
+        self._socks = {}
 
 
 def ip_packets() -> dict[str, int]:
