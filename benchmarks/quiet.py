@@ -40,9 +40,10 @@ from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.planning import epoch_spread, minimum_detectable
 from pytest_ipperf.lab import link, namespaces, standing
 from pytest_ipperf.lab.cargo import cargo
-from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.standing import Standing, stand
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")

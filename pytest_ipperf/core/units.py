@@ -11,6 +11,7 @@ import re
 from pytest_ipperf.core.errors import UsageError
 
 _BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_BITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -54,6 +55,20 @@ def seconds_text(seconds: float) -> str:
     if whole < 7200:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def parse_rate(text: str) -> float:
+    """`100mbit` -> 1e8 bit/s; k, m and g are powers of 1000, as with `tc`."""
+    parts = _split(text, _BITS)
+    if parts is None or not parts[0]:
+        raise UsageError(f"rate {text!r} is not a number of bits a second such as 512kbit, 100mbit or 1gbit")
+    return parts[0] * _BITS[parts[1]]
+
+
+def rate_text(bit_s: float) -> str:
+    """A rate for people: 1e8 -> `100 Mbit/s`."""
+    size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if bit_s >= pair[0]), (1.0, ""))
+    return f"{bit_s / size:.4g} {unit}bit/s"
 
 
 def parse_percent(text: str) -> float:

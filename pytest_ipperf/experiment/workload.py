@@ -18,9 +18,9 @@ from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Epoch, Plan
 from pytest_ipperf.core.run import Run, leading
 from pytest_ipperf.experiment.measurement import METRIC, WARMUP, Conditions, Listener, Measurement
-from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.standing import Receipt, Service, Standing, stand
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
 
 _TOTAL = PHASES.index("total")

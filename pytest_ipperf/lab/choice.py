@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.inventory import Host
+from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.servers import SERVERS
 
 NAMING = "dns"

@@ -1,4 +1,4 @@
-"""The inventory: testbeds and their hosts, as `hosts.ini` and the built-in ones describe them. Passive."""
+"""The inventory: testbeds and their hosts, as `hosts.ini` describes them beside the built-in ones."""
 
 from __future__ import annotations
 
@@ -7,91 +7,16 @@ import ipaddress
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
-
-DEFAULT_PORTS = (20000, 29999)
-"""Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
 
 _HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus"}
 _TESTBED_KEYS = {"client", "server", "domain"}
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to."""
-
-    name: str
-    way: str
-    ipv4: str = ""
-    ipv6: str = ""
-    ports: tuple[int, int] = DEFAULT_PORTS
-    cpus: tuple[int, ...] = ()
-    settings: Mapping[str, str]
-
-    def address(self, ipver: int) -> str:
-        """Its literal address of that version, empty where it has none."""
-        return self.ipv6 if ipver == 6 else self.ipv4
-
-    @property
-    def machine(self) -> str:
-        """What must not be measured on twice at once."""
-        return WAYS[self.way].machine(self.settings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Testbed:
-    """The hosts of one experiment. `exclusive`: nothing but the measurement lives in its network namespaces."""
-
-    __test__ = False
-
-    name: str
-    client: Host
-    server: Host
-    domain: str = ""
-    exclusive: bool = False
-
-    @property
-    def hosts(self) -> tuple[Host, Host]:
-        """Client and server."""
-        return self.client, self.server
-
-    @property
-    def guarded(self) -> frozenset[str]:
-        """Machines and shared links that two measurements must not use together."""
-        return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
-
-    def lacks(self, arm: Arm) -> str:
-        """Why this testbed cannot have that arm; empty where it can."""
-        if arm.transport != "native":
-            return f"testbed {self.name} has no {arm.transport}: its hosts are joined by a plain link"
-        for host in self.hosts:
-            if not host.address(arm.ipver):
-                return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
-        return ""
-
-
-def _builtin(name: str, way: str, client: tuple[str, str], server: tuple[str, str], *, exclusive: bool) -> Testbed:
-    # Client and server on different processors where there are two; a host with one of them ignores the wish.
-    hosts = [
-        Host(name=role, way=way, ipv4=ipv4, ipv6=ipv6, cpus=(cpu,), settings={"node": role})
-        for role, (ipv4, ipv6), cpu in (("client", client, 1), ("server", server, 0))
-    ]
-    return Testbed(name=name, client=hosts[0], server=hosts[1], exclusive=exclusive)
-
-
-BUILTIN = {
-    # RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
-    "lab": _builtin(
-        "lab", "namespace", ("198.18.0.1", "2001:2:0:10::1"), ("198.18.0.2", "2001:2:0:10::2"), exclusive=True
-    ),
-    "loopback": _builtin("loopback", "local", ("127.0.0.1", "::1"), ("127.0.0.1", "::1"), exclusive=False),
-}
 
 
 def read_inventory(path: Path) -> dict[str, Testbed]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.ways import WAYS
 
 

@@ -23,7 +23,7 @@ from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.agent.main import ALIVE
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.cargo import cargo
-from pytest_ipperf.lab.inventory import Host
+from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 
 _START_S = 20.0

@@ -1,4 +1,4 @@
-"""The built-in lab: two hosts of this machine, client and server, as network namespaces joined by a veth pair.
+"""The nodes of a lab: hosts of this machine as network namespaces, joined by the wires of `wires.py`.
 
 It is held by a pipe: the first process of its pid namespace reads from us, and when we go, however we go, it reads the
 end, exits, and the kernel takes all processes, namespaces and devices with it. Its scratch folder is a tmpfs of its
@@ -21,23 +21,14 @@ from functools import cache
 from pathlib import Path
 
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.inventory import Host, Testbed
+from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.wires import lay_wires
 
 _PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
+_PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 _TIMEOUT_S = 10.0
-_DEVICE = "eth0"
 _PREFIX = "pytest-ipperf-lab-"
 _YOUNG_S = 5.0
-# Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
-_SYSCTLS = {
-    "net/ipv6/conf/default/accept_dad": "0",
-    "net/ipv6/conf/default/dad_transmits": "0",
-    "net/ipv6/conf/default/router_solicitations": "0",
-    "net/ipv4/ip_local_port_range": "30000 65535",
-    "net/ipv4/tcp_tw_reuse": "1",
-    "net/ipv4/tcp_max_syn_backlog": "65535",
-    "net/core/somaxconn": "65535",
-}
 # The first process: a private scratch folder, a namespace for each node, then it reads its standard input to the end.
 _INIT = """
 mount -t tmpfs -o mode=755 pytest-ipperf "$1" || exit 1
@@ -59,9 +50,8 @@ def _unshare(*, user: bool) -> list[str]:
 @cache
 def _way_to_root() -> tuple[bool, str]:
     """Whether a user namespace is needed, and why none of both works (empty when one does)."""
-    for program in ("unshare", "nsenter", "ip"):
+    for program, package in _PROGRAMS.items():
         if shutil.which(program, path=_PATH) is None:
-            package = "iproute2" if program == "ip" else "util-linux"
             return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
     said = ""
     for user in (False, True) if os.geteuid() == 0 else (True,):
@@ -94,7 +84,7 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
-    """Builds the lab; yields for each host's name the command that enters it. Gone when the context ends."""
+    """Builds a lab; yields for each host's name the command that enters it. Gone when the context ends."""
     user, why = _way_to_root()
     if why:
         raise LabError(f"testbed {testbed.name}: cannot stand here: {why}; --testbed=loopback needs nothing")
@@ -152,7 +142,8 @@ def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user
                    "env", f"TMPDIR={folder}", f"PATH={_PATH}"]
             for name, (outer, _) in nodes.items()
         }  # fmt: skip
-        _join(testbed.client, testbed.server, entries, nodes[testbed.server.name][1])
+        inside = {role: nodes[host.name][1] for role, host in testbed.roles.items()}
+        lay_wires(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
     except (OSError, IndexError, KeyError, subprocess.SubprocessError) as error:
         raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
     return entries
@@ -184,18 +175,6 @@ def _pid_inside(pid: int) -> int:
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     raise LabError("this kernel does not tell process numbers of namespaces (NSpid in /proc/PID/status)")
-
-
-def _join(client: Host, server: Host, entries: Mapping[str, Sequence[str]], server_pid: int) -> None:
-    for host in (client, server):
-        settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in _SYSCTLS.items())
-        _inside(entries[host.name], ["sh", "-e"], settings + "ip link set lo up\n")
-    pair = f"link add {_DEVICE} type veth peer name {_DEVICE} netns {server_pid}\n"
-    _inside(entries[client.name], ["ip", "-batch", "-"], pair)
-    for host in (client, server):
-        lines = [f"link set {_DEVICE} up", f"addr add {host.ipv4}/24 dev {_DEVICE}"]
-        lines.append(f"addr add {host.ipv6}/64 dev {_DEVICE} nodad")
-        _inside(entries[host.name], ["ip", "-batch", "-"], "\n".join(lines) + "\n")
 
 
 def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:

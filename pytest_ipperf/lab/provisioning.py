@@ -12,8 +12,8 @@ from typing import Any, Self
 from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import Host
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.servers import SERVERS
 

@@ -20,12 +20,13 @@ from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradi
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
-from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.verification import AT_ONCE, Round, rounds, shown, within_s
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS

@@ -19,7 +19,7 @@ from xdist.workermanage import parse_tx_spec_config
 from pytest_ipperf.core.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import parse_bytes
-from pytest_ipperf.lab.inventory import Testbed
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin import summary
 from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.forecast import duration_text

@@ -19,7 +19,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import Testbed
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.store import KeptSession, KeptWorkload, last_session, read_session

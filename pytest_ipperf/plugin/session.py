@@ -17,8 +17,8 @@ from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan, plan_for
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.lab.inventory import Testbed
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.protocols import PROTOCOLS

@@ -18,7 +18,7 @@ import pytest
 from pytest_ipperf.agent.leash import leash, survivors, tree
 from pytest_ipperf.agent.main import ALIVE
 from pytest_ipperf.lab.cargo import cargo
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import _BOOT
 from pytest_ipperf.lab.ways import WAYS
 

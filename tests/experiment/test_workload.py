@@ -16,7 +16,7 @@ from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.standing import Receipt, Service
 
 FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)

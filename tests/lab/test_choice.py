@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.choice import choose_resolver, choose_server
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.servers import SERVERS
 
 USABLE = dict.fromkeys(SERVERS, "")

@@ -8,7 +8,9 @@ import pytest
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.lab.inventory import BUILTIN, DEFAULT_PORTS, Host, read_inventory
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host
 
 GOOD = """
 # two machines in one room

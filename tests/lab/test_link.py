@@ -14,7 +14,7 @@ import pytest
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import link as link_module
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces, unusable
 from pytest_ipperf.lab.ways import WAYS, base
@@ -194,7 +194,7 @@ def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
 
 
 PAUSED = """
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 with Link(BUILTIN["loopback"].server) as link:
     print(flush=True)
@@ -292,7 +292,7 @@ def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeyp
 
 INTERRUPTED = """
 import os, signal, time
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 with Link(BUILTIN["loopback"].server) as link:
     try:
@@ -316,7 +316,7 @@ def test_a_ctrl_c_at_the_terminal_leaves_the_agent_to_the_one_who_holds_the_link
 def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, number):
     code = f"""
 import time
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 link = Link(BUILTIN["loopback"].server)
 link.order("serve", "nameserver", {SERVED!r})

@@ -16,13 +16,13 @@ import pytest
 
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab import namespaces as lab
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 
 # Builds labs, tells all about them as one line of JSON, and keeps them until its standard input ends.
 BUILDS = """
 import json, socket, subprocess, sys, time
 from contextlib import ExitStack
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import namespaces
 
 def inside(entry, *argv):

@@ -19,7 +19,7 @@ import pytest
 from pytest_ipperf.agent.packages import interpreter
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.parcel import Python, check_library, equip, equip_client, parcel
 from pytest_ipperf.lab.standing import stand

@@ -16,7 +16,7 @@ import pytest
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import stand
@@ -191,7 +191,7 @@ HOLDS = """
 import sys, time
 from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.provisioning import Provisioning
 work = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)
 with Provisioning() as keeper:

@@ -22,10 +22,11 @@ from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import leasing
-from pytest_ipperf.lab.inventory import BUILTIN, Host, Testbed
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.testbed import Host, Testbed
 
 HOST = BUILTIN["loopback"].server
 ARMS = [Arm(4, "native"), Arm(6, "native")]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab import verification
-from pytest_ipperf.lab.inventory import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.verification import AT_ONCE, rounds, tried, within_s
 from pytest_ipperf.servers import SERVERS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.lab.inventory import Host, Testbed
 from pytest_ipperf.lab.namespaces import namespaces, unusable
+from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")

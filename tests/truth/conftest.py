@@ -18,10 +18,11 @@ from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.inventory import BUILTIN, Testbed
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces, unusable
 from pytest_ipperf.lab.standing import Service, Standing
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 
 HERE = Path(__file__).parent

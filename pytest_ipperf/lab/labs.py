@@ -1,0 +1,73 @@
+"""The labs of this machine: their nodes, their addresses, and what a name such as `lab.100mbit` stands for. Passive.
+
+RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.units import parse_rate
+from pytest_ipperf.lab.testbed import Host, Links, Testbed
+from pytest_ipperf.transports import TRANSPORTS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
+
+NEAR, FAR = "198.18.0", "198.18.1"
+NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
+"""The networks of the client's link and, where there is a router, of the server's (/24 and /64)."""
+
+PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
+"""What the lab sets apart for its tunnelled arms, by transport."""
+
+# Client and server on different processors where there are two; a host with one of them ignores the wish.
+_CPUS = {CLIENT: (1,), SERVER: (0,)}
+
+
+def lab(name: str, nodes: int, links: Links = Links(), backend: str = "auto") -> Testbed:  # noqa: B008 - it is frozen
+    """A lab of three nodes, client, router and server, or of two, without the router."""
+    places = {CLIENT: Place(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: Place(f"{NEAR}.2", f"{NEAR6}::2"),
+              SERVER: Place(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
+    if nodes == 2:
+        places = {CLIENT: places[CLIENT], SERVER: places[ROUTER]}
+    hosts = {role: _node(role, place) for role, place in places.items()}
+    return Testbed(
+        name=name,
+        client=hosts[CLIENT],
+        server=hosts[SERVER],
+        router=hosts.get(ROUTER),
+        exclusive=True,
+        links=links,
+        paths={transport: TRANSPORTS[transport].path(places, given) for transport, given in PREFIXES.items()},
+        backend=backend,
+    )
+
+
+def _node(role: str, place: Place) -> Host:
+    return Host(
+        name=role, way="namespace", ipv4=place.ipv4, ipv6=place.ipv6, cpus=_CPUS.get(role, ()), settings={"node": role}
+    )
+
+
+def _loopback() -> Testbed:
+    hosts = [
+        Host(name=role, way="local", ipv4="127.0.0.1", ipv6="::1", cpus=cpus, settings={"node": role})
+        for role, cpus in _CPUS.items()
+    ]
+    return Testbed(name="loopback", client=hosts[0], server=hosts[1])
+
+
+BUILTIN = {"lab": lab("lab", 3), "pair": lab("pair", 2), "loopback": _loopback()}
+
+
+def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
+    """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate; None for other names."""
+    base, dot, rate = name.partition(".")
+    if not dot or base not in inventory or not inventory[base].is_lab:
+        return None
+    try:
+        links = dataclasses.replace(inventory[base].links, rate_bit_s=parse_rate(rate))
+    except UsageError:
+        return None
+    return dataclasses.replace(inventory[base], name=name, links=links)

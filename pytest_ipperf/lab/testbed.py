@@ -1,0 +1,127 @@
+"""A testbed: the hosts of one experiment, what joins them, and how its arms travel between them. Passive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+
+DEFAULT_PORTS = (20000, 29999)
+"""Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to.
+
+    `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
+    """
+
+    name: str
+    way: str
+    ipv4: str = ""
+    ipv6: str = ""
+    ports: tuple[int, int] = DEFAULT_PORTS
+    cpus: tuple[int, ...] = ()
+    tunnels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    settings: Mapping[str, str]
+
+    def address(self, ipver: int) -> str:
+        """Its literal address of that version on the measured link, empty where it has none."""
+        return self.ipv6 if ipver == 6 else self.ipv4
+
+    @property
+    def machine(self) -> str:
+        """What must not be measured on twice at once."""
+        return WAYS[self.way].machine(self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What the links of a lab do to packets, in each direction.
+
+    `rate_bit_s` limits every link, counted as on Ethernet; 0: as fast as the machine. Of the packets that a path's two
+    ends send, `loss` is the share that is dropped, and each is held for `delay_s`.
+    """
+
+    rate_bit_s: float = 0.0
+    loss: float = 0.0
+    delay_s: float = 0.0
+
+    def __str__(self) -> str:
+        told = [rate_text(self.rate_bit_s)] if self.rate_bit_s else []
+        told += [f"loss {100 * self.loss:g} %"] if self.loss else []
+        told += [f"delay {1000 * self.delay_s:g} ms"] if self.delay_s else []
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbed:
+    """The hosts of one experiment, perhaps with a router between client and server.
+
+    `exclusive`: nothing but the measurement lives in its network namespaces, which the lab builds with `links`. `paths`
+    are those of its tunnelled arms, by transport, and `backend` what is to carry them: `auto` or a name.
+    """
+
+    __test__ = False
+
+    name: str
+    client: Host
+    server: Host
+    router: Host | None = None
+    domain: str = ""
+    exclusive: bool = False
+    links: Links = Links()
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    backend: str = "auto"
+
+    @property
+    def roles(self) -> dict[str, Host]:
+        """The hosts by role."""
+        router = {ROUTER: self.router} if self.router else {}
+        return {CLIENT: self.client, SERVER: self.server, **router}
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Client and server, and the router if there is one."""
+        return tuple(self.roles.values())
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether it is built of namespaces of this machine."""
+        return all(host.way == "namespace" for host in self.hosts)
+
+    @property
+    def guarded(self) -> frozenset[str]:
+        """Machines and shared links that two measurements must not use together."""
+        return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
+
+    def path(self, arm: Arm) -> Path:
+        """How an arm travels that the testbed does not lack."""
+        if arm.transport == "native":
+            return Path(self.client.address(arm.ipver), self.server.address(arm.ipver))
+        return self.paths[arm.transport]
+
+    def addresses(self, transports: frozenset[str]) -> list[str]:
+        """Those on which the server listens where these transports are up: its own, and one for each of them."""
+        inner = [path.server for name, path in self.paths.items() if name in transports]
+        return list(dict.fromkeys(filter(None, (self.server.ipv4, self.server.ipv6, *inner))))
+
+    def lacks(self, arm: Arm) -> str:
+        """Why this testbed cannot have that arm; empty where it can."""
+        if arm.transport != "native":
+            if arm.transport in self.paths:
+                return ""
+            where = "in hosts.ini " if self.name not in _PLAIN else ""
+            return f"testbed {self.name} has no {arm.transport}: {where}{_PLAIN.get(self.name, 'no key names one')}"
+        for host in (self.client, self.server):
+            if not host.address(arm.ipver):
+                return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
+        return ""
+
+
+_PLAIN = {"loopback": "its client and server are one host"}

@@ -1,0 +1,101 @@
+"""The wires of a lab: veth pairs between its nodes, with addresses, routes, and what they do to packets.
+
+client - router - server, or client - server. A rate is exact to less than 1 % only because of three things, each of
+which showed as a wrong number: the shaper counts what Ethernet adds to a frame (`stab`), devices merge no packets, and
+TCP builds none that are larger than the MTU (`gso_max_segs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.lab.labs import FAR, FAR6, NEAR, NEAR6
+from pytest_ipperf.lab.testbed import Links, Testbed
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+
+Run = Callable[[str, Sequence[str], str], None]
+"""Runs a command in the node of a role, with a text as its input."""
+
+# Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
+_SYSCTLS = {
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv6/conf/default/dad_transmits": "0",
+    "net/ipv6/conf/default/router_solicitations": "0",
+    "net/ipv4/ip_local_port_range": "30000 65535",
+    "net/ipv4/tcp_tw_reuse": "1",
+    "net/ipv4/tcp_max_syn_backlog": "65535",
+    "net/core/somaxconn": "65535",
+}
+_FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
+_BURST_BYTES = 16384
+# Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
+_UNCOUNTED_BYTES = 24
+_LATENCY = "20ms"
+# Drops a packet by chance: ld rand; jgt #P, keep; ret TC_ACT_SHOT; keep: ret TC_ACT_UNSPEC.
+_DROP = "4,32 0 0 4294963256,37 1 0 {threshold},6 0 0 2,6 0 0 4294967295"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A device of a node, its addresses with their prefix length, and the routes through it."""
+
+    role: str
+    device: str
+    addresses: tuple[str, ...]
+    routes: tuple[tuple[str, str], ...] = ()
+
+
+def ports(testbed: Testbed) -> list[tuple[Port, Port]]:
+    """The wires, as pairs of ports."""
+    client = (f"{testbed.client.ipv4}/24", f"{testbed.client.ipv6}/64")
+    server = (f"{testbed.server.ipv4}/24", f"{testbed.server.ipv6}/64")
+    if testbed.router is None:
+        return [(Port(CLIENT, "eth0", client), Port(SERVER, "eth0", server))]
+    near, far = (f"{NEAR}.2", f"{NEAR6}::2"), (f"{FAR}.2", f"{FAR6}::2")
+    there = ((f"{FAR}.0/24", near[0]), (f"{FAR6}::/64", near[1]))
+    back = ((f"{NEAR}.0/24", far[0]), (f"{NEAR6}::/64", far[1]))
+    return [
+        (Port(CLIENT, "eth0", client, there), Port(ROUTER, "eth0", (f"{near[0]}/24", f"{near[1]}/64"))),
+        (Port(SERVER, "eth0", server, back), Port(ROUTER, "eth1", (f"{far[0]}/24", f"{far[1]}/64"))),
+    ]
+
+
+def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
+    """Joins the nodes; `inside` are their processes by role, as the nodes see them."""
+    for role in testbed.roles:
+        sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
+        settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())
+        run(role, ["sh", "-e"], settings + "ip link set lo up\n")
+    pairs = ports(testbed)
+    for one, other in pairs:
+        pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
+        run(one.role, ["ip", "-batch", "-"], pair)
+    for role in testbed.roles:
+        mine = [port for pair in pairs for port in pair if port.role == role]
+        lines = [line for port in mine for line in _lines(port, testbed.links)]
+        run(role, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+        shaped = [line for port in mine for line in _shaping(port, testbed.links)]
+        if shaped:
+            run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
+
+
+def _lines(port: Port, links: Links) -> Iterator[str]:
+    segments = " gso_max_segs 1" if links.rate_bit_s else ""
+    yield f"link set {port.device} up{segments}"
+    for address in port.addresses:
+        yield f"addr add {address} dev {port.device}{' nodad' if ':' in address else ''}"
+    for prefix, hop in port.routes:
+        yield f"route add {prefix} via {hop} dev {port.device}"
+
+
+def _shaping(port: Port, links: Links) -> Iterator[str]:
+    if links.rate_bit_s:
+        yield (
+            f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} latency {_LATENCY}"
+        )
+    if links.loss and port.role != ROUTER:
+        drop = _DROP.format(threshold=round(links.loss * 2**32))
+        yield f"qdisc add dev {port.device} clsact"
+        yield f'filter add dev {port.device} egress bpf da bytecode "{drop}"'
