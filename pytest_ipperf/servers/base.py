@@ -115,6 +115,20 @@ class Server(ABC):
         return ""
 
 
+def zone_at(zone: Mapping[str, Sequence[str]], address: str) -> dict[str, tuple[str, ...]]:
+    """The zone as a name server tells it at one of its own addresses.
+
+    A name that has the address has no other of its family there: a server with several leads each arm, which all look
+    up one name, to the address at which that arm has asked. Other names have all of theirs.
+    """
+    return {
+        name: tuple(
+            each for each in found if each == address or address not in found or (":" in each) != (":" in address)
+        )
+        for name, found in zone.items()
+    }
+
+
 def tree(folder: str, files: Mapping[str, bytes]) -> Iterator[Entry]:
     """Entries of a folder with files by their paths below it, such as `/a/index.html`, and the folders between."""
     yield Entry(folder)

@@ -1,6 +1,7 @@
 """BIND 9: A and AAAA of one zone, over UDP and TCP, authoritative and nothing else.
 
 The zone is the root, so that any name may be measured, and no question is ever passed on to another server.
+There is one of its own for each address that it listens on: of that family, a name that has the address has no other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words
+from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words, zone_at
 
 _USERS = ("bind", "named")
 _MOST_THREADS = 8
@@ -47,8 +48,9 @@ options {{
   querylog no;
 }};
 controls {{ }};
-zone "." {{ type primary; file "{folder}/zone"; }};
+{views}
 """
+_VIEW = 'view "{address}" {{ match-destinations {{ {address}; }}; zone "." {{ type primary; file "{file}"; }}; }};'
 _ZONE = """\
 $TTL 0
 . IN SOA ns.ipperf.test. hostmaster.ipperf.test. 1 3600 600 86400 0
@@ -81,7 +83,8 @@ class Bind(Server):
     def entries(self, site: Site) -> Sequence[Entry]:
         return (
             Entry("run", owner=_user() or None),
-            Entry("zone", _zone(site).encode("ascii"), 0o644),
+            Entry("zones"),
+            *(Entry(f"zones/{each}", _zone(site, each).encode("ascii"), 0o644) for each in site.addresses),
             Entry("named.conf", _configuration(site, self.version()).encode(), 0o644),
         )
 
@@ -97,6 +100,7 @@ def _configuration(site: Site, version: str) -> str:
     lists = {four: " ".join(f"{a};" for a in found or ["none"]) for four, found in addresses.items()}
     known = tuple(map(int, re.findall(r"\d+", version)[:2])) >= _BUFFERS_SINCE
     buffers = (f"  udp-{way}-buffer {_BUFFER_BYTES};" for way in ("receive", "send")) if known else ()
+    views = (_VIEW.format(address=each, file=f"{site.folder}/zones/{each}") for each in site.addresses)
     return _CONFIGURATION.format(
         folder=site.folder,
         port=site.port,
@@ -105,11 +109,12 @@ def _configuration(site: Site, version: str) -> str:
         buffers="\n".join(buffers),
         tcp_clients=site.connections + _SPARE,
         queue=_BACKLOG,
+        views="\n".join(views),
     )
 
 
-def _zone(site: Site) -> str:
-    zone = {"ns.ipperf.test": site.addresses, **site.zone}
+def _zone(site: Site, asked: str) -> str:
+    zone = zone_at({"ns.ipperf.test": site.addresses, **site.zone}, asked)
     records = (
         f"{name.rstrip('.')}. IN {'AAAA' if ':' in address else 'A'} {address}\n"
         for name, addresses in zone.items()

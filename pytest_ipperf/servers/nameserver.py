@@ -1,5 +1,6 @@
 """A name server: A and AAAA of one zone over UDP (RFC 1035, RFC 3596), so fast that it is never what is measured.
 
+Of the family by which it is asked it gives only the address at which it is asked, of names that have this one.
 Authoritative, TTL 0, no EDNS: an OPT record and its padding are ignored (RFC 6891, section 7).
 """
 
@@ -16,7 +17,7 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.base import Entry, Server, Site, zone_at
 
 _HEADER_BYTES = 12
 # A header and the longest question, as one name has 255 bytes at most; the kernel drops the rest of a longer query.
@@ -129,14 +130,14 @@ def _bound(address: str, port: int) -> socket.socket:
     return sock
 
 
-def _serve(socks: Sequence[socket.socket], known: Answers) -> None:
+def _serve(socks: Sequence[tuple[socket.socket, Answers]]) -> None:
     waiting = select.epoll()
-    by_number = {sock.fileno(): sock for sock in socks}
+    by_number = {sock.fileno(): (sock, known) for sock, known in socks}
     for number in by_number:
         waiting.register(number, select.EPOLLIN)
     while True:
         for number, _ in waiting.poll():
-            sock = by_number[number]
+            sock, known = by_number[number]
             # Nothing to read, or no way back to the one who asked: neither ends the service.
             with contextlib.suppress(OSError):
                 for _ in itertools.repeat(None, _TURN):
@@ -150,7 +151,8 @@ def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
-    _serve([_bound(address, order["port"]) for address in order["addresses"]], answers(order["zone"]))
+    port, zone = order["port"], order["zone"]
+    _serve([(_bound(address, port), answers(zone_at(zone, address))) for address in order["addresses"]])
 
 
 server = Nameserver()

@@ -210,7 +210,7 @@ def test_bind_writes_nothing_and_becomes_another_user_than_root():
     with running("bind") as site:
         assert list(Path(site.folder, "run").iterdir()) == []
         names = {path.name for path in Path(site.folder).iterdir()}
-        assert names == {"log", "named.conf", "run", "zone"}
+        assert names == {"log", "named.conf", "run", "zones"}
         owner = Path(site.folder, "run").stat().st_uid
         found = [
             Path(f"/proc/{pid}").stat().st_uid
@@ -281,6 +281,18 @@ def test_bind_listens_on_the_given_addresses_only():
     assert "listen-on-v6 port 20053 { 2001:2::2; };" in six
 
 
+def test_bind_has_a_view_of_the_zone_for_each_address():
+    site = dataclasses.replace(SITE, addresses=("192.0.2.1", "2001:2::1", "2001:2::2"))
+    views = [line for line in configuration(site).splitlines() if line.startswith("view ")]
+    assert views == [
+        f'view "{each}" {{ match-destinations {{ {each}; }}; '
+        f'zone "." {{ type primary; file "/site/zones/{each}"; }}; }};'
+        for each in site.addresses
+    ]
+    zone = bind._zone(dataclasses.replace(site, zone={"a.test": site.addresses}), "2001:2::2").splitlines()
+    assert [line for line in zone if line.startswith("a.")] == ["a.test. IN A 192.0.2.1", "a.test. IN AAAA 2001:2::2"]
+
+
 @pytest.mark.parametrize(
     ("version", "known"), [("9.16.50", False), ("9.18.49", True), ("9.20.1", True), ("10.0", True)]
 )
@@ -289,7 +301,7 @@ def test_bind_is_given_large_buffers_where_it_knows_the_option(version, known):
 
 
 def test_the_zone_holds_each_address_once():
-    lines = bind._zone(dataclasses.replace(SITE, zone={"a.test": ("192.0.2.1", "192.0.2.1")})).splitlines()
+    lines = bind._zone(dataclasses.replace(SITE, zone={"a.test": ("192.0.2.1", "192.0.2.1")}), "::1").splitlines()
     assert lines.count("a.test. IN A 192.0.2.1") == 1
     assert "ns.ipperf.test. IN AAAA ::1" in lines
 
