@@ -1,0 +1,51 @@
+"""The offloads of a network device, read and set by ethtool's ioctl, as a bare host may have no `ethtool`."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import socket
+import struct
+from collections.abc import Mapping
+
+from pytest_ipperf.core.errors import LabError
+
+_SIOCETHTOOL = 0x8946
+# To read each (linux/ethtool.h); the command that sets it is the next. What others need comes first.
+_READ = {"sg": 0x18, "tx-checksum": 0x16, "rx-checksum": 0x14, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
+
+
+def offloads(device: str) -> dict[str, bool]:
+    """By name, on or off as they are in force; what the device does not know is left out."""
+    found = {}
+    for name, command in _READ.items():
+        with contextlib.suppress(OSError):
+            found[name] = bool(_asked(device, command))
+    return found
+
+
+def set_offloads(device: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
+    """Switches them and gives what all were before, with which this function undoes it.
+
+    Some go by others: without `sg` there is no `tso`, and with it again there is. LabError where one is not as wanted
+    in the end.
+    """
+    before = offloads(device)
+    for name, command in _READ.items():
+        if name in wanted and offloads(device).get(name) != wanted[name]:
+            with contextlib.suppress(OSError):  # what is told below
+                _asked(device, command + 1, on=wanted[name])
+    after = offloads(device)
+    missed = [f"{name} {'on' if on else 'off'}" for name, on in wanted.items() if after.get(name) != on]
+    if missed:
+        raise LabError(f"device {device!r}: offloads cannot be switched: {', '.join(missed)}")
+    return before
+
+
+def _asked(device: str, command: int, *, on: bool = False) -> int:
+    value = array.array("I", [command, on])
+    request = struct.pack("16sP", device.encode(), value.buffer_info()[0]) + bytes(16)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, _SIOCETHTOOL, request)
+    return value[1]
