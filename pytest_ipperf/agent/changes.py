@@ -1,0 +1,148 @@
+"""Changes: whatever a host needs changed for a measurement, made so that it is undone however the agent ends.
+
+The agent itself changes nothing. A process of its own, the guardian, does, and outlives it: see `agent/guardian.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest_ipperf
+from pytest_ipperf.agent.leash import search_path
+from pytest_ipperf.core.errors import LabError
+
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.guardian import main; main()"
+_PATIENCE_S = 25.0
+_KILLED = "the process that changes this host and puts it back was killed"
+
+
+class Changes:
+    """Until `undo`, or the agent's end, whichever comes first; usable again after it.
+
+    `code_fd` is an open file with the packed code, as for a `Daemon`; None: the code that runs here.
+    """
+
+    def __init__(self, code_fd: int | None = None) -> None:
+        self._code_fd = code_fd
+        self._line: _Line | None = None
+        self._before: Any = None
+        self._notes: list[dict[str, Any]] = []
+
+    def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
+        """Runs a command that changes this host; `undo` is the one that takes it back, noted before.
+
+        LabError in the command's own words where it fails, and then there is nothing to undo.
+        """
+        self._make({"do": list(do), "undo": [list(undo)] if undo else []})
+
+    def write(self, path: str, value: str) -> None:
+        """Gives a file below /proc/sys that value; nothing is done where it has it. LabError where it cannot be."""
+        self._make({"path": path, "value": value})
+
+    def undo(self) -> list[str]:
+        """Undoes all of it in reverse order, then looks whether all is as it was; a sentence for what is not.
+
+        Where there are sentences, the host is marked. Nothing is done where nothing was changed.
+        """
+        if self._before is None:
+            return []
+        try:
+            try:
+                return self._told({"order": "undo"})
+            except LabError:  # it was killed: another one does it
+                self._close()
+                self._open()
+                return self._told({"order": "undo"})
+        except LabError as error:
+            return [str(error)]
+        finally:
+            self._close()
+            self._before, self._notes = None, []
+
+    def _make(self, note: dict[str, Any]) -> None:
+        if self._line is None:
+            self._open()
+        # With what there is to undo where its guardian is killed before it answers.
+        self._notes.append(note)
+        answer = self._ask({"order": "make", **note})
+        self._notes.pop()
+        if "error" in answer:
+            raise LabError(answer["error"])
+        self._notes += answer["noted"]
+
+    def _open(self) -> None:
+        self._line = _Line(self._code_fd)
+        self._before = self._ask({"order": "start", "before": self._before, "notes": self._notes})["before"]
+
+    def _told(self, order: Mapping[str, Any]) -> list[str]:
+        said: list[str] = self._ask(order)["said"]
+        return said
+
+    def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        if self._line is None:
+            raise LabError(_KILLED)
+        return self._line.ask(order)
+
+    def _close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+
+class _Line:
+    """The line to a guardian of its own: a line of JSON there, a line of JSON back."""
+
+    def __init__(self, code_fd: int | None) -> None:
+        code = str(Path(pytest_ipperf.__file__).parents[1]) if code_fd is None else f"/proc/self/fd/{code_fd}"
+        try:
+            # Leaves a child behind and ends at once, so that what ends an agent with all below it leaves that alone.
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _START, code, "pytest-ipperf-guardian"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **search_path()},
+                cwd="/",
+                pass_fds=() if code_fd is None else (code_fd,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise LabError(f"nothing can be changed here: no process to put it back: {error}") from None
+        self._heard = b""
+
+    def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Its answer to an order; LabError where it is dead, or silent for too long."""
+        assert self._popen.stdin is not None and self._popen.stdout is not None  # noqa: S101, PT018 - they are pipes
+        try:
+            self._popen.stdin.write(json.dumps(order).encode() + b"\n")
+            self._popen.stdin.flush()
+        except OSError:
+            raise LabError(_KILLED) from None
+        end = time.monotonic() + _PATIENCE_S
+        while b"\n" not in self._heard:
+            if not select.select([self._popen.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise LabError(f"the process that changes this host gave no answer in {_PATIENCE_S:g} s")
+            more = os.read(self._popen.stdout.fileno(), 1 << 16)
+            if not more:
+                raise LabError(_KILLED)
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """Ends the line, and with it the guardian, which undoes what is left."""
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what could not be written matters no more
+                    pipe.close()
+        self._popen.wait()
