@@ -23,6 +23,10 @@ class AgentError(LabError):
     """The instrument on a host died, did not answer in time, or could not be started."""
 
 
+class RestoreError(LabError):
+    """A host is not as it was before: whatever was measured, somebody has to look after it."""
+
+
 class InvalidError(IpperfError):
     """The measurement cannot be believed: its proof failed or its data contradict each other."""
 

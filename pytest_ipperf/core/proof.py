@@ -7,7 +7,7 @@ of the form "expected ..., seen ..."; no sentence means proven as far as the fac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # Hardware types of devices that carry IP in IP (linux/if_arp.h): IPIP, IP6-in-IP6, SIT, GRE, GRE over IPv6.
@@ -23,22 +23,29 @@ class Expected:
     `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
     other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
     With `datagram` a connection is one datagram there and one back.
+
+    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
+    a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
+    own, and `mtu` that of its tunnel, where it is known.
     """
 
     ipver: int
-    encapsulated: bool
     client: str
     server: str
     exclusive: bool
     datagram: bool = False
+    carriers: tuple[str, ...] = ()
+    transport: str = "native"
+    devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    mtu: int = 0
 
 
 def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against one run.
 
     `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
-    `packets` (sent by the client during the run, by IP version) and `protocol41` (received by client and server; None
-    where it cannot be counted).
+    `packets` (sent by the client during the run, by IP version) and `protocol41` (by host what was received, `in`, and
+    sent, `out`; None where it cannot be counted).
     """
     found = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
@@ -59,17 +66,25 @@ def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[
     least = (1 if expected.datagram else _LEAST_PACKETS) * seen["completed"]
     if seen["packets"][own] < least:
         found.append(f"expected at least {least} packets sent by {own}, seen {seen['packets'][own]}")
-    if expected.exclusive and not expected.encapsulated and seen["packets"][other]:
+    if expected.exclusive and not expected.carriers and seen["packets"][other]:
         found.append(f"expected no packet sent by {other}, seen {seen['packets'][other]}")
-    for host, count in seen["protocol41"].items():
-        if count is None:
+    for host, counts in seen["protocol41"].items():
+        if counts is None:
             continue
+        if host in expected.carriers:
+            found += _missed(expected, host, counts, max(least, seen["packets"][own] if expected.exclusive else 0))
         # Elsewhere than in the lab a host may have tunnels of its own; so few packets did not carry this run.
-        if not expected.encapsulated and (count if expected.exclusive else least and count >= least):
+        elif (count := counts["in"] + counts["out"]) and (expected.exclusive or 0 < least <= count):
             found.append(f"expected no packet of protocol 41 at the {host}, seen {count}")
-        if expected.encapsulated and count < least:
-            found.append(f"expected at least {least} packets of protocol 41 at the {host}, seen {count}")
     return found
+
+
+def _missed(expected: Expected, host: str, counts: Mapping[str, int], least: int) -> list[str]:
+    """What speaks against a carrier: the client sends all that goes out, the other receives it."""
+    way, verb = ("out", "sent") if host == expected.carriers[0] else ("in", "received")
+    if counts[way] >= least:
+        return []
+    return [f"expected at least {least} packets of protocol 41 {verb} by the {host}, seen {counts[way]}"]
 
 
 def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
@@ -82,12 +97,24 @@ def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str
     for host, route in seen["routes"].items():
         if "error" in route:
             found.append(f"expected a route at the {host}, seen: {route['error']}")
-        elif not expected.encapsulated and route["type"] in _TUNNEL_TYPES:
-            kind = _TUNNEL_TYPES[route["type"]]
-            found.append(f"expected a native route at the {host}, seen device {route['device']} of type {kind}")
+        else:
+            found += _route_contradictions(expected, host, route)
     for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
         if answer == "silence":
             found.append(f"expected an answer from the name server at {expected.server}, seen none")
         elif answer != wanted:
             found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
     return found
+
+
+def _route_contradictions(expected: Expected, host: str, route: Mapping[str, Any]) -> list[str]:
+    devices, seen = expected.devices.get(host, {}), route["device"]
+    if expected.transport in devices:
+        wanted = devices[expected.transport]
+        if seen != wanted:
+            return [f"expected a route by the tunnel device {wanted} at the {host}, seen device {seen}"]
+        if expected.mtu and route["mtu"] != expected.mtu:
+            return [f"expected an MTU of {expected.mtu} on {wanted} at the {host}, seen {route['mtu']}"]
+        return []
+    kind = _TUNNEL_TYPES.get(route["type"], "tunnel" if seen in devices.values() else "")
+    return [f"expected a native route at the {host}, seen device {seen} of type {kind}"] if kind else []

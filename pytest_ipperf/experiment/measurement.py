@@ -14,6 +14,7 @@ from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import Receipt, Service
 
@@ -27,7 +28,8 @@ WARMUP = -1
 class Conditions:
     """What holds for a measurement. `owner` names the job to others that want the same hosts.
 
-    `state` is what the server is to hold, and `provisioning` keeps that on its host.
+    `state` is what the server is to hold, and `provisioning` keeps that on its host. `backend` is to carry the tunnels:
+    `auto`, or its name.
     """
 
     design: Design
@@ -38,6 +40,7 @@ class Conditions:
     wait_s: float
     state: ServerState = _NOTHING
     provisioning: Provisioning | None = None
+    backend: str = AUTO
 
 
 class Listener(Protocol):

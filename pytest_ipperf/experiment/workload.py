@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, LabError
+from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.looks import effects_at, is_open, judgements
 from pytest_ipperf.core.margin import Margin
@@ -51,15 +51,14 @@ def measure(
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
-                    built = stand(testbed, conditions.owner, conditions.wait_s, hear.note)
-                    with built as standing, course.keeping_logs(epoch, standing):
+                    with course.stand(testbed) as standing, course.keeping_logs(epoch, standing):
                         course.epoch(epoch, standing)
                 course.seconds.append(time.monotonic() - began)
                 if not course.goes_on(number, refuses):
                     break
     except IpperfError as error:
         hear.broke_off(str(error))
-        if not course.answered:
+        if not course.answered or isinstance(error, RestoreError):
             raise
         course.trouble |= dict.fromkeys(course.open, error)
     else:
@@ -138,6 +137,12 @@ class _Course:
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
 
+    def stand(self, testbed: Testbed) -> contextlib.AbstractContextManager[Standing]:
+        """An epoch of the testbed, with what its arms that are still measured travel by."""
+        at, arms = self.conditions, [arm for arm in self.plan.arms if self._measures(arm)]
+        transports = sorted({arm.transport for arm in arms} - {"native"})
+        return stand(testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend)
+
     @contextlib.contextmanager
     def keeping_logs(self, epoch: Epoch, standing: Standing) -> Iterator[None]:
         """Has the servers' logs kept when the epoch breaks off or a connection fails, as they go with the epoch."""
@@ -156,6 +161,7 @@ class _Course:
         self.services.append(service)
         if verified := standing.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
             self.hear.note(verified)
+        self._note_tunnels(standing)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
@@ -246,6 +252,17 @@ class _Course:
                     break
                 lost.update(run.failed)
         return lost
+
+    def _note_tunnels(self, standing: Standing) -> None:
+        """What could not be made of the arms' tunnels; the others go on."""
+        for arm in self.plan.arms:
+            error = standing.tunnels.trouble.get(arm.transport)
+            if error is None or not self._measures(arm):
+                continue
+            if arm == self.conditions.reference:
+                raise error
+            self.trouble[arm] = error
+            self.hear.note(f"arm {arm}: {error}; it is not measured")
 
     def _note_contradictions(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
         if not contradictions:

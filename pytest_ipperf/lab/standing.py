@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +19,18 @@ from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.building import built, lessee
+from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
 from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.tunnelling import Tunnels
 from pytest_ipperf.lab.verification import AT_ONCE, Round, rounds, shown, within_s
-from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
-from pytest_ipperf.transports import TRANSPORTS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
@@ -77,10 +76,12 @@ class Receipt:
 class Standing:
     """One epoch; made by `stand`, not by hand."""
 
-    def __init__(self, testbed: Testbed, client: Link, server: Link) -> None:
+    def __init__(self, testbed: Testbed, links: Mapping[str, Link], tunnels: Tunnels | None = None) -> None:
         self._testbed = testbed
-        self._client = client
-        self._server = server
+        self._links = links
+        self._client = links[CLIENT]
+        self._server = links[SERVER]
+        self.tunnels = tunnels or Tunnels()
         self._ident = 0
         self._settled = True
         self._null: Service | None = None
@@ -143,7 +144,7 @@ class Standing:
         return service if resolver_port else dataclasses.replace(service, resolver=str(service))
 
     def _served(self, name: str, workload: Workload) -> dict[str, Any]:
-        addresses = list(dict.fromkeys(each for v in (4, 6) if (each := self._server.host.address(v))))
+        addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
         order = {
             "addresses": addresses,
             "ports": self._server.host.ports,
@@ -169,14 +170,17 @@ class Standing:
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes on both ends and what fits through unfragmented."""
-        there, back = (host.address(arm.ipver) for host in (self._server.host, self._client.host))
-        routes = {"client": self._client.order("route", there)}
+        path = self._testbed.path(arm)
+        there, back = path.server, path.client
+        routes = {CLIENT: self._client.order("route", there)}
         if back:
-            routes["server"] = self._server.order("route", back)
+            routes[SERVER] = self._server.order("route", back)
+            if ROUTER in path.devices:
+                routes[ROUTER] = self._links[ROUTER].order("route", back)
         fits = {}
-        if "mtu" in routes["client"]:
+        if "mtu" in routes[CLIENT]:
             probe = {
-                "mtu": routes["client"]["mtu"],
+                "mtu": routes[CLIENT]["mtu"],
                 "ipver": arm.ipver,
                 "resolver": there,
                 "port": service.resolver_port,
@@ -188,13 +192,21 @@ class Standing:
         return facts
 
     def _expected(self, arm: Arm, workload: Workload) -> Expected:
+        path, paths = self._testbed.path(arm), self._testbed.paths
+        devices = {
+            role: {name: each.devices[role] for name, each in paths.items() if role in each.devices}
+            for role in self._links
+        }
         return Expected(
             ipver=arm.ipver,
-            encapsulated=TRANSPORTS[arm.transport].encapsulated,
-            client=self._client.host.address(arm.ipver),
-            server=self._server.host.address(arm.ipver),
+            client=path.client,
+            server=path.server,
             exclusive=self._testbed.exclusive,
             datagram=PROTOCOLS[workload.protocol].datagram,
+            carriers=path.carriers,
+            transport=arm.transport,
+            devices=devices,
+            mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
         )
 
     def run(
@@ -204,7 +216,8 @@ class Standing:
 
         Raises LabError when a server died in it or answers nobody; failures of connections are data.
         """
-        self._server.order("quiet", 0.0)  # which sets the server's packet count back
+        for link in self._beside:  # which sets their packet counts back
+            link.order("quiet", 0.0)
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         told = self._load(dataclasses.replace(order, pattern=pattern))
         after = self._server.order("quiet", _SETTLE_S)
@@ -221,7 +234,7 @@ class Standing:
             **told,
             "client": self._client_text,
             "completed": len(rows),
-            "protocol41": {"client": told["protocol41"], "server": after["protocol41"]},
+            "protocol41": {CLIENT: told["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
             "tcp": {"client": told["tcp"], "server": after["tcp"]},
             "server_cpu_s": after["cpu_s"],
         }
@@ -235,6 +248,15 @@ class Standing:
             unsettled=tuple(after["busy"]),
             client=_client_facts(told, after, workload),
         )
+
+    @property
+    def _beside(self) -> list[Link]:
+        """The hosts that take part in a run beside the client."""
+        return [link for role, link in self._links.items() if role != CLIENT]
+
+    def _forwarded(self) -> dict[str, Any]:
+        """The packets of protocol 41 at the router, if there is one."""
+        return {ROUTER: self._links[ROUTER].order("quiet", 0.0)["protocol41"]} if ROUTER in self._links else {}
 
     def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
@@ -268,7 +290,7 @@ class Standing:
         self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
     def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
-        protocol, address = PROTOCOLS[workload.protocol], self._server.host.address(arm.ipver)
+        protocol, path = PROTOCOLS[workload.protocol], self._testbed.path(arm)
         order = LoadOrder(
             protocol=protocol.name,
             client=workload.client,
@@ -277,11 +299,11 @@ class Standing:
             bursts=bursts,
             ipver=arm.ipver,
             # A transaction that is a look-up itself needs none before.
-            resolver="" if protocol.datagram else address,
+            resolver="" if protocol.datagram else path.server,
             resolver_port=service.resolver_port,
-            name=address if protocol.datagram else protocol.host,
+            name=path.server if protocol.datagram else protocol.host,
             port=service.port,
-            source=self._client.host.address(arm.ipver),
+            source=path.client,
             deadline_s=deadline_s,
             ident=self._ident,
             # What is never fetched need not travel.
@@ -308,12 +330,10 @@ class Standing:
         return said
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
-        """Both hosts' fingerprints, with the devices that the arm uses."""
+        """The hosts' fingerprints by role, with the devices that the arm uses."""
         found = {}
-        for role, link, other in (
-            ("client", self._client, self._server.host),
-            ("server", self._server, self._client.host),
-        ):
+        for role, link in self._links.items():
+            other = self._testbed.server if role == CLIENT else self._testbed.client
             device = link.order("route", other.address(arm.ipver) or "127.0.0.1").get("device", "")
             found[role] = link.order("fingerprint", device)
         return found
@@ -333,25 +353,19 @@ def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: W
 
 
 @contextlib.contextmanager
-def stand(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[Standing]:
-    """Builds one epoch of a testbed and takes it down again, whatever happens in between."""
-    with contextlib.ExitStack() as stack:
-        own = {host.way for host in testbed.hosts} == {"namespace"}
-        entries = stack.enter_context(namespaces(testbed)) if own else {}
-        links = [stack.enter_context(Link(host, entries.get(host.name, ()))) for host in testbed.hosts]
-        # In the order of their names, so that jobs which call hosts by the same names cannot wait for each other.
-        for link in sorted(links, key=lambda each: each.host.machine):
-            if WAYS[link.host.way].leased_by_agent:
-                lease_there(link, owner, wait_s, tell)
-            if link.host.cpus:
-                _pin(link, wished=testbed.name in BUILTIN)
-        yield Standing(testbed, *links)
+def stand(
+    testbed: Testbed,
+    owner: str,
+    wait_s: float,
+    tell: Callable[[str], None],
+    *,
+    transports: Collection[str] = (),
+    backend: str = AUTO,
+) -> Iterator[Standing]:
+    """Builds one epoch of a testbed and takes it down again, whatever happens in between.
 
-
-def _pin(link: Link, *, wished: bool) -> None:
-    """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
-    wanted = sorted(link.host.cpus)
-    held = link.order("pin", wanted)
-    if not wished and held != wanted:
-        asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
-        raise LabError(f"host {link.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")
+    Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `Standing.tunnels`.
+    """
+    lease = lessee(owner, wait_s, tell)
+    with built(testbed, transports=transports, backend=backend, lease=lease) as made:
+        yield Standing(testbed, made.links, made.tunnels)

@@ -224,7 +224,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _lacking(session: Session, cell: Cell) -> str:
     testbed = session.settings.inventory[cell.workload.testbed]
-    lacking = testbed.lacks(cell.arm) or testbed.lacks(session.settings.reference)
+    lacking = next(filter(None, (session.lacks(testbed, arm) for arm in (cell.arm, session.settings.reference))), "")
     # A size asked for on the command line may suit one of a suite's protocols and not another.
     return lacking or _refused(cell.workload.protocol, cell.workload.payload_bytes)
 

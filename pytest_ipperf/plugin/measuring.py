@@ -121,6 +121,7 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         wait_s=settings.wait_s,
         state=state,
         provisioning=provisioning_of(session),
+        backend=settings.backend,
     )
 
 

@@ -7,6 +7,7 @@ ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf.agent.backends import PREFERRED
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS, Design, design_named
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import parse_bytes, parse_seconds
+from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
@@ -36,8 +39,9 @@ _MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 FILTERS = (
     ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
     ("--transport", "NAME", f"measure only these transports: {', '.join(TRANSPORTS)}"),
-    ("--testbed", "NAME", ("measure on these: lab (namespaces of this machine), loopback, or one of hosts.ini; without "
-                           "it the better of lab and loopback that works here")),
+    ("--testbed", "NAME", ("measure on these: lab (client, router and server as namespaces of this machine), pair "
+                           "(without the router), either with a rate (lab.100mbit), loopback, or one of hosts.ini; "
+                           "without it the better of lab and loopback that works here")),
 )  # fmt: skip
 LEVELS = (
     ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
@@ -60,6 +64,8 @@ SETTINGS = (
     ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       f"names, with one of these words for the other protocols: {', '.join(_MEASURED)}")),
+    ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
+     f"works) or one of {', '.join(PREFERRED)}")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
@@ -88,6 +94,7 @@ class Settings:
     rate_per_s: float
     workers: int
     server: str
+    backend: str
     inventory: dict[str, Testbed]
     inventory_trouble: str
     seed: int
@@ -122,6 +129,7 @@ def _ini(option: str) -> str:
 def read_settings(config: pytest.Config, seed: int | None) -> Settings:
     """The settings of a session; UsageError where a value makes no sense. `seed` is the controller's, in a worker."""
     inventory, trouble = _inventory(config)
+    inventory |= _rated(config, inventory)
     settings = Settings(
         ipvers=_listed(config, "--ipver", _ipver),
         transports=_listed(config, "--transport", _one_of(list(TRANSPORTS))),
@@ -135,6 +143,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         rate_per_s=_setting(config, "--arrivals", _rate),
         workers=_setting(config, "--ipperf-workers", _workers),
         server=_setting(config, "--ipperf-server", _server),
+        backend=_setting(config, "--ipperf-backend", _one_of((AUTO, *PREFERRED))),
         inventory=inventory,
         inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
@@ -262,9 +271,22 @@ def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
         return dict(BUILTIN), str(error)
 
 
-def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
+def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Testbed]:
+    """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
+    _, values = _asked_testbeds(config)
+    named = [name.strip() for value in values for name in value.split(",")]
+    named += [match[1] for argument in config.args for match in re.finditer(r"\[([\w.]+)-", argument)]
+    return {name: testbed for name in named if (testbed := rated(name, inventory))}
+
+
+def _asked_testbeds(config: pytest.Config) -> tuple[str, list[str]]:
+    """Where testbeds are named, and how."""
     asked = config.getoption("--testbed")
-    source, values = ("--testbed", asked) if asked else ("ini ipperf_testbed", config.getini("ipperf_testbed"))
+    return ("--testbed", asked) if asked else ("ini ipperf_testbed", config.getini("ipperf_testbed"))
+
+
+def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
+    source, values = _asked_testbeds(config)
     if values and trouble:
         raise UsageError(trouble)
     return _read_list(source, values, _one_of(list(inventory)))

@@ -17,6 +17,7 @@ from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan, plan_for
 from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.options import Settings
@@ -69,6 +70,15 @@ class Session:
         """The testbeds that this session may measure on."""
         names = self.settings.testbeds or (self.default_testbed,)
         return [self.settings.inventory[name] for name in names]
+
+    def lacks(self, testbed: Testbed, arm: Arm) -> str:
+        """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here."""
+        if lacking := testbed.lacks(arm):
+            return lacking
+        if arm.transport == "native" or not testbed.is_lab:
+            return ""
+        why = lab_backend(testbed, self.settings.backend)[1]
+        return f"testbed {testbed.name} cannot have {arm.transport} here: {why}" if why else ""
 
     def make_plans(self, selected: Iterable[tuple[Cell, Collection[Margin]]]) -> None:
         """The plan of every workload that the selected cells need, the reference included; and what is asked of them.

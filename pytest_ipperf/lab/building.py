@@ -1,0 +1,69 @@
+"""Building: a testbed with its agents and the paths of its arms, before anything is served or measured on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab.carrying import AUTO
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.leasing import lease_there
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
+from pytest_ipperf.lab.ways import WAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A testbed that is up: by host's name the words that enter it (of a lab), by role its agent, and its tunnels."""
+
+    entries: Mapping[str, Sequence[str]]
+    links: Mapping[str, Link]
+    tunnels: Tunnels
+
+
+@contextlib.contextmanager
+def built(
+    testbed: Testbed,
+    *,
+    transports: Collection[str] = (),
+    backend: str = AUTO,
+    lease: Callable[[Link], None] = lambda _: None,
+) -> Iterator[Built]:
+    """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.
+
+    `lease` is called for every host whose agent holds its lease, in the order of their machines' names, so that jobs
+    which call hosts by the same names cannot wait for each other.
+    """
+    with contextlib.ExitStack() as stack:
+        entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
+        links = {
+            role: stack.enter_context(Link(host, entries.get(host.name, ()))) for role, host in testbed.roles.items()
+        }
+        for link in sorted(links.values(), key=lambda each: each.host.machine):
+            if WAYS[link.host.way].leased_by_agent:
+                lease(link)
+            if link.host.cpus:
+                _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)
+        for link in links.values():
+            if not testbed.is_lab and (mark := link.order("marked")):
+                raise LabError(f"host {link.host.name}: {mark}")
+        yield Built(entries, links, stack.enter_context(tunnels(testbed, links, transports, backend)))
+
+
+def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:
+    """Leases hosts for an owner, who waits so long for each."""
+    return lambda link: lease_there(link, owner, wait_s, tell)
+
+
+def _pin(link: Link, *, wished: bool) -> None:
+    """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
+    wanted = sorted(link.host.cpus)
+    held = link.order("pin", wanted)
+    if not wished and held != wanted:
+        asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
+        raise LabError(f"host {link.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")

@@ -1,0 +1,42 @@
+"""Carrying: which backend is to carry the tunnels of a testbed. Needs no agent."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pytest_ipperf.agent.backends import BACKENDS, PREFERRED
+from pytest_ipperf.lab.testbed import Testbed
+
+AUTO = "auto"
+
+
+def too_slow(testbed: Testbed, name: str) -> str:
+    """Why a backend would itself be what is measured there, as the end of a sentence; empty where it would not."""
+    if not BACKENDS[name].needs_rate or testbed.links.rate_bit_s:
+        return ""
+    remedy = f"--testbed={testbed.name}.100mbit has one" if testbed.is_lab else "hosts have none"
+    return f"it is so slow that it needs links with a rate, and {remedy}"
+
+
+def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
+    """The backends that are tried, the best first; hosts of the user's own get nothing but the kernel's driver."""
+    asked = wanted if wanted != AUTO else testbed.backend
+    if asked != AUTO:
+        return (asked,)
+    return PREFERRED if testbed.is_lab else PREFERRED[:1]
+
+
+@cache
+def _missing_here(name: str) -> str:
+    return BACKENDS[name].missing()
+
+
+def lab_backend(testbed: Testbed, wanted: str) -> tuple[str, str]:
+    """What will carry a lab's tunnels on this machine, and why nothing can: one of the two is empty."""
+    reasons = []
+    for name in candidates(testbed, wanted):
+        why = _missing_here(name) or too_slow(testbed, name)
+        if not why:
+            return name, ""
+        reasons.append(f"{name}: {why}")
+    return "", "; ".join(reasons)

@@ -1,0 +1,89 @@
+"""Tunnelling: the ends of tunnels on a testbed's hosts, made by their agents and put back by them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
+from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.transports.base import Path
+
+EXISTING = "existing"
+"""What carries the tunnels of a host that has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnels:
+    """What stands of a testbed's tunnelled arms, by transport: what carries it, or why it could not be made."""
+
+    backends: dict[str, str] = field(default_factory=dict)
+    trouble: dict[str, LabError] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[str], wanted: str) -> Iterator[Tunnels]:
+    """Makes the ends for these transports; `wanted` is `auto` or the name of a backend.
+
+    What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
+    told, and no error, as the other arms can do without.
+    """
+    made = Tunnels()
+    try:
+        for transport in transports:
+            path = testbed.paths[transport]
+            try:
+                made.backends[transport] = _raised(testbed, transport, path, links, wanted)
+            except AgentError:
+                raise
+            except LabError as error:
+                made.trouble[transport] = error
+        yield made
+    finally:
+        # The lab's hosts go as a whole.
+        if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
+            _restore(links)
+
+
+def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Link], wanted: str) -> str:
+    if not path.ends:
+        return EXISTING
+    name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, links, wanted)
+    if why:
+        raise LabError(f"testbed {testbed.name}: nothing can carry {transport}: {why}")
+    for role, leg in path.legs.items():
+        links[role].order("leg", dataclasses.asdict(leg))
+    for role, end in path.ends.items():
+        links[role].order("tunnel", name, dataclasses.asdict(end))
+    return name
+
+
+def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], wanted: str) -> tuple[str, str]:
+    """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
+    reasons = []
+    for name in candidates(testbed, wanted):
+        asked = ((links[role].host.name, links[role].order("cannot_carry", name)) for role in path.ends)
+        why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
+        if not why:
+            return name, ""
+        reasons.append(f"{name}: {why}")
+    return "", "; ".join(reasons)
+
+
+def _restore(links: Mapping[str, Link]) -> None:
+    """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
+    left = []
+    for link in links.values():
+        try:
+            left += [f"host {link.host.name}: {sentence}" for sentence in link.order("restore")]
+        except AgentError:  # which died, and what it leaves is undone by its guardian
+            continue
+    if left:
+        raise RestoreError(
+            f"not everything is as it was: {'; '.join(left)}; put it in order, then remove the mark there "
+            "(/run/pytest-ipperf/unrestored)"
+        )
