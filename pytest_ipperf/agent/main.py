@@ -20,19 +20,24 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_ipperf.agent import path
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.tunnel import lay_leg, marked, raise_tunnel
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
+from pytest_ipperf.transports.base import End, Leg
 
 ALIVE = ("alive",)
 """Sent in the midst of a long order, so that an agent that hangs is not waited for as long as the order may take."""
@@ -56,6 +61,10 @@ class Agent:
         self._tcp = tcp_trouble()
         self._cpu_s = 0.0
         self._lease: Lease | None = None
+        self._changes = Changes(code_fd)
+        stack.callback(self._changes.undo)
+        # What carries tunnels is closed before its device goes.
+        self._tunnels = stack.enter_context(contextlib.ExitStack())
 
     def hello(self) -> dict[str, Any]:
         """Who answers here."""
@@ -78,6 +87,37 @@ class Agent:
     def unusable(self) -> dict[str, str]:
         """By server: why it cannot run here; empty where it can."""
         return {name: SERVERS[name].missing() for name in SERVERS}
+
+    def marked(self) -> str:
+        """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
+        return marked()
+
+    def cannot_carry(self, backend: str) -> str:
+        """Why that backend cannot carry a tunnel here; empty where it can."""
+        return BACKENDS[backend].missing()
+
+    def tunnel(self, backend: str, end: dict[str, Any]) -> None:
+        """Makes the end of a tunnel, with its addresses and routes."""
+        raise_tunnel(backend, End(**end), self._changes, self._tunnels)
+
+    def leg(self, leg: dict[str, Any]) -> None:
+        """Gives this host what it needs beside a tunnel."""
+        lay_leg(Leg(**leg), self._changes)
+
+    def unmerged(self, ports: list[str], carriers: list[str]) -> None:
+        """From now on every packet on these devices is one of the wire's, as a shaper counts packets.
+
+        TCP builds larger ones even for a port that has no such offload, unless its segments are limited too.
+        """
+        for device in ports:
+            set_offloads(device, dict.fromkeys(offloads(device), False))
+        for device in (*ports, *carriers):
+            self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
+
+    def restore(self) -> list[str]:
+        """Puts back all that was changed here; a sentence for what is not as it was."""
+        self._tunnels.close()
+        return self._changes.undo()
 
     def packages(self, names: list[str]) -> dict[str, Any]:
         """Which versions of these distributions are here, and the Python that they are for."""

@@ -15,6 +15,7 @@ from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.wires import ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,17 @@ def built(
         for link in links.values():
             if not testbed.is_lab and (mark := link.order("marked")):
                 raise LabError(f"host {link.host.name}: {mark}")
-        yield Built(entries, links, stack.enter_context(tunnels(testbed, links, transports, backend)))
+        made = stack.enter_context(tunnels(testbed, links, transports, backend))
+        if testbed.links.rate_bit_s:
+            _unmerge(testbed, links, made)
+        yield Built(entries, links, made)
+
+
+def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:
+    for role, link in links.items():
+        mine = [port.device for pair in ports(testbed) for port in pair if port.role == role]
+        ends = (testbed.paths[each].ends.get(role) for each in made.backends)
+        link.order("unmerged", mine, [end.device for end in ends if end])
 
 
 def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:

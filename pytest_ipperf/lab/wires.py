@@ -2,7 +2,7 @@
 
 client - router - server, or client - server. A rate is exact to less than 1 % only because of three things, each of
 which showed as a wrong number: the shaper counts what Ethernet adds to a frame (`stab`), devices merge no packets, and
-TCP builds none that are larger than the MTU (`gso_max_segs`).
+TCP builds none that are larger than the MTU. The last two are the agents' order `unmerged`.
 """
 
 from __future__ import annotations
@@ -73,16 +73,15 @@ def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
         run(one.role, ["ip", "-batch", "-"], pair)
     for role in testbed.roles:
         mine = [port for pair in pairs for port in pair if port.role == role]
-        lines = [line for port in mine for line in _lines(port, testbed.links)]
+        lines = [line for port in mine for line in _lines(port)]
         run(role, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
         shaped = [line for port in mine for line in _shaping(port, testbed.links)]
         if shaped:
             run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
 
 
-def _lines(port: Port, links: Links) -> Iterator[str]:
-    segments = " gso_max_segs 1" if links.rate_bit_s else ""
-    yield f"link set {port.device} up{segments}"
+def _lines(port: Port) -> Iterator[str]:
+    yield f"link set {port.device} up"
     for address in port.addresses:
         yield f"addr add {address} dev {port.device}{' nodad' if ':' in address else ''}"
     for prefix, hop in port.routes:
