@@ -1,0 +1,65 @@
+"""The ceiling: the goodput that a link's rate leaves at most, after all that lies around the payload on Ethernet.
+
+goodput = rate x payload / (packet + 38), each in bytes of one packet. The 38 are what Ethernet adds to an IP packet
+(IEEE 802.3, clauses 3 and 4.4.2; RFC 2544, section 20 and appendix B count the same): preamble and start of frame 8, header
+14, check sequence 4, gap 12. Padding of packets under 46 bytes is left out, as shaped queues do not pad; what remains
+is a ceiling still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FRAME_BYTES = 8 + 14 + 4 + 12
+"""Of Ethernet, for each packet, without VLAN tag."""
+_IP_BYTES = {4: 20, 6: 40}  # RFC 791, section 3.1; RFC 8200, section 3
+_UDP_BYTES, _TCP_BYTES, _STAMP_BYTES = 8, 20, 12  # RFC 768; RFC 9293, section 3.1; RFC 7323, section 3, padded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """What lies around the payload of each packet on a path.
+
+    `overhead_bytes` is what the transport adds beside the IP header itself, `mtu` the link's, under the transport. With
+    `datagram` the payload is that of UDP, else of TCP, with the `stamps` option or without.
+    """
+
+    ipver: int
+    overhead_bytes: int = 0
+    datagram: bool = False
+    stamps: bool = True
+    mtu: int = 1500
+
+    @property
+    def header_bytes(self) -> int:
+        """All headers of a packet, from the outermost IP header on."""
+        tcp = _TCP_BYTES + (_STAMP_BYTES if self.stamps else 0)
+        return self.overhead_bytes + _IP_BYTES[self.ipver] + (_UDP_BYTES if self.datagram else tcp)
+
+    @property
+    def room_bytes(self) -> int:
+        """The largest payload of one packet."""
+        return self.mtu - self.header_bytes
+
+    def share(self, payload_bytes: int = 0) -> float:
+        """Of the rate, what is payload, with so much in each packet, or with as much as there is room for."""
+        held = payload_bytes or self.room_bytes
+        if not 0 < held <= self.room_bytes:
+            raise ValueError(f"a packet has room for 1 to {self.room_bytes} bytes, not {held}")
+        return held / (held + self.header_bytes + FRAME_BYTES)
+
+
+def ceiling_bit_s(rate_bit_s: float, layers: Layers, payload_bytes: int = 0) -> float:
+    """The highest goodput, in payload bits a second, at that rate, with packets as `Layers.share` has them."""
+    return rate_bit_s * layers.share(payload_bytes)
+
+
+def goodput_excess(
+    moved_bytes: float, time_s: float, *, rate_bit_s: float, layers: Layers, bucket_bytes: float = 0.0
+) -> float:
+    """By how much, as a share, payload moved in a time exceeds what a rate allows; 0 where it does not.
+
+    A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate.
+    """
+    allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * layers.share()
+    return max(0.0, moved_bytes / allowed_bytes - 1) if allowed_bytes else float(moved_bytes > 0)

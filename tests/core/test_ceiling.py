@@ -1,0 +1,108 @@
+"""The ceiling, held against figures known from elsewhere and against a link that sends one packet after another."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, ceiling_bit_s, goodput_excess
+from pytest_ipperf.transports import TRANSPORTS
+
+LAYERS = st.builds(
+    Layers,
+    ipver=st.sampled_from([4, 6]),
+    overhead_bytes=st.sampled_from([0, 20]),
+    datagram=st.booleans(),
+    stamps=st.booleans(),
+    mtu=st.integers(576, 9000),
+)
+RATES = st.floats(1e3, 1e11)
+
+
+def of(ipver, transport="native", **kept):
+    return Layers(ipver=ipver, overhead_bytes=TRANSPORTS[transport].overhead_bytes, **kept)
+
+
+@pytest.mark.parametrize(
+    ("ipver", "transport", "tcp", "udp"),
+    [
+        (4, "native", 94.15, 95.50),
+        (6, "native", 92.85, 94.21),
+        (6, "tunnel", 91.55, 92.96),
+        (6, "isatap", 91.55, 92.96),
+    ],
+)
+def test_the_four_paths_at_100_mbit(ipver, transport, tcp, udp):
+    """TCP with stamps in full segments, and UDP with 1400 bytes in each datagram."""
+    assert round(ceiling_bit_s(100e6, of(ipver, transport)) / 1e6, 2) == tcp
+    assert round(ceiling_bit_s(100e6, of(ipver, transport, datagram=True), 1400) / 1e6, 2) == udp
+
+
+@pytest.mark.parametrize(
+    ("frame", "per_s"), [(64, 14880), (128, 8445), (256, 4528), (512, 2349), (1024, 1197), (1280, 961), (1518, 812)]
+)
+def test_frames_are_as_many_as_rfc_2544_has_in_its_appendix_b(frame, per_s):
+    """There they are counted with the check sequence and the header, without preamble and gap, at 10 Mbit/s."""
+    layers = Layers(ipver=4, datagram=True)
+    payload = frame - 18 - layers.header_bytes
+    assert math.floor(ceiling_bit_s(10e6, layers, payload) / 8 / payload) == per_s
+
+
+@pytest.mark.parametrize(
+    ("layers", "room"),
+    [
+        (of(4), 1448),
+        (of(4, stamps=False), 1460),
+        (of(6), 1428),
+        (of(6, "tunnel"), 1408),
+        (of(6, "isatap", stamps=False), 1420),
+        (of(4, datagram=True), 1472),
+        (of(6, datagram=True, mtu=1280), 1232),
+    ],
+)
+def test_the_largest_payload_of_a_packet(layers, room):
+    assert layers.room_bytes == room
+
+
+@pytest.mark.parametrize("payload", [-1, 1453])
+def test_what_is_in_no_packet_has_no_share(payload):
+    with pytest.raises(ValueError, match=f"has room for 1 to 1452 bytes, not {payload}"):
+        of(6, datagram=True).share(payload)
+
+
+@given(LAYERS, st.data())
+def test_the_share_grows_with_the_payload_and_never_reaches_all(layers, data):
+    less, more = sorted(data.draw(st.lists(st.integers(1, layers.room_bytes), min_size=2, max_size=2, unique=True)))
+    assert 0 < layers.share(less) < layers.share(more) <= layers.share() < 1
+
+
+@given(LAYERS, RATES, st.floats(0.01, 100))
+def test_the_ceiling_grows_with_the_rate_in_proportion(layers, rate, factor):
+    assert ceiling_bit_s(rate * factor, layers) == pytest.approx(factor * ceiling_bit_s(rate, layers))
+
+
+@given(RATES, st.booleans())
+def test_each_header_more_costs_goodput(rate, datagram):
+    native4, native6 = (ceiling_bit_s(rate, of(ipver, datagram=datagram)) for ipver in (4, 6))
+    assert native4 > native6 > ceiling_bit_s(rate, of(6, "tunnel", datagram=datagram))
+
+
+@given(LAYERS, RATES, st.integers(0, 10**6), st.integers(1, 5000))
+def test_who_sends_one_packet_after_another_after_a_bucketful_exceeds_nothing_and_who_is_faster_does(
+    layers, rate, bucket, packets
+):
+    wire = packets * (layers.mtu + FRAME_BYTES)
+    moved, time_s = packets * layers.room_bytes, max(0.0, (wire - bucket) * 8 / rate)
+    allowed = {"rate_bit_s": rate, "layers": layers, "bucket_bytes": bucket}
+    assert goodput_excess(moved, time_s, **allowed) == pytest.approx(0, abs=1e-9)
+    faster = goodput_excess(1.02 * moved * max(1, bucket / wire), time_s, **allowed)
+    assert faster == pytest.approx(0.02, rel=1e-6)
+
+
+@given(LAYERS, st.integers(1, 1000))
+def test_in_no_time_and_without_a_bucket_nothing_may_move(layers, moved):
+    assert goodput_excess(moved, 0.0, rate_bit_s=1e8, layers=layers)
+    assert not goodput_excess(0, 0.0, rate_bit_s=1e8, layers=layers)
