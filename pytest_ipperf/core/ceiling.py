@@ -1,9 +1,9 @@
 """The ceiling: the goodput that a link's rate leaves at most, after all that lies around the payload on Ethernet.
 
 goodput = rate x payload / (packet + 38), each in bytes of one packet. The 38 are what Ethernet adds to an IP packet
-(IEEE 802.3, clauses 3 and 4.4.2; RFC 2544, section 20 and appendix B count the same): preamble and start of frame 8, header
-14, check sequence 4, gap 12. Padding of packets under 46 bytes is left out, as shaped queues do not pad; what remains
-is a ceiling still.
+(IEEE 802.3, clauses 3 and 4.4.2; counted likewise by RFC 2544, section 20 and appendix B): preamble and start of frame
+8, header 14, check sequence 4, gap 12. Padding of packets under 46 bytes is left out, as shaped queues do not pad; what
+remains is a ceiling still.
 """
 
 from __future__ import annotations
