@@ -47,7 +47,7 @@ from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")
-LAB = BUILTIN["lab"]
+LAB = BUILTIN["pair"]
 QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
 PAYLOAD_BYTES = {"http": 10_240, "smtp": 1024}
 DEADLINE_S = 10.0

@@ -266,12 +266,12 @@ def test_an_agent_that_cannot_begin_says_why(tmp_path, monkeypatch):
 def lab():
     if why := unusable():
         pytest.skip(f"the lab cannot stand here: {why}")
-    with namespaces(BUILTIN["lab"]) as entries:
+    with namespaces(BUILTIN["pair"]) as entries:
         yield entries
 
 
 def test_an_agent_of_the_lab_lives_in_its_node(lab, link_of):
-    host = BUILTIN["lab"].server
+    host = BUILTIN["pair"].server
     link = link_of(host, lab["server"])
     assert link.order("hello")["host"] == "server"
     assert link.order("route", "198.18.0.1")["device"] == "eth0"
@@ -281,7 +281,7 @@ def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeyp
     """What was started here is the command that has entered the node; the agent is its child."""
     monkeypatch.setattr(link_module, "_STOP_S", 0.5)
     before = children()
-    link = link_of(BUILTIN["lab"].server, lab["server"])
+    link = link_of(BUILTIN["pair"].server, lab["server"])
     (agent,) = tree(pid_of(link))[1]
     os.kill(agent.pid, signal.SIGSTOP)
     with pytest.raises(AgentError, match=r"no sign of life for 0\.3 s during order 'hello'"):

@@ -62,7 +62,7 @@ with ExitStack() as stack:
     labs = []
     for _ in range(int(sys.argv[1])):
         begun = time.monotonic()
-        entries = stack.enter_context(namespaces(BUILTIN["lab"]))
+        entries = stack.enter_context(namespaces(BUILTIN["pair"]))
         labs.append((entries, time.monotonic() - begun))
     print(json.dumps([told(*each) for each in labs]), flush=True)
     sys.stdin.read()
@@ -189,7 +189,7 @@ def _own_folder(tmp_path, monkeypatch):
 
 
 def refused():
-    with pytest.raises(LabError) as caught, lab.namespaces(BUILTIN["lab"]):
+    with pytest.raises(LabError) as caught, lab.namespaces(BUILTIN["pair"]):
         pass
     return str(caught.value)
 
@@ -219,18 +219,21 @@ def test_a_lab_that_does_not_come_up_is_one_sentence_and_leaves_nothing(
 
 @pytest.mark.usefixtures("usable", "_own_folder")
 def test_a_command_that_fails_inside_is_told_in_its_own_words(monkeypatch, tmp_path):
-    monkeypatch.setattr(lab, "_DEVICE", "a-name-longer-than-fifteen")
+    long = "a-name-longer-than-fifteen"
+    line = f"link set {long} up\n"
+    monkeypatch.setattr(lab, "lay_wires", lambda _, __, run: run("client", ["ip", "-batch", "-"], line))
     sentence = refused()
     assert sentence.startswith("the lab did not come up: ")
-    assert "a-name-longer-than-fifteen" in sentence
+    assert long in sentence
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("program", "package"), [("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")]
+    ("program", "package"),
+    [("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")],
 )
 def test_a_missing_program_is_named_with_its_package(monkeypatch, tmp_path, program, package):
-    for name in {"ip", "unshare", "nsenter"} - {program}:
+    for name in {"ip", "tc", "unshare", "nsenter"} - {program}:
         (tmp_path / name).symlink_to(shutil.which("true") or "")
     monkeypatch.setattr(lab, "_PATH", str(tmp_path))
     why = f"program {program!r} is not installed (Debian: apt-get install {package})"
@@ -238,7 +241,7 @@ def test_a_missing_program_is_named_with_its_package(monkeypatch, tmp_path, prog
 
 
 def test_missing_rights_are_told_and_what_needs_none(monkeypatch, tmp_path):
-    for name in ("ip", "unshare", "nsenter"):
+    for name in ("ip", "tc", "unshare", "nsenter"):
         (tmp_path / name).write_text("#!/bin/sh\necho unshare: Operation not permitted >&2\nexit 1\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -247,13 +250,13 @@ def test_missing_rights_are_told_and_what_needs_none(monkeypatch, tmp_path):
     assert found == (False, "no rights for namespaces (unshare: Operation not permitted)")
     monkeypatch.setattr(lab, "_way_to_root", lambda: found)
     assert lab.unusable() == found[1]
-    assert refused() == f"testbed lab: cannot stand here: {found[1]}; --testbed=loopback needs nothing"
+    assert refused() == f"testbed pair: cannot stand here: {found[1]}; --testbed=loopback needs nothing"
 
 
 @pytest.mark.usefixtures("usable")
 def test_a_path_of_any_form_is_handed_on(monkeypatch):
     monkeypatch.setattr(lab, "_PATH", f"/opt//bin:/a b:{lab._PATH}")
-    with lab.namespaces(BUILTIN["lab"]) as entries:
+    with lab.namespaces(BUILTIN["pair"]) as entries:
         done = subprocess.run(
             [*entries["client"], "sh", "-c", 'echo "$PATH"'], capture_output=True, text=True, check=True
         )

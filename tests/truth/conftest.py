@@ -26,7 +26,7 @@ from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 
 HERE = Path(__file__).parent
-LAB = BUILTIN["lab"]
+LAB = BUILTIN["pair"]
 STATE = ServerState(users=100, password="the-password")
 _LINES = pytest.StashKey[list[str]]()
 
@@ -145,10 +145,10 @@ def built(*, wired: bool) -> Iterator[Bench]:
         wire = _wired(LAB, entries) if wired else None
         if wire:
             stack.callback(wire.close)
-        links = [stack.enter_context(Link(host, entries[host.name])) for host in LAB.hosts]
-        for link in links:
+        links = {role: stack.enter_context(Link(host, entries[host.name])) for role, host in LAB.roles.items()}
+        for link in links.values():
             link.order("pin", list(link.host.cpus))
-        yield Bench(Standing(LAB, *links), entries, wire)
+        yield Bench(Standing(LAB, links), entries, wire)
 
 
 @pytest.fixture(scope="module")
