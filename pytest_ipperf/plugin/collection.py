@@ -65,7 +65,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
     reference = session.settings.reference
-    every = [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: n != "native")
+    every = [Arm(ipver, name) for ipver in (4, 6) for name in sorted(TRANSPORTS, key=lambda n: TRANSPORTS[n].rank)
              if ipver in TRANSPORTS[name].ipvers]  # fmt: skip
     arms = [arm for arm in every if arm != reference]
     twin = dataclasses.replace(reference, twin=True)

@@ -22,6 +22,7 @@ from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, aligned
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.sides import client_notes, side_rows, taken_lines
+from pytest_ipperf.transports import TRANSPORTS
 
 _PICTURE = 56
 
@@ -48,7 +49,7 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
     columns = sorted({record.connections for record in records})
     # The reference was measured for as long as any arm beside it.
     longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
-    arms = sorted({Arm.parse(record.test.arm) for record in records})
+    arms = sorted({Arm.parse(record.test.arm) for record in records}, key=_rank)
     uneven = _uneven(records)
     rows: list[Row] = [("", [f"{count}" for count in columns])]
     rows += _reference_rows(Arm.parse(first.reference.arm), longest, columns, uneven=uneven)
@@ -67,6 +68,10 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
         "",
         *aligned(rows, width),
     ]
+
+
+def _rank(arm: Arm) -> tuple[int, int, bool]:
+    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
 
 
 def _uneven(records: Iterable[Record]) -> bool:

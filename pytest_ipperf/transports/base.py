@@ -59,8 +59,8 @@ class Path:
     """How an arm travels between the two ends of a testbed.
 
     `client` and `server` are their literal addresses. By role: the tunnel `devices` that the arm's routes use, the
-    `ends` and `legs` that have to be made for it (none where all is there already), and the `carriers`, which send or
-    receive all of its packets as protocol 41.
+    `ends` and `legs` that have to be made for it (none where all is there already), and the `carriers`, which meet
+    all of its packets as protocol 41, the client first.
     """
 
     client: str
@@ -76,7 +76,7 @@ class Transport(ABC):
     """Each file of this folder offers one as `transport`.
 
     `overhead_bytes` is what it adds to each packet beside the IP header itself; `encapsulated` says whether its
-    packets travel inside IPv4 as protocol 41, which the proof of the path counts.
+    packets travel inside IPv4 as protocol 41, which the proof of the path counts; `rank` is its place in tables.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Transport(ABC):
     ipvers: tuple[int, ...]
     overhead_bytes: int
     encapsulated: bool
+    rank: int
     source: str
 
     @abstractmethod

@@ -72,5 +72,6 @@ transport = Isatap(
     ipvers=(6,),
     overhead_bytes=20,
     encapsulated=True,
+    rank=2,
     source="RFC 5214",
 )

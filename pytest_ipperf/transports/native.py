@@ -16,5 +16,11 @@ class Native(Transport):
 
 
 transport = Native(
-    name="native", title="native", ipvers=(4, 6), overhead_bytes=0, encapsulated=False, source="RFC 791, RFC 8200"
+    name="native",
+    title="native",
+    ipvers=(4, 6),
+    overhead_bytes=0,
+    encapsulated=False,
+    rank=0,
+    source="RFC 791, RFC 8200",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from pytest_ipperf.transports.base import CLIENT, SERVER, End, Path, Place, Transport
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Path, Place, Transport
 
 _DEVICE = "ipperf-6in4"
 
@@ -25,7 +25,7 @@ class Tunnel(Transport):
                 CLIENT: End(self.name, _DEVICE, near, far, (f"{client}/{inner.prefixlen}",)),
                 SERVER: End(self.name, _DEVICE, far, near, (f"{server}/{inner.prefixlen}",)),
             },
-            carriers=(CLIENT, SERVER),
+            carriers=tuple(role for role in (CLIENT, ROUTER, SERVER) if role in hosts),
         )
 
 
@@ -35,5 +35,6 @@ transport = Tunnel(
     ipvers=(6,),
     overhead_bytes=20,
     encapsulated=True,
+    rank=1,
     source="RFC 4213, section 3",
 )
