@@ -1,0 +1,231 @@
+"""The program `pytest-ipperf`: what can be done beside measuring. `lab` keeps a lab up for somebody to look around in.
+
+It takes no lease, as an idle lab disturbs nothing: whoever measures need not wait for somebody who looks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pytest_ipperf import __version__
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.lab.building import Built, built
+from pytest_ipperf.lab.carrying import AUTO
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.wires import ports
+
+_HOSTS = "hosts.ini"
+# As pytest's own, see docs/exit-status.md.
+_DONE, _TROUBLE, _INTERRUPTED, _USAGE = 0, 1, 2, 4
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GLANCE_S = 0.5
+_ASK_S = 10.0
+_COLUMNS = 80
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what it cannot read as everything here is told: in one sentence, with pytest's exit status."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; {self.prog} --help tells what there is")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: what there is beside pytest.")
+    parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
+    orders = parser.add_subparsers(dest="order", metavar="ORDER", required=True, parser_class=_Parser)
+    lab = orders.add_parser(
+        "lab",
+        help="keep a lab up, with all of its tunnels, to look around in",
+        description="Keeps a lab up, with all of its tunnels, to look around in. Ctrl-C takes it down.",
+    )
+    lab.add_argument(
+        "testbed", nargs="?", default="lab", metavar="TESTBED",
+        help="lab (client, router, server), pair (no router), or one of these with a rate, such as lab.100mbit",
+    )  # fmt: skip
+    lab.add_argument(
+        "--backend", default=AUTO, metavar="NAME", choices=[AUTO, *BACKENDS],
+        help=f"what carries the tunnels: {', '.join(BACKENDS)}; default {AUTO}: the first of them that works here",
+    )  # fmt: skip
+    lab.add_argument(
+        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {_HOSTS}"
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 0, or 1 for a lab that cannot stand, 2 for Ctrl-C before it stood, 4 for wrong usage."""
+    try:
+        asked = _parser().parse_args(argv)
+        _keep(_testbed(asked.testbed, asked.ipperf_hosts), _backend(asked.backend))
+    except UsageError as error:
+        return _told(str(error), _USAGE)
+    except IpperfError as error:
+        return _told(str(error), _TROUBLE)
+    except KeyboardInterrupt:
+        return _told("interrupted before the lab stood, and nothing is left of it", _INTERRUPTED)
+    return _DONE
+
+
+def _told(sentence: str, status: int) -> int:
+    print(f"pytest-ipperf: {sentence}", file=sys.stderr)  # noqa: T201 - a program's last word
+    return status
+
+
+def _testbed(name: str, hosts: str) -> Testbed:
+    """The lab of that name; an inventory that nobody named may be another tool's, and is read for other names only."""
+    found = BUILTIN.get(name) or rated(name, BUILTIN)
+    if not found or hosts:
+        path = Path(hosts or _HOSTS)
+        inventory = read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
+        found = inventory.get(name) or rated(name, inventory)
+    else:
+        inventory = dict(BUILTIN)
+    labs = ", ".join(each for each in inventory if inventory[each].is_lab)
+    if not found:
+        raise UsageError(f"testbed {name!r} does not exist; there are {labs}, and these with a rate: lab.100mbit")
+    if not found.is_lab:
+        raise UsageError(f"testbed {name!r} is no lab, as its hosts are there without it; there are {labs}")
+    return found
+
+
+def _backend(name: str) -> str:
+    choices = [AUTO, *BACKENDS]
+    if name not in choices:
+        raise UsageError(f"--backend: {name!r} does not exist; there are {', '.join(choices)}")
+    return name
+
+
+def _keep(testbed: Testbed, backend: str) -> None:
+    """Keeps a lab up until somebody has enough of it, or one of its hosts is gone, which is a LabError."""
+    began = time.monotonic()
+    with _endings(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
+        _print(*_guide(testbed, lab, time.monotonic() - began))
+        _wait(lab)
+        for each in _ENDINGS:
+            signal.signal(each, signal.SIG_IGN)  # it is on its way
+    _print("", f"{testbed.name} is taken down.")
+
+
+@contextlib.contextmanager
+def _endings() -> Iterator[None]:
+    """Has the signals that end a program do what Ctrl-C does, unless whoever has started it keeps them from it."""
+    before = {each: signal.getsignal(each) for each in _ENDINGS}
+    try:
+        for each in _ENDINGS:
+            if before[each] is not signal.SIG_IGN:
+                signal.signal(each, signal.default_int_handler)
+        yield
+    finally:
+        for each in _ENDINGS:
+            signal.signal(each, before[each])
+
+
+def _print(*lines: str) -> None:
+    try:
+        print(*lines, sep="\n", flush=True)  # noqa: T201 - that is what it is for
+    except BrokenPipeError:  # nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _wait(lab: Built) -> None:
+    """Returns at Ctrl-C or the end of standard input; LabError when an agent has ended, as its host then has too."""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            for link in lab.links.values():
+                if link.ended:
+                    raise LabError(f"host {link.host.name} is gone, and the lab with it: somebody has ended its agent")
+            if select.select([0], [], [], _GLANCE_S)[0] and not os.read(0, 4096):
+                return
+
+
+def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
+    """What there is to see, and how, in lines of 80 columns."""
+    links = str(testbed.links) or "as fast as this machine"
+    yield f"{testbed.name} is up, built in {seconds_text(took_s)}; its links: {links}"
+    yield f"\n  {_drawing(testbed)}\n"
+    yield "From another terminal each host is entered by its line:"
+    for host in filter(None, (testbed.client, testbed.router, testbed.server)):
+        yield f"\n{host.name}"
+        yield f"  {_way_in(lab.entries[host.name])}"
+        yield from _devices(lab.entries[host.name])
+    yield "\nfrom the client"
+    yield from _arms(testbed, lab)
+    yield "\nto begin with"
+    yield from _example(testbed, lab)
+    yield "\nNothing is measured here, and no lease is held."
+    if holder := Lease("").holder():
+        yield textwrap.fill(f"Load would disturb a measurement that runs now, by {holder}.", _COLUMNS)
+    yield "Ctrl-C or the end of input takes the lab down, with all that runs in it."
+
+
+def _drawing(testbed: Testbed) -> str:
+    """The wires in one line."""
+    near, *far = ports(testbed)
+    wires = [near, *(pair[::-1] for pair in far)]
+    drawn = testbed.client.name
+    for one, other in wires:
+        drawn += f" {one.device} --- {other.device} {testbed.roles[other.role].name}"
+    return drawn
+
+
+def _way_in(entry: Sequence[str]) -> str:
+    """What a person types: a shell of one's own needs no folder and no path."""
+    return shlex.join(entry[: entry.index("env")])
+
+
+def _devices(entry: Sequence[str]) -> Iterator[str]:
+    for device in _asked(entry, ["ip", "-json", "address"]):
+        own = [f"{each['local']}/{each['prefixlen']}" for each in device["addr_info"] if each["scope"] == "global"]
+        if own:
+            yield f"  {device['ifname']:<14} mtu {device['mtu']}  {'  '.join(own)}"
+
+
+def _asked(entry: Sequence[str], argv: Sequence[str]) -> Any:
+    try:
+        done = subprocess.run([*entry, *argv], capture_output=True, timeout=_ASK_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LabError(f"the lab's hosts cannot be asked for their addresses: {error}") from error
+    return json.loads(done.stdout)
+
+
+def _arms(testbed: Testbed, lab: Built) -> Iterator[str]:
+    for arm in (Arm(4, "native"), Arm(6, "native"), *(Arm(6, each) for each in testbed.paths)):
+        name = f"  {arm!s:<14} "
+        if trouble := lab.tunnels.trouble.get(arm.transport):
+            yield textwrap.fill(f"{name}is not there: {trouble}", _COLUMNS, subsequent_indent=" " * len(name))
+        else:
+            by = lab.tunnels.backends.get(arm.transport)
+            yield f"{name}ping {testbed.path(arm).server:<20} {f'by {BACKENDS[by].title}' if by else ''}".rstrip()
+
+
+def _example(testbed: Testbed, lab: Built) -> Iterator[str]:
+    """A packet inside another, as root or not."""
+    arm = Arm(6, next(iter(lab.tunnels.backends), "native"))
+    watcher = testbed.router or testbed.server
+    entry = lab.entries[watcher.name]
+    capture = f"tcpdump -ni eth0 {'ip proto 41' if arm.transport != 'native' else 'ip6'}"
+    yield f"  on the client  ping {testbed.path(arm).server}"
+    if "--user" in entry:
+        yield f"  as real root   nsenter --target {entry[entry.index('--target') + 1]} --net {capture}"
+    else:
+        yield f"  on the {watcher.name:<7} {capture}"
