@@ -31,6 +31,7 @@ from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.train import Listener, rate_bit_s, send_train
 from pytest_ipperf.agent.tunnel import lay_leg, marked, raise_tunnel
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.state import ServerState
@@ -58,6 +59,7 @@ class Agent:
         self._protocol41 = path.Protocol41()
         stack.callback(self._protocol41.close)
         stack.enter_context(contextlib.closing(stamping()))
+        self._trains = stack.enter_context(contextlib.ExitStack())
         self._tcp = tcp_trouble()
         self._cpu_s = 0.0
         self._lease: Lease | None = None
@@ -193,6 +195,22 @@ class Agent:
         """What of the MTU, and of one byte more, gets to the name server unfragmented."""
         sizes = path.fit_sizes(order["mtu"], order["ipver"])
         return {size: path.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+
+    def train_listen(self, address: str, datagrams: int) -> int:
+        """Takes trains from now on, none longer; gives the port."""
+        self._trains.close()
+        self._train = Listener(address, datagrams)
+        self._trains.callback(self._train.close)
+        return self._train.port
+
+    def train_send(self, order: dict[str, Any]) -> None:
+        """Sends one, from `source` to `address` and `port`; `ident`, `packet_bytes`, `datagrams`, `backlog`."""
+        destination = (order.pop("address"), order.pop("port"))
+        send_train(order.pop("source"), destination, **order)
+
+    def train_taken(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
+        """The rate in bit/s of a train that has been sent; None where too little of it came."""
+        return rate_bit_s(self._train.stamps_ns(ident, datagrams), wire_bytes)
 
     def fingerprint(self, device: str) -> dict[str, Any]:
         """What the results of this host may depend on."""
