@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_ipperf
+from pytest_ipperf.agent.guardian import sweep
 from pytest_ipperf.agent.leash import search_path
 from pytest_ipperf.core.errors import LabError
 
@@ -36,6 +37,7 @@ class Changes:
         self._line: _Line | None = None
         self._before: Any = None
         self._notes: list[dict[str, Any]] = []
+        sweep()
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
         """Runs a command that changes this host; `undo` is the one that takes it back, noted before.
@@ -56,41 +58,33 @@ class Changes:
         if self._before is None:
             return []
         try:
-            try:
-                return self._told({"order": "undo"})
-            except LabError:  # it was killed: another one does it
+            if self._line is None or not self._line.alive():
                 self._close()
-                self._open()
-                return self._told({"order": "undo"})
+                self._open()  # which does what the one before could not
+            said: list[str] = self._ask({"order": "undo"})["said"]
         except LabError as error:
             return [str(error)]
         finally:
             self._close()
             self._before, self._notes = None, []
+        return said
 
-    def _make(self, note: dict[str, Any]) -> None:
+    def _make(self, order: dict[str, Any]) -> None:
         if self._line is None:
             self._open()
-        # With what there is to undo where its guardian is killed before it answers.
-        self._notes.append(note)
-        answer = self._ask({"order": "make", **note})
-        self._notes.pop()
-        if "error" in answer:
-            raise LabError(answer["error"])
-        self._notes += answer["noted"]
+        self._notes += self._ask({"order": "make", **order})["noted"]
 
     def _open(self) -> None:
         self._line = _Line(self._code_fd)
         self._before = self._ask({"order": "start", "before": self._before, "notes": self._notes})["before"]
-
-    def _told(self, order: Mapping[str, Any]) -> list[str]:
-        said: list[str] = self._ask(order)["said"]
-        return said
+        self._notes = []
 
     def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        if self._line is None:
-            raise LabError(_KILLED)
-        return self._line.ask(order)
+        assert self._line is not None  # noqa: S101 - it is opened before
+        answer = self._line.ask(order)
+        if "error" in answer:
+            raise LabError(answer["error"])
+        return answer
 
     def _close(self) -> None:
         if self._line is not None:
@@ -118,6 +112,11 @@ class _Line:
         except OSError as error:
             raise LabError(f"nothing can be changed here: no process to put it back: {error}") from None
         self._heard = b""
+
+    def alive(self) -> bool:
+        """Whether the guardian has not ended, which ends its line."""
+        assert self._popen.stdout is not None  # noqa: S101 - it is a pipe
+        return not select.select([self._popen.stdout], [], [], 0)[0]
 
     def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Its answer to an order; LabError where it is dead, or silent for too long."""

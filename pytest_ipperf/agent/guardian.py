@@ -6,28 +6,91 @@ changes itself: what an agent that is killed has just started would else be done
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.journal import Journal, abandoned, claimed, mark, tidy
+from pytest_ipperf.agent.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
+from pytest_ipperf.core.errors import LabError
+
 _COMMAND_S = 10.0
-_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool", "nft": "nftables"}
-SETTINGS = "/proc/sys"
-WRITE = ":write"
-"""In place of a program: a file and what is to be written to it."""
+# How long what has been undone may take to be so: an address that comes back is tentative for a moment.
+_SETTLED_S, _POLL_S = 1.0, 0.1
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
+# What they leave behind, the snapshot shows; of other programs only their own word is to be had.
+_SEEN = {"ip", "tc"}
+_WRITE = ":write"  # in place of a program: a file and what is to be written to it
+_EVERYWHERE = ("/net/ipv4/ip_forward", "/conf/all/forwarding")
 
 Note = dict[str, Any]
-"""`do`, a command, and `undo`, the commands that take it back."""
+"""`do`, a command, `undo`, the commands that take it back, and `made`, the numbers of the devices that it made."""
+
+
+class Guardian:
+    """What has been changed here so far, and what was before; each public method is an order."""
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+        self._before: Snapshot = {}
+        self._notes: list[Note] = []
+        self._left: list[str] = []
+
+    def start(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Undoes first what a guardian has left that was killed, by its journal or by what its agent knows."""
+        tidy()
+        self._journal = claimed()
+        known = [{"before": order["before"]}, *({"note": note} for note in order["notes"])] if order["before"] else []
+        self._left = settled((self._journal.records() if self._journal else []) or known)
+        if self._journal:
+            self._journal.clear()
+        self._note(before=snapshot())
+        return {"before": self._before}
+
+    def make(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Makes one change, which `do` and `undo` or `path` and `value` tell."""
+        note = _written(order["path"], order["value"]) if "path" in order else {**order, "made": []}
+        if not note["do"]:
+            return {"noted": []}
+        if note["do"][0] == _WRITE:
+            self._note(before={**dict(setting(note["do"][1])), **self._before})
+        devices = {name for _, name in socket.if_nameindex()}
+        self._note(note=note)
+        said = run(note["do"])
+        if said:
+            self._note(undone=note)
+            raise LabError(said)
+        new = [(number, name) for number, name in socket.if_nameindex() if name not in devices]
+        note["made"] = [number for number, name in new if name in note["do"]]
+        self._note(made=note["made"])
+        return {"noted": [note]}
+
+    def undo(self, _: object = None) -> dict[str, Any]:
+        """Undoes all of it, tells what is not as it was, and marks the host with it."""
+        left = self._left + settled([{"before": self._before}, *({"note": note} for note in self._notes)])
+        self._left, self._notes = [], []
+        if self._journal:
+            self._journal.close()
+            self._journal = None
+        return {"said": left}
+
+    def _note(self, **record: Any) -> None:
+        if self._journal:
+            self._journal.add(record)
+        self._before, self._notes = _read([{"before": self._before}, *({"note": n} for n in self._notes), record])
 
 
 def run(argv: Sequence[str]) -> str:
     """Runs a command, or writes a file; what went wrong, as a sentence, empty where nothing did."""
-    if argv[0] == WRITE:
+    if argv[0] == _WRITE:
         try:
             Path(argv[1]).write_text(argv[2], encoding="ascii")
         except OSError as error:
@@ -48,60 +111,80 @@ def run(argv: Sequence[str]) -> str:
     return f"{' '.join(argv)}: {' '.join(said)}"
 
 
-def written(path: str, value: str) -> Note | str:
-    """The note of a setting that is to have that value; a sentence where it cannot be read."""
-    file = Path(path)
-    if not file.is_absolute():
-        file = Path(SETTINGS, path)
+def settled(records: Iterable[dict[str, Any]]) -> list[str]:
+    """Undoes what a journal tells, the last first; marks the host with what is not as it was, and tells it."""
+    before, notes = _read(records)
+    if not notes:
+        return []
+    failed = {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
+    end = time.monotonic() + _SETTLED_S
+    while (left := _left(before, notes)) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    # A step may fail because someone else has done it.
+    left += [said for program, said in failed.items() if left or program not in {*_SEEN, _WRITE}]
+    mark(left)
+    return left
+
+
+def sweep() -> list[str]:
+    """Undoes what a guardian has left here that was killed; what is not as it was."""
+    journal = abandoned()
+    if journal is None:
+        return []
+    left = settled(journal.records())
+    journal.close()
+    return left
+
+
+def _left(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    commands = [command for note in notes for command in (note["do"], *note["undo"])]
+    made = {number for note in notes for number in note["made"]}
+    files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
     try:
-        return {"do": [WRITE, str(file), value], "undo": [[WRITE, str(file), file.read_text("ascii").strip()]]}
+        return differences(before, snapshot(files), commands, made)
+    except LabError as error:
+        return [f"nobody knows whether all is as it was: {error}"]
+
+
+def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:
+    before: Snapshot = {}
+    notes: list[Note] = []
+    for record in records:
+        before = record.get("before", before)
+        if "note" in record:
+            notes.append(record["note"])
+        elif "undone" in record:
+            notes.pop()
+        elif "made" in record:
+            notes[-1] = {**notes[-1], "made": record["made"]}
+    return before, notes
+
+
+def _written(path: str, value: str) -> Note:
+    """The note of a setting that is to have a value; with no `do` where it has it."""
+    file = SETTINGS / path
+    try:
+        was = file.read_text(encoding="ascii").strip()
+        undo = [[_WRITE, str(file), was]]
+        if str(file).endswith(_EVERYWHERE):  # to write it writes that of every device, and the default's
+            every = sorted(SETTINGS.glob(f"net/{file.relative_to(SETTINGS / 'net').parts[0]}/conf/*/forwarding"))
+            values = [(str(each), each.read_text(encoding="ascii").strip()) for each in every]
+            undo += [[_WRITE, each, own] for each, own in values if own != was]
     except OSError as error:
-        return f"{file} cannot be read: {error.strerror}"
+        raise LabError(f"{file} cannot be read: {error.strerror}") from None
+    return {"do": [_WRITE, str(file), value] if value != was else [], "undo": undo, "made": []}
 
 
-def undo(notes: Iterable[Note]) -> list[str]:
-    """Undoes all, the last first; what went wrong."""
-    steps = [step for note in reversed(list(notes)) for step in note["undo"]]
-    return [said for step in steps if (said := run(step))]
-
-
-class Guardian:
-    """What has been changed here so far, and what was before."""
-
-    def __init__(self) -> None:
-        self._notes: list[Note] = []
-
-    def start(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Takes over what an earlier guardian was told that was killed."""
-        self._notes = list(order["notes"])
-        return {"before": {}}
-
-    def make(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Makes one change."""
-        note: Note | str = order
-        if "path" in order:
-            note = written(order["path"], order["value"])
-            if isinstance(note, str):
-                return {"error": note}
-            if note["do"][2] == note["undo"][0][2]:
-                return {"noted": []}
-        assert isinstance(note, dict)  # noqa: S101 - see above
-        note = {"do": note["do"], "undo": note["undo"]}
-        self._notes.append(note)
-        said = run(note["do"])
-        if said:
-            self._notes.pop()
-            return {"error": said}
-        return {"noted": [note]}
-
-    def undo(self, _: object = None) -> dict[str, Any]:
-        """Undoes all of it."""
-        notes, self._notes = self._notes, []
-        return {"said": undo(notes)}
+def _answer(guardian: Guardian, order: dict[str, Any]) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = getattr(guardian, order.pop("order"))(order)
+    except LabError as error:
+        return {"error": str(error)}
+    return answer
 
 
 def main() -> None:
-    """Takes orders from standard input until it ends, then undoes what is left."""
+    """Takes orders from standard input, a line of JSON each, until it ends; then undoes what is left."""
     if os.fork():
         os._exit(0)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
@@ -109,9 +192,8 @@ def main() -> None:
     guardian = Guardian()
     try:
         for line in sys.stdin:
-            order = json.loads(line)
-            answer = getattr(guardian, order["order"])(order)
-            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.write(json.dumps(_answer(guardian, json.loads(line))) + "\n")
             sys.stdout.flush()
     finally:
-        guardian.undo()
+        with contextlib.suppress(LabError):
+            guardian.undo()

@@ -26,13 +26,14 @@ from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
+from pytest_ipperf.agent.journal import marked
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.train import Listener, rate_bit_s, send_train
-from pytest_ipperf.agent.tunnel import lay_leg, marked, raise_tunnel
+from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import PROTOCOLS

@@ -1,0 +1,217 @@
+"""A snapshot: what a host has of network devices, addresses, routes, rules and forwarding, to be compared with later.
+
+Of each fact its subject, as a sentence begins, and its state. Counters, lifetimes and the carrier are no part of it.
+Plain data throughout, as it is written down and sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import re
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.errors import LabError
+
+SETTINGS = Path("/proc/sys")
+_TIMEOUT_S = 10.0
+_FLAGS = {"UP", "NOARP", "ALLMULTI", "PROMISC", "MULTICAST"}
+_FOREVER = 0xFFFFFFFF
+# What a route is, beside its destination, in the order in which `ip` shows it.
+_OF_ROUTES = {
+    "gateway": "via", "via": "via", "nexthops": "nexthops", "dev": "dev", "table": "table", "protocol": "proto",
+    "scope": "scope", "prefsrc": "src", "metric": "metric", "metrics": "with",
+}  # fmt: skip
+
+Fact = dict[str, Any]
+Snapshot = dict[str, Fact]
+"""By subject: `kind`; `state`; `device` and `name`, by which a command would name it; whether it is `fleeting`."""
+
+
+def snapshot(files: Iterable[str] = ()) -> Snapshot:
+    """All of it, in about 30 ms, and these files below /proc/sys; LabError where there is no `ip`."""
+    facts: Snapshot = {}
+    for found in (_devices(), _addresses(), _routes(), _rules(), _forwarding(), *map(setting, files)):
+        facts.update(found)
+    return facts
+
+
+def differences(
+    before: Snapshot, after: Snapshot, commands: Iterable[Sequence[str]], made: Collection[int]
+) -> list[str]:
+    """What is not as it was and has to do with these commands, in sentences; `made` numbers the devices they made.
+
+    The rest is someone else's: a container that came up meanwhile, an address that ran out.
+    """
+    scope = _Scope(before, after, [list(command) for command in commands], frozenset(made))
+    said = []
+    for subject in sorted({*before, *after}):
+        was, found = before.get(subject), after.get(subject)
+        if was == found or not scope.holds(was, found):
+            continue
+        if found is None:
+            said.append(f"{subject} is missing")
+        elif was is None:
+            said.append(f"{subject} is still there")
+        else:
+            said += _changed(subject, was["state"], found["state"])
+    return said
+
+
+def _changed(subject: str, was: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    names = sorted({*was, *found})
+    return [
+        f"{subject}: {name} is {found.get(name, 'not set')} and was {was.get(name, 'not set')}"
+        for name in names
+        if was.get(name) != found.get(name)
+    ]
+
+
+class _Scope:
+    """What commands have to do with."""
+
+    def __init__(self, before: Snapshot, after: Snapshot, commands: list[list[str]], made: frozenset[int]) -> None:
+        words = [word for command in commands for word in command]
+        self._names = set(words)
+        self._networks = set(_networks(words))
+        self._made = made
+        self._rules = any("rule" in command[:4] for command in commands)
+        self._forwarding = any(re.search(r"/net/ipv[46]/.*forward", word) for word in words)
+        self._files = {word for word in words if word.startswith(str(SETTINGS))}
+        devices = [{fact["device"] for fact in facts.values() if fact["kind"] == "device"} for facts in (before, after)]
+        self._lasting = devices[0] & devices[1]
+        # Addresses and routes go with a device that is set down, whoever had them there.
+        touched = [command for command in commands if {"link", "qdisc"} & set(command[:3])]
+        self._touched = {word for command in touched for word in command} & self._lasting
+
+    def holds(self, was: Fact | None, found: Fact | None) -> bool:
+        """Whether the commands may have made this difference."""
+        fact = was or found
+        assert fact is not None  # noqa: S101 - one of them there is
+        lost = found is None and not fact["fleeting"] and fact["device"] in self._touched
+        return lost or bool(getattr(self, f"_{fact['kind']}")(fact, found))
+
+    def _device(self, fact: Fact, found: Fact | None) -> bool:
+        return fact["device"] in self._names or (found is not None and found["index"] in self._made)
+
+    def _address(self, fact: Fact, _: Fact | None) -> bool:
+        return fact["device"] in self._lasting and fact["name"] in self._networks
+
+    def _route(self, fact: Fact, found: Fact | None) -> bool:
+        if fact["device"] and fact["device"] not in self._lasting:
+            return False  # the device says it
+        if self._forwarding and fact["family"] == 6 and (found is None or not fact["fleeting"]):
+            return True
+        return fact["name"] in self._networks
+
+    def _rule(self, _: Fact, __: Fact | None) -> bool:
+        return self._rules
+
+    def _setting(self, fact: Fact, _: Fact | None) -> bool:
+        forwards = self._forwarding and fact["name"].endswith("/forwarding")
+        return (forwards or fact["name"] in self._files) and fact["device"] in {*self._lasting, ""}
+
+
+def _networks(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        if word == "default":
+            yield word
+        with contextlib.suppress(ValueError):
+            interface = ipaddress.ip_interface(word)
+            yield from (str(interface.ip), str(interface.network), f"{interface.ip}/{interface.max_prefixlen}")
+
+
+def _fact(kind: str, device: str, name: str, state: Mapping[str, str] | None = None, **more: Any) -> Fact:
+    return {"kind": kind, "device": device, "name": name, "state": dict(state or {}), "fleeting": False, **more}
+
+
+def _devices() -> Iterator[tuple[str, Fact]]:
+    queues: dict[str, list[str]] = {}
+    for queue in _told("tc", "qdisc", "show", optional=True):
+        where = "root" if queue.get("root") else queue.get("parent", "")
+        queues.setdefault(queue["dev"], []).append(f"{queue['kind']} at {where}" if where != "root" else queue["kind"])
+    for link in _told("ip", "-d", "link", "show"):
+        name, mode = link["ifname"], link.get("inet6_addr_gen_mode", "none")
+        state = {
+            "kind": link.get("linkinfo", {}).get("info_kind", link.get("link_type", "")),
+            "MTU": str(link["mtu"]),
+            "flags": " ".join(sorted(_FLAGS & set(link["flags"]))) or "none",
+            "queueing": ", ".join(sorted(queues.get(name, [link.get("qdisc", "none")]))),
+            "master": link.get("master", "none"),
+            "hardware address": link.get("address", "none"),
+            "address generation": mode,
+        }
+        yield f"device {name}", _fact("device", name, name, state, index=link["ifindex"])
+
+
+def _addresses() -> Iterator[tuple[str, Fact]]:
+    for link in _told("ip", "addr", "show"):
+        for found in link.get("addr_info", ()):
+            if "local" not in found:
+                continue
+            peer = f" peer {found['address']}" if "address" in found else ""
+            subject = f"address {found['local']}{peer}/{found['prefixlen']} of device {link['ifname']}"
+            fleeting = found.get("dynamic", False) or found.get("valid_life_time", _FOREVER) != _FOREVER
+            state = {"scope": found["scope"]}
+            yield subject, _fact("address", link["ifname"], found["local"], state, fleeting=fleeting)
+
+
+def _routes() -> Iterator[tuple[str, Fact]]:
+    for family in (4, 6):
+        for route in _told("ip", f"-{family}", "route", "show", "table", "all"):
+            kind = "" if route.get("type", "unicast") == "unicast" else f"{route['type']} "
+            of_it = [f"{word} {_text(route[key])}" for key, word in _OF_ROUTES.items() if key in route]
+            onlink = [" onlink"] if "onlink" in route.get("flags", ()) else []
+            subject = f"route {kind}{route['dst']} {' '.join(of_it)}{''.join(onlink)}"
+            fleeting = "expires" in route or route.get("protocol") == "ra"
+            yield subject, _fact("route", route.get("dev", ""), route["dst"], family=family, fleeting=fleeting)
+
+
+def _rules() -> Iterator[tuple[str, Fact]]:
+    for family in (4, 6):
+        for rule in _told("ip", f"-{family}", "rule", "show"):
+            text = " ".join(f"{key} {_text(value)}" for key, value in rule.items())
+            yield f"IPv{family} rule {text}", _fact("rule", "", text)
+
+
+def _forwarding() -> Iterator[tuple[str, Fact]]:
+    for family in (4, 6):
+        for path in SETTINGS.glob(f"net/ipv{family}/conf/*/forwarding"):
+            yield from setting(str(path))
+
+
+def setting(path: str) -> Iterator[tuple[str, Fact]]:
+    """The fact of a file below /proc/sys; none where there is no such file."""
+    of_device = re.search(r"/net/ipv[46]/(?:conf|neigh)/(?!all/|default/)([^/]+)/", path)
+    with contextlib.suppress(OSError):
+        value = Path(path).read_text(encoding="ascii").strip()
+        name = Path(path).relative_to(SETTINGS)
+        yield f"setting {name}", _fact("setting", of_device[1] if of_device else "", path, {"value": value})
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key} {_text(each)}" for key, each in value.items() if each != [])
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return str(value)
+
+
+def _told(program: str, *words: str, optional: bool = False) -> list[dict[str, Any]]:
+    """What `ip` or `tc` tells; of an optional program that is not there, nothing."""
+    argv = [program, "-j", *words]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except FileNotFoundError:
+        if optional:
+            return []
+        raise LabError(f"program {program!r} is not installed (Debian: apt-get install iproute2)") from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LabError(f"{' '.join(argv)}: {error}") from None
+    # A kernel without IPv6, or without rules, refuses the question and has none.
+    found: list[dict[str, Any]] = json.loads(done.stdout or "[]") if not done.returncode else []
+    return [each for each in found if each]
