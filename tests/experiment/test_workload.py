@@ -11,15 +11,17 @@ import pytest
 
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import AgentError, InvalidError, LabError
+from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, RestoreError
 from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.lab.tunnelling import Tunnels
 
 FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)
+ISATAP = Arm(6, "isatap")
 TEN, FIFTY = Margin.parse("10%"), Margin.parse("50%")
 WORKLOAD = Workload(testbed="loopback", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 CONDITIONS = Conditions(
@@ -32,21 +34,30 @@ EPOCH_S, RUN_S = 0.5, 2.0
 class Script:
     """A standing testbed that does as told: for a run's number and arm, what it brings home, and how slow it is.
 
-    It has a clock of its own, on which an epoch takes half a second and each run two more.
+    It has a clock of its own, on which an epoch takes half a second and each run two more. `lacks` are the transports
+    that it cannot have from an epoch on; one whose number is in `unrestored` leaves something behind.
     """
 
-    def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False):
+    def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False, lacks=(),
+                 lacks_from=0, unrestored=()):  # fmt: skip
         self.floor_fails = floor_fails
         self._told, self._contradicts, self._slow = told, contradicts, slow
-        self.epochs, self.ran, self.now = 0, [], 0.0
+        self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
+        self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
+        self.tunnels = Tunnels()
 
     def monotonic(self):
         return self.now
 
     @contextlib.contextmanager
-    def stand(self, *_):
+    def stand(self, *_, transports, backend):
         self.now += EPOCH_S
+        self.asked.append((tuple(transports), backend))
+        lacking = [each for each in transports if each in self._lacks and self.epochs >= self._lacks_from]
+        self.tunnels = Tunnels(trouble={each: LabError(f"nothing can carry {each}") for each in lacking})
         yield self
+        if self.epochs in self._unrestored:
+            raise RestoreError("not everything is as it was: host client: a route is left")
         self.epochs += 1
 
     def serve(self, *_):
@@ -122,12 +133,13 @@ class Heard(list):
 def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
-    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", **change):
+    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", reference=FOUR,
+            **change):  # fmt: skip
         script, heard = Script(told, **change), Heard()
         monkeypatch.setattr(workload, "stand", script.stand)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
-        plan = plan_for(WORKLOAD, [FOUR, *arms], conditions.design, 1)
+        plan = plan_for(WORKLOAD, [reference, *arms], conditions.design, 1)
         questions = {"asked": dict.fromkeys(arms, asked), "refuses": refuses}
         try:
             return script, heard, measure(plan, BUILTIN["loopback"], conditions, heard, **questions)
@@ -220,6 +232,58 @@ def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     assert told.failures is not None
     assert told.failures.estimate == 100
     assert told.records[-1].test.failed == {"connect refused": 12 * 300}
+
+
+# --- tunnels ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_is_asked_for_the_transports_of_its_arms_by_the_backend_that_was_chosen(course):
+    script, _, _ = course(well, dataclasses.replace(CONDITIONS, backend="kernel"), arms=(SIX, TUNNEL))
+    assert script.asked == [(("tunnel",), "kernel")] * 6
+    script, _, _ = course(well)
+    assert script.asked == [((), "auto")] * 6
+
+
+def test_a_transport_of_which_every_arm_is_closed_is_built_no_more(course):
+    script, _, _ = course(few, LOOKS, arms=(TUNNEL, TWIN), slow=slow)
+    assert [transports for transports, _ in script.asked] == [("tunnel",)] * 20 + [()] * 10
+
+
+def test_a_transport_that_cannot_be_made_is_the_trouble_of_its_arm_alone(course):
+    script, heard, found = course(well, arms=(SIX, TUNNEL, ISATAP), lacks=("tunnel",))
+    assert list(found.trouble) == [TUNNEL]
+    told = "arm ipv6-tunnel: nothing can carry tunnel; it is not measured"
+    assert [each for each in heard if isinstance(each, str)] == [told, "ended"]
+    assert [each[2] for each in heard if each[0] == "epoch"] == [["ipv4", "ipv6", "ipv6-isatap"]] * 6
+    assert (TUNNEL in script.ran, script.ran.count(ISATAP)) == (False, 18)
+    # Nobody asks for it again.
+    assert [transports for transports, _ in script.asked] == [("isatap", "tunnel")] + [("isatap",)] * 5
+    assert answer(found, Cell(WORKLOAD, ISATAP), CONDITIONS, TEN).effects
+    with pytest.raises(LabError, match="^nothing can carry tunnel$"):
+        answer(found, Cell(WORKLOAD, TUNNEL), CONDITIONS, TEN)
+
+
+def test_a_transport_that_can_be_made_no_more_ends_its_arm_there(course):
+    script, _, found = course(well, arms=(SIX, TUNNEL), lacks=("tunnel",), lacks_from=2)
+    assert (list(found.trouble), measured_in(found, TUNNEL)) == ([TUNNEL], [0, 1])
+    assert script.ran.count(SIX) == 18
+
+
+def test_a_reference_whose_transport_cannot_be_made_ends_the_workload(course):
+    tunnelled = dataclasses.replace(CONDITIONS, reference=TUNNEL)
+    script, heard, error = course(well, tunnelled, reference=TUNNEL, lacks=("tunnel",))
+    assert isinstance(error, LabError)
+    assert str(error) == "nothing can carry tunnel"
+    assert heard[-1] == ("broke off", "nothing can carry tunnel")
+    assert script.ran == []
+
+
+def test_what_is_not_put_back_fails_the_workload_whatever_was_answered(course):
+    """`SIX` has its answer after ten epochs; the host is not what it was all the same."""
+    _, heard, error = course(few, LOOKS, arms=(SIX, TWIN), slow=slow, unrestored=(12,))
+    assert [each[2]["ipv6"] for each in heard if each[0] == "look"] == [{"10 %": "within"}]
+    assert isinstance(error, RestoreError)
+    assert heard[-1] == ("broke off", "not everything is as it was: host client: a route is left")
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------
