@@ -31,6 +31,7 @@ from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.packages import Packages
+from pytest_ipperf.agent.passing import Passing
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.train import Listener, rate_bit_s, send_train
 from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
@@ -94,6 +95,10 @@ class Agent:
     def marked(self) -> str:
         """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
         return marked()
+
+    def passes(self) -> None:
+        """Takes note that the host goes as a whole, so that nothing which is changed here has to be put back."""
+        self._changes = Passing()
 
     def cannot_carry(self, backend: str) -> str:
         """Why that backend cannot carry a tunnel here; empty where it can."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import LabError
@@ -42,21 +43,36 @@ def built(
     """
     with contextlib.ExitStack() as stack:
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
-        links = {
-            role: stack.enter_context(Link(host, entries.get(host.name, ()))) for role, host in testbed.roles.items()
-        }
+        links = _linked(testbed, entries, stack)
         for link in sorted(links.values(), key=lambda each: each.host.machine):
             if WAYS[link.host.way].leased_by_agent:
                 lease(link)
             if link.host.cpus:
                 _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)
         for link in links.values():
-            if not testbed.is_lab and (mark := link.order("marked")):
+            if testbed.is_lab:
+                link.order("passes")
+            elif mark := link.order("marked"):
                 raise LabError(f"host {link.host.name}: {mark}")
         made = stack.enter_context(tunnels(testbed, links, transports, backend))
         if testbed.links.rate_bit_s:
             _unmerge(testbed, links, made)
         yield Built(entries, links, made)
+
+
+def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
+    """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
+    with ThreadPoolExecutor(len(testbed.roles)) as pool:
+        starting = {role: pool.submit(Link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
+        stack.callback(_close, starting.values())
+    return {role: start.result() for role, start in starting.items()}
+
+
+def _close(starting: Collection[Future[Link]]) -> None:
+    with ThreadPoolExecutor(len(starting)) as pool:
+        for start in starting:
+            if start.exception() is None:
+                pool.submit(start.result().close)
 
 
 def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:

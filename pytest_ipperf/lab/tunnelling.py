@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
 from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
-from pytest_ipperf.transports.base import Path
+from pytest_ipperf.transports.base import End, Leg, Path
 
 EXISTING = "existing"
 """What carries the tunnels of a host that has its own."""
@@ -55,11 +56,21 @@ def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Li
     name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, links, wanted)
     if why:
         raise LabError(f"testbed {testbed.name}: nothing can carry {transport}: {why}")
-    for role, leg in path.legs.items():
-        links[role].order("leg", dataclasses.asdict(leg))
-    for role, end in path.ends.items():
-        links[role].order("tunnel", name, dataclasses.asdict(end))
+    with ThreadPoolExecutor(len(links)) as pool:
+        making = [
+            pool.submit(_make, link, name, path.legs.get(role), path.ends.get(role)) for role, link in links.items()
+        ]
+    for each in making:
+        each.result()
     return name
+
+
+def _make(link: Link, backend: str, leg: Leg | None, end: End | None) -> None:
+    """What a host needs for a path."""
+    if leg:
+        link.order("leg", dataclasses.asdict(leg))
+    if end:
+        link.order("tunnel", backend, dataclasses.asdict(end))
 
 
 def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], wanted: str) -> tuple[str, str]:

@@ -1,0 +1,31 @@
+"""Passing changes: those of a host that goes as a whole with all that was changed, as the nodes of a lab do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_ipperf.agent.changes import Changes
+from pytest_ipperf.agent.guardian import run
+from pytest_ipperf.core.errors import LabError
+
+
+class Passing(Changes):
+    """Made by the agent itself, quickly; nothing is noted, verified or undone."""
+
+    def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
+        """Runs a command; LabError in its own words where it fails."""
+        del undo
+        if said := run(do):
+            raise LabError(said)
+
+    def write(self, path: str, value: str) -> None:
+        """Gives a file below /proc/sys that value; LabError where it cannot be."""
+        try:
+            Path(path).write_text(value, encoding="ascii")
+        except OSError as error:
+            raise LabError(f"{path} cannot be set to {value}: {error.strerror}") from None
+
+    def undo(self) -> list[str]:
+        """Nothing is left to say."""
+        return []

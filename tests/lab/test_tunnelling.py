@@ -1,0 +1,137 @@
+"""Tunnelled arms on labs that stand: each goes where it is said to go, and one that does not is told in words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from pytest_ipperf.core.cell import LEAN, Arm, Workload
+from pytest_ipperf.lab import carrying, tunnelling
+from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.standing import stand
+
+ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
+TRANSPORTS = ("tunnel", "isatap")
+
+
+def lab_named(name):
+    """With a rate where tunnels need one."""
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    testbed = BUILTIN[name]
+    return testbed if lab_backend(testbed, AUTO)[0] else rated(f"{name}.100mbit", BUILTIN)
+
+
+@pytest.fixture
+def up():
+    """Puts labs up with all their tunnels; gives the standing and the words that run a command in a node."""
+    with contextlib.ExitStack() as stack:
+
+        def put(testbed, **options):
+            owner = f"test {os.getpid()}"
+            return stack.enter_context(stand(testbed, owner, 1.0, lambda _: None, transports=TRANSPORTS, **options))
+
+        yield put
+
+
+def workload(testbed, connections=10):
+    return Workload(testbed=testbed.name, protocol="http", client=LEAN, connections=connections, payload_bytes=10240)
+
+
+def inside(standing, role, *lines):
+    """Runs lines of `ip` in a node, by the words that lead to its agent."""
+    argv = standing._links[role]._process.args
+    entry = argv[: argv.index("env")]
+    subprocess.run([*entry, "ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+
+
+def measured(standing, arm, service, work):
+    assert standing.prove(arm, service, work)["contradictions"] == []
+    receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
+    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    return receipt.proof
+
+
+@pytest.mark.parametrize("name", ["lab", "pair"])
+def test_all_four_paths_stand_at_once_and_each_is_proven(up, name):
+    testbed = lab_named(name)
+    standing, work = up(testbed), workload(testbed)
+    assert standing.tunnels.trouble == {}
+    assert set(standing.tunnels.backends.values()) == {lab_backend(testbed, AUTO)[0]}
+    service = standing.serve(work, "embedded")
+    for arm in ARMS * 2:
+        proof = measured(standing, arm, service, work)
+        carriers = testbed.path(arm).carriers
+        assert list(proof["peers"]) == [testbed.path(arm).server]
+        for role, counts in proof["protocol41"].items():
+            if role not in carriers:
+                assert counts == {"in": 0, "out": 0}
+        if carriers:
+            assert proof["protocol41"][carriers[0]]["out"] >= proof["packets"]["ipv6"]
+
+
+def test_the_server_behind_the_isatap_router_sees_native_ipv6(up):
+    testbed = lab_named("lab")
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    counts = measured(standing, ARMS[3], service, work)["protocol41"]
+    assert counts["server"] == {"in": 0, "out": 0}
+    assert counts["router"]["in"] == counts["client"]["out"]
+
+
+def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_words(up):
+    testbed = lab_named("lab")
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    server = testbed.paths["tunnel"].server
+    inside(standing, "client", f"route add {server}/128 via {testbed.router.ipv6} dev eth0")
+    inside(standing, "router", f"route add {server}/128 via {testbed.server.ipv6} dev eth1")
+    # The answers still come by the tunnel, so every connection completes: only the proof tells.
+    assert standing.prove(ARMS[2], service, work)["contradictions"] == [
+        "expected a route by the tunnel device ipperf-6in4 at the client, seen device eth0"
+    ]
+    receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
+    assert (receipt.failed, len(receipt.rows)) == ({}, 20)
+    sent = receipt.proof["packets"]["ipv6"]
+    assert f"expected at least {sent} packets of protocol 41 sent by the client, seen 0" in receipt.contradictions
+
+
+def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
+    testbed = lab_named("lab")
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    inside(standing, "client", f"route add {testbed.server.ipv6}/128 dev ipperf-6in4")
+    assert standing.prove(ARMS[1], service, work)["contradictions"] == [
+        "expected a native route at the client, seen device ipperf-6in4 of type tunnel"
+    ]
+    receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
+    told = [each for each in receipt.contradictions if each.startswith("expected no packet of protocol 41 at the ")]
+    assert {each.split(",")[0].rsplit(" ", 1)[1] for each in told} == {"client", "router", "server"}
+
+
+def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch):
+    monkeypatch.setattr(carrying, "_missing_here", lambda name: f"no {name} today")
+    monkeypatch.setattr(tunnelling, "lab_backend", carrying.lab_backend)
+    testbed = BUILTIN["lab"]
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    standing, work = up(testbed), workload(testbed)
+    reasons = "kernel: no kernel today; ebpf: no ebpf today; userspace: no userspace today"
+    assert {name: str(error) for name, error in standing.tunnels.trouble.items()} == {
+        name: f"testbed lab: nothing can carry {name}: {reasons}" for name in TRANSPORTS
+    }
+    service = standing.serve(work, "embedded")
+    measured(standing, ARMS[1], service, work)
+
+
+def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):
+    monkeypatch.setattr(carrying, "_missing_here", lambda name: "" if name == "userspace" else "not here")
+    name, why = lab_backend(BUILTIN["lab"], AUTO)
+    assert name == ""
+    assert why.endswith("userspace: it is so slow that it needs links with a rate, and --testbed=lab.100mbit has one")
+    assert lab_backend(rated("lab.100mbit", BUILTIN), AUTO) == ("userspace", "")
