@@ -21,6 +21,7 @@ from typing import Any
 
 from pytest_ipperf.agent import path
 from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.capture import Capture
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
@@ -62,6 +63,7 @@ class Agent:
         stack.callback(self._protocol41.close)
         stack.enter_context(contextlib.closing(stamping()))
         self._trains = stack.enter_context(contextlib.ExitStack())
+        self._captures = stack.enter_context(contextlib.ExitStack())
         self._tcp = tcp_trouble()
         self._cpu_s = 0.0
         self._lease: Lease | None = None
@@ -201,6 +203,21 @@ class Agent:
         """What of the MTU, and of one byte more, gets to the name server unfragmented."""
         sizes = path.fit_sizes(order["mtu"], order["ipver"])
         return {size: path.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+
+    def capture_begin(self, device: str, packets: int) -> bool:
+        """Keeps the first packets that pass a device from now on; false where this user may not see them."""
+        self._captures.close()
+        with contextlib.suppress(PermissionError):
+            self._capture = Capture(device, packets)
+            self._captures.callback(self._capture.close)
+            return True
+        return False
+
+    def capture_end(self) -> bytes:
+        """What has been kept, as a pcap file."""
+        kept = self._capture.pcap()
+        self._captures.close()
+        return kept
 
     def train_listen(self, address: str, datagrams: int) -> int:
         """Takes trains from now on, none longer; gives the port."""

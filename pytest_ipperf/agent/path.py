@@ -6,7 +6,6 @@ Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.cor
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -16,14 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.filters import JUMP_EQUAL, KIND, LOAD_BYTE, LOAD_HALF, NETWORK, PROTOCOL, RETURN, attach
 from pytest_ipperf.core import dns
 
 _ETH_P_ALL, _ETH_P_IP = 0x0003, 0x0800
 _PACKET_HOST, _PACKET_OUTGOING = 0, 4
-_SO_ATTACH_FILTER = 26
-# Classic BPF (linux/filter.h): what is known of a packet beside its bytes, and the start of its network header.
-_SKF_AD_PROTOCOL, _SKF_AD_PKTTYPE, _SKF_NET_OFF = 0xFFFFF000, 0xFFFFF004, 0xFFF00000
-_LOAD_HALF, _LOAD_BYTE, _JUMP_EQUAL, _RETURN = 0x28, 0x30, 0x15, 0x06
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _RTM_GETROUTE, _NLM_F_REQUEST, _NLMSG_ERROR = 26, 1, 2
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
@@ -49,24 +45,9 @@ class Protocol41:
                 self._socks[direction] = sock = socket.socket(
                     socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL)
                 )
-                self._filter(sock, kind)
+                attach(sock, _of_protocol_41(kind))
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # what is queued, nobody reads
             self.count()
-
-    @staticmethod
-    def _filter(sock: socket.socket, kind: int) -> None:
-        steps = (
-            (_LOAD_HALF, 0, 0, _SKF_AD_PROTOCOL),
-            (_JUMP_EQUAL, 0, 5, _ETH_P_IP),
-            (_LOAD_HALF, 0, 0, _SKF_AD_PKTTYPE),
-            (_JUMP_EQUAL, 0, 3, kind),
-            (_LOAD_BYTE, 0, 0, _SKF_NET_OFF + 9),
-            (_JUMP_EQUAL, 0, 1, socket.IPPROTO_IPV6),
-            (_RETURN, 0, 0, 1),
-            (_RETURN, 0, 0, 0),
-        )
-        program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", len(steps), ctypes.addressof(program)))
 
     def count(self) -> dict[str, int] | None:
         """Packets since the last call, `in` and `out`; None where this user may not count."""
@@ -82,6 +63,19 @@ class Protocol41:
         for sock in self._socks.values():
             sock.close()
         self._socks = {}
+
+
+def _of_protocol_41(kind: int) -> list[tuple[int, int, int, int]]:
+    return [
+        (LOAD_HALF, 0, 0, PROTOCOL),
+        (JUMP_EQUAL, 0, 5, _ETH_P_IP),
+        (LOAD_HALF, 0, 0, KIND),
+        (JUMP_EQUAL, 0, 3, kind),
+        (LOAD_BYTE, 0, 0, NETWORK + 9),
+        (JUMP_EQUAL, 0, 1, socket.IPPROTO_IPV6),
+        (RETURN, 0, 0, 1),
+        (RETURN, 0, 0, 0),
+    ]
 
 
 def ip_packets() -> dict[str, int]:
