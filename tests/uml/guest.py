@@ -44,7 +44,7 @@ _MEMORY_MB = 512
 # Debian's own `mount` gives up root for the owner of its file, who is nobody to those in a user namespace.
 _INIT = """\
 #!/bin/sh
-export PATH={search} LC_ALL=C TMPDIR=/dev/shm HOME=/dev/shm PYTHONDONTWRITEBYTECODE=1
+export PATH={search} LC_ALL=C TMPDIR=/dev/shm HOME=/dev/shm PYTHONDONTWRITEBYTECODE=1 IPPERF_UML=1
 mount() {{ busybox mount "$@" || echo "mount $* failed"; }}
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -78,6 +78,11 @@ def missing() -> str:
     if not _alone():
         return "no rights for a pid namespace, in which User Mode Linux leaves nothing behind"
     return ""
+
+
+def in_guest() -> bool:
+    """Whether this is run in one."""
+    return "IPPERF_UML" in os.environ
 
 
 def _alone() -> list[str]:

@@ -1,0 +1,193 @@
+"""Labs with all four paths, one for each backend, and what was done on their wires.
+
+A backend that works here carries the tunnels of a lab of namespaces; `userspace` also for a user without rights. Where
+this kernel has no sit driver, User Mode Linux has: there the same tests run once, in a pytest of their own, and what
+came of each is told here in its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import execnet
+import pytest
+
+from pytest_ipperf.agent.backends import BACKENDS, PREFERRED
+from tests.uml.guest import Guest, Told, in_guest, missing
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+_CAPTURE_S = 20
+TESTBED = "lab.100mbit"  # as a backend may need a rate
+KERNEL, AS_NOBODY = "kernel", "userspace as nobody"
+CARRIERS = (*PREFERRED, *([AS_NOBODY] if os.geteuid() == 0 else []))  # who is not root is as nobody anyway
+
+
+@dataclass(frozen=True)
+class User:
+    """How a command is run as a user: the words before it, a Python that this user may run, and what finds the code."""
+
+    words: tuple[str, ...]
+    python: str
+    path: str
+
+
+@contextlib.contextmanager
+def nobody() -> Iterator[User]:
+    """A user without rights, with a copy of the package to read; root alone can become one."""
+    # By `env`, as setpriv itself may still start what this user may not.
+    words = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env")
+    for python in (sys.executable, "/usr/bin/python3"):
+        asked = [*words, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        if not subprocess.run(asked, capture_output=True, check=False, cwd="/").returncode:
+            break
+    else:
+        pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
+    # Not below pytest's own folder, which nobody else may enter.
+    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
+        Path(folder).chmod(0o755)
+        shutil.copytree(ROOT / "pytest_ipperf", Path(folder, "pytest_ipperf"))
+        shutil.copytree(Path(execnet.__file__).parent, Path(folder, "execnet"))
+        yield User(words, python, folder)
+
+
+@contextlib.contextmanager
+def me() -> Iterator[User]:
+    """The user who runs the tests."""
+    yield User((), sys.executable, str(ROOT))
+
+
+@dataclass(frozen=True)
+class Paths:
+    """A lab with all four paths: by role, the words that enter a node."""
+
+    user: User
+    entries: Mapping[str, Sequence[str]]
+
+    def run(self, role: str, *argv: str, timeout_s: float = 30) -> str:
+        """What a command in a node has said, however it ended."""
+        done = subprocess.run(
+            [*self.user.words, *self.entries[role], *argv], env={"PATH": SEARCH, "LC_ALL": "C"}, cwd="/", text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    def source(self, file: str) -> str:
+        """A program of this folder, whose file may be out of the user's reach."""
+        return (HERE / file).read_text()
+
+    @contextlib.contextmanager
+    def started(self, role: str, *argv: str, ready: str) -> Iterator[subprocess.Popen[str]]:
+        """A command in a node that has said that it is ready; it ends by itself, or with the lab."""
+        with self._heard([*self.user.words, *self.entries[role], *argv], ready) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def captured(self, role: str, device: str, count: int, *condition: str) -> Iterator[list[str]]:
+        """What tcpdump says of the first packets of a node's device; the list is filled when the context ends.
+
+        It is run by root from outside, as it drops rights that only root has.
+        """
+        if os.geteuid() != 0:
+            pytest.skip("tcpdump captures for root alone in a lab's nodes")
+        if not shutil.which("tcpdump", path=SEARCH):
+            pytest.skip("tcpdump is not installed (Debian: apt-get install tcpdump)")
+        entry = self.entries[role]
+        target = entry[entry.index("--target") + 1]
+        argv = ["nsenter", "--target", target, "--net", "timeout", str(_CAPTURE_S), "tcpdump", "-Z", "root", "-n",
+                "-vv", "--immediate-mode", "-i", device, "-c", str(count), *condition]  # fmt: skip
+        found: list[str] = []
+        with self._heard(argv, "listening on") as process:
+            yield found
+            assert process.stdout
+            said = process.stdout.read()
+        # A packet is a line, and those that belong to it are indented.
+        found += [each for each in re.split(r"\n(?=\S)", said) if re.match(r"[\d:.]+ IP", each)]
+
+    @contextlib.contextmanager
+    def _heard(self, argv: Sequence[str], ready: str) -> Iterator[subprocess.Popen[str]]:
+        with subprocess.Popen(
+            argv, env={"PATH": SEARCH, "LC_ALL": "C"}, cwd="/", text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as process:  # fmt: skip
+            assert process.stdout
+            try:
+                while ready not in (line := process.stdout.readline()):
+                    assert line, f"{argv[-1]} ended before it was ready"
+                yield process
+            finally:
+                process.kill()
+
+
+@contextlib.contextmanager
+def standing(backend: str, user: User) -> Iterator[Paths]:
+    """A lab whose tunnels that backend carries; skips where it cannot."""
+    with subprocess.Popen(
+        [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED],
+        env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.path}, cwd="/", text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as owner:  # fmt: skip
+        assert owner.stdout
+        assert owner.stderr
+        try:
+            line = owner.stdout.readline()
+            told: dict[str, Any] = json.loads(line) if line else {"trouble": owner.stderr.read()}
+            if "missing" in told:
+                pytest.skip(f"{backend} cannot carry tunnels here: {told['missing']}")
+            assert not told["trouble"], told["trouble"]
+            assert set(told["backends"].values()) == {backend}
+            yield Paths(user, told["entries"])
+        finally:
+            _, said = owner.communicate()
+    assert not said
+    assert not owner.returncode
+
+
+class Elsewhere:
+    """What came of the tests of a module in the guest, by name."""
+
+    def __init__(self, told: Sequence[Told]) -> None:
+        self._told = {each.name.rpartition("::")[2]: each for each in told}
+
+    def judge(self, item: pytest.Function) -> None:
+        """As the item of that name ended there."""
+        found = self._told[item.name]
+        if found.outcome == "skipped":
+            pytest.skip(found.why)
+        if found.outcome != "passed":
+            pytest.fail(f"in User Mode Linux:\n{found.why}", pytrace=False)
+
+
+@pytest.fixture(scope="module", params=CARRIERS)
+def paths(request: pytest.FixtureRequest) -> Iterator[Paths | Elsewhere]:
+    """A lab for each backend."""
+    if request.param == KERNEL and BACKENDS[KERNEL].missing() and not in_guest():
+        if why := missing():
+            pytest.skip(why)
+        with Guest() as guest:
+            told = guest.pytest(str(request.path), "-k", KERNEL)
+        yield Elsewhere(told)
+        return
+    with (nobody if request.param == AS_NOBODY else me)() as user, standing(request.param.split()[0], user) as lab:
+        yield lab
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    found = pyfuncitem.funcargs.get("paths")
+    if isinstance(found, Elsewhere):
+        found.judge(pyfuncitem)
+        return True
+    return None
