@@ -22,6 +22,8 @@ _SOL_PACKET, _RX_RING, _VERSION, _IGNORE_OUTGOING, _TPACKET_V2 = 263, 5, 10, 23,
 _ETHER, _LOOPBACK = 1, 772  # hardware types (linux/if_arp.h) whose packets have an Ethernet header
 _LINKTYPE_ETHERNET, _LINKTYPE_RAW = 1, 101  # https://www.tcpdump.org/linktypes.html
 _PCAP = struct.Struct("=IHHiIII")
+HEAD_BYTES = _PCAP.size
+"""What a file of packets begins with."""
 _PCAP_PACKET = struct.Struct("=IIII")
 _NANOSECONDS = 0xA1B23C4D
 _HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, length, kept, offset, offset, seconds, nanoseconds

@@ -29,7 +29,7 @@ class Conditions:
     """What holds for a measurement. `owner` names the job to others that want the same hosts.
 
     `state` is what the server is to hold, and `provisioning` keeps that on its host. `backend` is to carry the tunnels:
-    `auto`, or its name.
+    `auto`, or its name. So many packets of each run are captured on each host.
     """
 
     design: Design
@@ -41,6 +41,7 @@ class Conditions:
     state: ServerState = _NOTHING
     provisioning: Provisioning | None = None
     backend: str = AUTO
+    capture: int = 0
 
 
 class Listener(Protocol):

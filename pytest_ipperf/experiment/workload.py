@@ -181,7 +181,8 @@ class _Course:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
-        receipt = standing.run(arm, service, self.plan.workload, **self._size, pattern=pattern)
+        capture = self.conditions.capture
+        receipt = standing.run(arm, service, self.plan.workload, **self._size, pattern=pattern, capture=capture)
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
         run = Run(
             arm=arm,

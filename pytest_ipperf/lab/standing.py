@@ -7,7 +7,7 @@ import dataclasses
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.agent.arrivals import longest_s
@@ -24,6 +24,7 @@ from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.parcel import equip, equip_client
+from pytest_ipperf.lab.proving import expected, path_facts, ports_of
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
@@ -60,7 +61,8 @@ class Receipt:
     """What one run brought home.
 
     `rows` holds a tuple for each completed connection, as `agent.figures.PHASES` names them, in seconds. `proof` holds
-    the facts, `contradictions` what speaks against them, `client` what the client told of itself.
+    the facts, `contradictions` what speaks against them, `client` what the client told of itself. `captures` are the
+    first packets by the hosts' roles, as pcap files.
     """
 
     attempted: int
@@ -71,6 +73,7 @@ class Receipt:
     contradictions: tuple[str, ...]
     unsettled: tuple[str, ...]
     client: ClientFacts | None = None
+    captures: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Standing:
@@ -169,53 +172,51 @@ class Standing:
         return folder
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
-        """The facts of an arm's path, with `contradictions`: routes on both ends and what fits through unfragmented."""
-        path = self._testbed.path(arm)
-        there, back = path.server, path.client
-        routes = {CLIENT: self._client.order("route", there)}
-        if back:
-            routes[SERVER] = self._server.order("route", back)
-            if ROUTER in path.devices:
-                routes[ROUTER] = self._links[ROUTER].order("route", back)
-        fits = {}
-        if "mtu" in routes[CLIENT]:
-            probe = {
-                "mtu": routes[CLIENT]["mtu"],
-                "ipver": arm.ipver,
-                "resolver": there,
-                "port": service.resolver_port,
-                "name": PROTOCOLS[workload.protocol].host,
-            }
-            fits = self._client.order("fits", probe)
-        facts: dict[str, Any] = {"routes": routes, "fits": fits}
+        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through unfragmented."""
+        facts = path_facts(self._testbed, self._links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
         facts["contradictions"] = path_contradictions(self._expected(arm, workload), facts)
         return facts
 
     def _expected(self, arm: Arm, workload: Workload) -> Expected:
-        path, paths = self._testbed.path(arm), self._testbed.paths
-        devices = {
-            role: {name: each.devices[role] for name, each in paths.items() if role in each.devices}
-            for role in self._links
-        }
-        return Expected(
-            ipver=arm.ipver,
-            client=path.client,
-            server=path.server,
-            exclusive=self._testbed.exclusive,
-            datagram=PROTOCOLS[workload.protocol].datagram,
-            carriers=path.carriers,
-            transport=arm.transport,
-            devices=devices,
-            mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
-        )
+        return expected(self._testbed, arm, datagram=PROTOCOLS[workload.protocol].datagram)
 
     def run(
-        self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str = ""
+        self,
+        arm: Arm,
+        service: Service,
+        workload: Workload,
+        *,
+        bursts: int,
+        deadline_s: float,
+        pattern: str = "",
+        capture: int = 0,
     ) -> Receipt:
         """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
 
-        Raises LabError when a server died in it or answers nobody; failures of connections are data.
+        So many packets of it are captured on each host. Raises LabError when a server died in it or answers nobody;
+        failures of connections are data.
         """
+        with self._capturing(capture) as captured:
+            receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
+        return dataclasses.replace(receipt, captures=captured)
+
+    @contextlib.contextmanager
+    def _capturing(self, packets: int) -> Iterator[dict[str, bytes]]:
+        """Captures the first packets of each host's port; as pcap by role when the context has ended."""
+        captured: dict[str, bytes] = {}
+        capturing = {}
+        if packets:
+            devices = ports_of(self._testbed, self._links)
+            capturing = {
+                role: link for role, link in self._links.items() if link.order("capture_begin", devices[role], packets)
+            }
+        yield captured
+        for role, link in capturing.items():
+            captured[role] = link.order("capture_end")
+
+    def _run(
+        self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
+    ) -> Receipt:
         for link in self._beside:  # which sets their packet counts back
             link.order("quiet", 0.0)
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
@@ -228,7 +229,7 @@ class Standing:
         rows = tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
         # What the run before has left open may still send packets of its own IP version.
         exclusive = self._testbed.exclusive and self._settled
-        expected = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
+        demanded = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
         self._settled = not after["busy"]
         proof = {
             **told,
@@ -244,7 +245,7 @@ class Standing:
             rows=rows,
             packed=values.tobytes(),
             proof=proof,
-            contradictions=tuple(run_contradictions(expected, proof)),
+            contradictions=tuple(run_contradictions(demanded, proof)),
             unsettled=tuple(after["busy"]),
             client=_client_facts(told, after, workload),
         )
@@ -331,12 +332,8 @@ class Standing:
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
-        found = {}
-        for role, link in self._links.items():
-            other = self._testbed.server if role == CLIENT else self._testbed.client
-            device = link.order("route", other.address(arm.ipver) or "127.0.0.1").get("device", "")
-            found[role] = link.order("fingerprint", device)
-        return found
+        devices = ports_of(self._testbed, self._links, arm.ipver)
+        return {role: link.order("fingerprint", devices[role]) for role, link in self._links.items()}
 
 
 def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:

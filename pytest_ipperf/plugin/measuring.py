@@ -122,6 +122,7 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         state=state,
         provisioning=provisioning_of(session),
         backend=settings.backend,
+        capture=settings.capture,
     )
 
 

@@ -33,6 +33,7 @@ from pytest_ipperf.transports import TRANSPORTS
 CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
 _MOST_WORKERS = 64
+_MOST_CAPTURED = 10000
 _SERVER_WORDS = ("auto", "real", "embedded")
 _MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 
@@ -66,6 +67,7 @@ SETTINGS = (
       f"names, with one of these words for the other protocols: {', '.join(_MEASURED)}")),
     ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
      f"works) or one of {', '.join(PREFERRED)}")),
+    ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
@@ -95,6 +97,7 @@ class Settings:
     workers: int
     server: str
     backend: str
+    capture: int
     inventory: dict[str, Testbed]
     inventory_trouble: str
     seed: int
@@ -144,6 +147,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         workers=_setting(config, "--ipperf-workers", _workers),
         server=_setting(config, "--ipperf-server", _server),
         backend=_setting(config, "--ipperf-backend", _one_of((AUTO, *PREFERRED))),
+        capture=_setting(config, "--ipperf-capture", _capture),
         inventory=inventory,
         inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
@@ -219,6 +223,12 @@ def _rate(text: str) -> float:
 def _workers(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
         raise UsageError(f"{text!r} is not a number of processes from 1 to {_MOST_WORKERS}")
+    return int(text)
+
+
+def _capture(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MOST_CAPTURED:
+        raise UsageError(f"{text!r} is not a number of packets from 0 to {_MOST_CAPTURED}")
     return int(text)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ipperf.agent.capture import HEAD_BYTES
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.judge import Judgement
@@ -69,6 +70,9 @@ class Progress:
             "client": run.client,
         }  # fmt: skip
         self._journal.append("run", facts)
+        for role, packets in receipt.captures.items():
+            name = f"captures/{self._plan.workload}-{run.arm}-{role}.pcap"
+            self._journal.keep_more(name, packets, head_bytes=HEAD_BYTES)
         self._done += 1
         plan = self._plan
         left = (time.monotonic() - self._began) / self._done * (self._planned - self._done)

@@ -67,8 +67,9 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         reporter.write_line(config.stash[KEEPER].trouble, red=True)
     if session.folder.exists():
         reporter.write_line(f"records: {session.folder}")
-        if (session.folder / "tables").exists():
-            reporter.write_line(f"tables: {session.folder / 'tables'}")
+        for name in ("tables", "captures"):
+            if (session.folder / name).exists():
+                reporter.write_line(f"{name}: {session.folder / name}")
         if interrupted:
             reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
     _exit_line(reporter, tally, config)

@@ -54,6 +54,16 @@ class Journal:
         except OSError as error:
             raise self._trouble(error.strerror) from error
 
+    def keep_more(self, name: str, data: bytes, *, head_bytes: int) -> None:
+        """Appends to a file of its own, leaving out so many first bytes where there is one already; as `keep`."""
+        try:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as file:
+                file.write(data[head_bytes:] if file.tell() else data)
+        except OSError as error:
+            raise self._trouble(error.strerror) from error
+
     def settle(self) -> None:
         """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
         try:
