@@ -65,14 +65,20 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
     _resumed(reporter, tally, session)
     if config.stash[KEEPER].trouble:
         reporter.write_line(config.stash[KEEPER].trouble, red=True)
-    if session.folder.exists():
-        reporter.write_line(f"records: {session.folder}")
-        for name in ("tables", "captures"):
-            if (session.folder / name).exists():
-                reporter.write_line(f"{name}: {session.folder / name}")
-        if interrupted:
-            reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
+    _kept(reporter, session, interrupted=interrupted)
     _exit_line(reporter, tally, config)
+
+
+def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: bool) -> None:
+    """Where everything is, and how to go on with it."""
+    if not session.folder.exists():
+        return
+    reporter.write_line(f"records: {session.folder}")
+    for name in ("tables", "captures"):
+        if (session.folder / name).exists():
+            reporter.write_line(f"{name}: {session.folder / name}")
+    if interrupted:
+        reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
 
 
 def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:

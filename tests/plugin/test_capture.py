@@ -1,0 +1,67 @@
+"""--ipperf-capture for real: what tcpdump reads in the files of a session."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.namespaces import unusable
+
+SUITE = """
+import pytest
+
+@pytest.mark.http
+@pytest.mark.levels(connections=[2], payload=["1k"])
+def test_http(measured):
+    pass
+"""
+
+
+@pytest.fixture
+def transports():
+    """What this machine can have of them in the unshaped lab."""
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    if os.geteuid() != 0 or not shutil.which("tcpdump"):
+        pytest.skip("tcpdump runs as root, and has to be installed (Debian: apt-get install tcpdump)")
+    return ["native", "tunnel", "isatap"] if lab_backend(BUILTIN["lab"], AUTO)[0] else ["native"]
+
+
+def packets(file):
+    done = subprocess.run(["tcpdump", "-nr", file], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_the_first_packets_of_each_run_are_in_a_file_for_each_arm_and_host(pytester, transports):
+    pytester.makepyfile(SUITE)
+    result = pytester.runpytest_subprocess(
+        "--testbed=lab", "--design=smoke", f"--transport={','.join(transports)}", "--ipperf-capture=5",
+        "--ipperf-server=embedded", "-p", "no:randomly",
+    )  # fmt: skip
+    folder = next(iter(pytester.path.glob(".ipperf/runs/*/captures")))
+    result.stdout.fnmatch_lines([f"captures: {folder}"])
+    arms = ["ipv4", "ipv6", *(f"ipv6-{each}" for each in transports[1:])]
+    hosts = ["client", "router", "server"]
+    names = {f"lab-http-c2-1k-{arm}-{host}.pcap" for arm in arms for host in hosts}
+    assert {file.name for file in folder.iterdir()} == names
+    for arm in arms:
+        found = {host: packets(folder / f"lab-http-c2-1k-{arm}-{host}.pcap") for host in hosts}
+        # Two epochs with a warm-up and a block each.
+        assert {host: len(lines) for host, lines in found.items()} == dict.fromkeys(hosts, 20)
+        tunnelled = {host: all(re.search(r" IP 198\.18\.[\d. >]+: IP6 ", line) for line in lines)
+                     for host, lines in found.items()}  # fmt: skip
+        carriers = {"ipv6-tunnel": {"client", "router", "server"}, "ipv6-isatap": {"client", "router"}}
+        assert {host for host, yes in tunnelled.items() if yes} == carriers.get(arm, set())
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "10001"])
+def test_a_number_that_makes_no_sense_is_a_usage_error(pytester, value):
+    result = pytester.runpytest_subprocess(f"--ipperf-capture={value}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--ipperf-capture: '{value}' is not a number of packets from 0 to 10000"])
