@@ -132,10 +132,10 @@ class Paths:
 
 
 @contextlib.contextmanager
-def standing(backend: str, user: User) -> Iterator[Paths]:
-    """A lab whose tunnels that backend carries; skips where it cannot."""
+def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
+    """A lab whose tunnels that backend carries, but for hosts in these roles; skips where it cannot."""
     with subprocess.Popen(
-        [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED],
+        [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED, *bare],
         env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.path}, cwd="/", text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as owner:  # fmt: skip

@@ -1,23 +1,34 @@
 """Builds a lab with its tunnels by one backend, tells of it in a line of JSON, and keeps it until its input ends.
 
-It is a program of its own so that another user can run it.
+It is a program of its own so that another user can run it. Arguments: the backend, the testbed, and the roles of hosts
+that are to have no ends.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.transports.base import Path
 
 
-def main(backend: str, name: str) -> None:
+def without(path: Path, roles: Sequence[str]) -> Path:
+    """A path whose ends on those hosts somebody else will make."""
+    return dataclasses.replace(path, ends={role: end for role, end in path.ends.items() if role not in roles})
+
+
+def main(backend: str, name: str, *bare: str) -> None:
     """The testbed of that name; `missing` is told where the machine lacks what it needs."""
     testbed = rated(name, BUILTIN)
     assert testbed
+    paths = {transport: without(path, bare) for transport, path in testbed.paths.items()}
+    testbed = dataclasses.replace(testbed, paths=paths)
     if why := unusable() or BACKENDS[backend].missing():
         print(json.dumps({"missing": why}), flush=True)  # noqa: T201 - the answer
         return

@@ -145,8 +145,8 @@ class Guest:
         found = {path.stem: str(path) for path in (_TREES / version).rglob("*.ko")}
         init = self.folder / "init"
         modules = shlex.join(found[name] for name in MODULES)
-        words = {name: shlex.quote(str(each)) for name, each in (("share", self.folder), ("root", ROOT))}
-        init.write_text(_INIT.format(search=shlex.quote(SEARCH), modules=modules, **words))
+        folders = {name: shlex.quote(str(each)) for name, each in (("share", self.folder), ("root", ROOT))}
+        init.write_text(_INIT.format(search=shlex.quote(SEARCH), modules=modules, **folders))
         init.chmod(0o755)
         theirs, self._say = os.pipe()
         self._listen, their_end = os.pipe()
@@ -154,11 +154,12 @@ class Guest:
                   "quiet", f"uml_dir={self.folder}/", f"init={init}", "con=null", "con0=null,fd:1",
                   f"con1=fd:{theirs},fd:{their_end}", *devices]  # fmt: skip
         settings = [f"TMPDIR={_room()}", f"PATH={SEARCH}"]
-        bounded = ["timeout", "--kill-after=5", str(_LONGEST_S), *_alone(), "sh", "-c", _FIRST, "sh"]
+        bounded = ["timeout", "--kill-after=5", str(_LONGEST_S)]
+        words = [*bounded, *entry, *_alone(), "sh", "-c", _FIRST, "sh", str(self.folder), "env", *settings, *kernel]
         try:
             return subprocess.Popen(
-                [*bounded, str(self.folder), *entry, "env", *settings, *kernel], start_new_session=True, cwd="/",
-                pass_fds=(theirs, their_end), stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT,
+                words, start_new_session=True, cwd="/", pass_fds=(theirs, their_end),
+                stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT,
             )  # fmt: skip
         finally:
             os.close(theirs)

@@ -1,0 +1,117 @@
+"""Our ends and those of the kernel's own driver on one wire: the client is a machine with a kernel of its own.
+
+It takes the place of the lab's client on the client's port, and its tunnels are made as an administrator makes them,
+by `ip tunnel`, without any part of the project.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+from tests.paths.conftest import me, standing
+from tests.uml.guest import Guest, missing
+
+LAB = BUILTIN["lab"]
+ARMS = (Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"))
+TUNNEL, ISATAP = ARMS[2:]
+TO, FROM = {}, {}  # the server's and the client's addresses
+for each in ARMS:
+    TO[each], FROM[each] = LAB.path(each).server, LAB.path(each).client
+AWAY = """
+ip addr flush dev eth0
+echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6
+"""
+MADE = f"""
+set -e
+echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad
+echo 0 >/proc/sys/net/ipv6/conf/vec0/accept_dad
+ip link set vec0 up
+ip addr add 198.18.0.1/24 dev vec0
+ip addr add 2001:2:0:10::1/64 dev vec0
+ip route add 198.18.1.0/24 via 198.18.0.2
+ip -6 route add 2001:2:0:11::/64 via 2001:2:0:10::2
+ip tunnel add ours mode sit local 198.18.0.1 remote 198.18.1.1 ttl 64
+ip link set ours up
+ip -6 addr add {FROM[TUNNEL]}/64 dev ours
+ip tunnel add site mode isatap local 198.18.0.1 ttl 64
+ip tunnel prl dev site prl-default 198.18.0.2
+ip link set site up
+ip -6 addr add {FROM[ISATAP]}/64 dev site
+ip -6 route add 2001:2:0:12::/64 via fe80::5efe:c612:2 dev site
+"""
+CAPTURED = 1000
+
+tunnelled = pytest.mark.parametrize("arm", [TUNNEL, ISATAP], ids=str)
+every = pytest.mark.parametrize("arm", ARMS, ids=str)
+
+
+def whole(said):
+    """Whether no ping was lost."""
+    assert " 0% packet loss" in said, said
+    return True
+
+
+@pytest.fixture(scope="module", params=["ebpf", "userspace"])
+def paths(request):
+    """A lab whose router and server have our ends, and whose client has none."""
+    if why := missing():
+        pytest.skip(why)
+    with me() as user, standing(request.param, user, CLIENT) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def client(paths):
+    """The machine that is the client."""
+    assert not paths.run(CLIENT, "sh", "-ec", AWAY)
+    with Guest(["vec0:transport=raw,ifname=eth0,depth=128,gro=1"], paths.entries[CLIENT]) as guest:
+        made = guest.sh(MADE)
+        assert made.returncode == 0, made.stderr
+        yield guest
+
+
+def ping(address, *options):
+    return ["ping", "-n", "-c", "3", "-i", "0.1", "-W", "2", *options, address]
+
+
+@every
+def test_the_drivers_pings_are_answered(client, arm):
+    assert whole(client.run(ping(TO[arm])).stdout)
+
+
+@tunnelled
+def test_the_driver_answers_pings(paths, client, arm):
+    assert whole(paths.run(SERVER, *ping(FROM[arm])))
+
+
+@tunnelled
+def test_fragments_are_put_together_at_both_ends(client, arm):
+    client.run(ping(TO[arm], "-s", "4000"))  # which tells the server how large its own may be
+    assert whole(client.run(ping(TO[arm], "-s", "4000")).stdout)
+
+
+def test_the_isatap_router_answers_the_driver_by_its_link_local_address(client):
+    assert whole(client.run(ping("fe80::5efe:c612:2%site")).stdout)
+
+
+def test_the_driver_answers_the_isatap_router_by_its_own(paths, client):
+    assert whole(paths.run(ROUTER, *ping(f"fe80::5efe:c612:1%{LAB.path(ISATAP).devices[ROUTER]}")))
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["to the server", "to the client"])
+@tunnelled
+def test_a_megabyte_arrives_with_right_checksums_all_the_way(paths, client, arm, back):
+    watched = paths.captured(ROUTER, "eth0", CAPTURED, "ip proto 41")
+    served = paths.started(SERVER, "iperf3", "-s", "-1", "--forceflush", ready="listening on")
+    with watched as packets, served:
+        done = client.run(["iperf3", "-c", TO[arm], "-n", "4M", "-J", *["-R"] * back])
+    told = json.loads(done.stdout)
+    assert told["end"]["sum_received"]["bytes"] > 1 << 20  # what is still under way at the end, iperf3 does not count
+    assert len(packets) == CAPTURED
+    wrong = [each for each in packets if "bad cksum" in each or "incorrect" in each or "(correct)" not in each]
+    assert not wrong, wrong[:3]
