@@ -1,0 +1,170 @@
+"""BPF programs without a compiler: an assembler, and bpf(2) by ctypes (Linux 6.6, which brought tcx).
+
+Programs are loaded for tc (BPF_PROG_TYPE_SCHED_CLS) and checked by the kernel's own verifier. A descriptor is all that
+holds a program or its place on a device: both are gone when the process is, however it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+
+_SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
+_PROG_LOAD, _PROG_TEST_RUN, _LINK_CREATE = 5, 10, 28
+_SCHED_CLS, _TCX_INGRESS, _TCX_EGRESS = 3, 46, 47
+_BEFORE = 1 << 3
+_LOG_BYTES = 1 << 18
+_RUN_ROOM_BYTES = 1 << 14
+
+R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, STACK = range(11)
+"""Registers: R0 is what a call gives, R1 to R5 are its arguments and lost by it; STACK is the end of 512 bytes."""
+WORD, HALF, BYTE = 0x00, 0x08, 0x10
+"""Sizes of 4, 2 and 1 bytes."""
+_ARITHMETIC = {"+": 0x00, "|": 0x40, "&": 0x50, "<<": 0x60, ">>": 0x70, "^": 0xA0, "=": 0xB0}
+_CONDITIONS = {"==": 0x10, ">": 0x20, ">=": 0x30, "!=": 0x50, "<": 0xA0}
+_ALU64, _ALU32, _JMP32, _BY_REGISTER = 0x07, 0x04, 0x06, 0x08
+_LDX, _ST, _STX, _TO_BIG_ENDIAN, _CALL, _EXIT, _ALWAYS = 0x61, 0x62, 0x63, 0xDC, 0x85, 0x95, 0x05
+
+
+class Assembler:
+    """Instructions in the order in which they are asked for (RFC 9669). Numbers may be signed or not."""
+
+    def __init__(self) -> None:
+        self._code: list[tuple[int, int, int, int | str, int]] = []
+        self._labels: dict[str, int] = {}
+
+    def compute(self, to: int, what: str, number: int) -> None:
+        """`to` what= `number`, in 64 bits; `=` fills the upper half with the number's sign."""
+        self._emit(_ARITHMETIC[what] | _ALU64, to, imm=number)
+
+    def compute32(self, to: int, what: str, number: int) -> None:
+        """The same in 32 bits; the upper half becomes zero."""
+        self._emit(_ARITHMETIC[what] | _ALU32, to, imm=number)
+
+    def combine(self, to: int, what: str, other: int) -> None:
+        """`to` what= another register, in 64 bits."""
+        self._emit(_ARITHMETIC[what] | _ALU64 | _BY_REGISTER, to, other)
+
+    def lower(self, to: int) -> None:
+        """Keeps the lower 32 bits."""
+        self._emit(_ARITHMETIC["="] | _ALU32 | _BY_REGISTER, to, to)
+
+    def swap16(self, to: int) -> None:
+        """Between the network's order of two bytes and the host's; the rest becomes zero."""
+        self._emit(_TO_BIG_ENDIAN, to, imm=16)
+
+    def swap32(self, to: int) -> None:
+        """As `swap16`, of four bytes."""
+        self._emit(_TO_BIG_ENDIAN, to, imm=32)
+
+    def load(self, size: int, to: int, where: int, offset: int) -> None:
+        """Reads what lies at register `where` + `offset`."""
+        self._emit(_LDX | size, to, where, offset)
+
+    def store(self, size: int, where: int, offset: int, what: int) -> None:
+        """Writes a register to register `where` + `offset`."""
+        self._emit(_STX | size, where, what, offset)
+
+    def put(self, size: int, where: int, offset: int, number: int) -> None:
+        """Writes a number to register `where` + `offset`."""
+        self._emit(_ST | size, where, 0, offset, number)
+
+    def jump(self, label: str, left: int, condition: str, number: int) -> None:
+        """Goes to the label when the condition holds for the lower 32 bits, taken as unsigned."""
+        self._emit(_CONDITIONS[condition] | _JMP32, left, 0, label, number)
+
+    def jump_by(self, label: str, left: int, condition: str, right: int) -> None:
+        """The same of two registers."""
+        self._emit(_CONDITIONS[condition] | _JMP32 | _BY_REGISTER, left, right, label)
+
+    def go(self, label: str) -> None:
+        """Goes to the label."""
+        self._emit(_ALWAYS, offset=label)
+
+    def label(self, name: str) -> None:
+        """Here."""
+        self._labels[name] = len(self._code)
+
+    def call(self, helper: int) -> None:
+        """Calls one of the kernel's helpers (bpf-helpers(7)) by its number."""
+        self._emit(_CALL, imm=helper)
+
+    def leave(self) -> None:
+        """Ends with R0 as the verdict."""
+        self._emit(_EXIT)
+
+    def code(self) -> bytes:
+        """The program, with its labels resolved."""
+        return b"".join(
+            struct.pack(
+                "<BBhI",
+                operation,
+                to | source << 4,
+                self._labels[offset] - at - 1 if isinstance(offset, str) else offset,
+                imm & 0xFFFFFFFF,
+            )
+            for at, (operation, to, source, offset, imm) in enumerate(self._code)
+        )
+
+    def _emit(self, operation: int, to: int = 0, source: int = 0, offset: int | str = 0, imm: int = 0) -> None:
+        self._code.append((operation, to, source, offset, imm))
+
+
+def unusable() -> str:
+    """Why no program can be made for this machine, as the end of a sentence; empty where one can."""
+    machine = platform.machine()
+    if machine in _SYSCALL and sys.byteorder == "little":
+        return ""
+    return f"its programs are made for {', '.join(_SYSCALL)} of little-endian order, and this is {machine}"
+
+
+def load(code: bytes, name: str) -> int:
+    """Has the kernel verify and keep a program; its descriptor. OSError with the verifier's last words."""
+    try:
+        return _load(code, name, None)
+    except OSError as error:
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        try:
+            return _load(code, name, log)
+        except OSError:
+            said = log.value.decode(errors="replace").strip().splitlines()[-3:]
+            raise OSError(error.errno, " | ".join([error.strerror or "", *said])) from None
+
+
+def _load(code: bytes, name: str, log: ctypes.Array[ctypes.c_char] | None) -> int:
+    text, licence = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
+    wanted = (1, len(log), ctypes.addressof(log)) if log is not None else (0, 0, 0)
+    where = (ctypes.addressof(text), ctypes.addressof(licence))
+    return _bpf(_PROG_LOAD, struct.pack("=IIQQIIQII16s", _SCHED_CLS, len(code) // 8, *where, *wanted, 0, 0,
+                                        name.encode()[:15]))[0]  # fmt: skip
+
+
+def attach(program: int, index: int, *, egress: bool, first: bool) -> int:
+    """Puts a program on a device of this namespace, before or after those there; a descriptor that keeps it there."""
+    place = _TCX_EGRESS if egress else _TCX_INGRESS
+    return _bpf(_LINK_CREATE, struct.pack("=IIII32x", program, index, place, _BEFORE if first else 0))[0]
+
+
+def run(program: int, frame: bytes) -> tuple[int, bytes]:
+    """What a program says to an Ethernet frame, and what it makes of it; nothing is sent."""
+    given = ctypes.create_string_buffer(frame, len(frame))
+    room = ctypes.create_string_buffer(_RUN_ROOM_BYTES)
+    where = (ctypes.addressof(given), ctypes.addressof(room))
+    told = _bpf(_PROG_TEST_RUN, struct.pack("=IIIIQQ48x", program, 0, len(frame), len(room), *where))[1]
+    _, verdict, _, length = struct.unpack_from("=IiII", told)
+    return verdict, room.raw[:length]
+
+
+def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
+    """The result of bpf(2), and the attributes as it left them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    told = ctypes.create_string_buffer(attributes, len(attributes))
+    number, size = _SYSCALL[platform.machine()], len(attributes)
+    result: int = libc.syscall(ctypes.c_long(number), ctypes.c_long(command), told, ctypes.c_long(size))
+    if result < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result, told.raw
