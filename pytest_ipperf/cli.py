@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         help="lab (client, router, server), pair (no router), or one of these with a rate, such as lab.100mbit",
     )  # fmt: skip
     lab.add_argument(
-        "--backend", default=AUTO, metavar="NAME", choices=[AUTO, *BACKENDS],
+        "--backend", default=AUTO, metavar="NAME",
         help=f"what carries the tunnels: {', '.join(BACKENDS)}; default {AUTO}: the first of them that works here",
     )  # fmt: skip
     lab.add_argument(
@@ -197,7 +197,8 @@ def _devices(entry: Sequence[str]) -> Iterator[str]:
     for device in _asked(entry, ["ip", "-json", "address"]):
         own = [f"{each['local']}/{each['prefixlen']}" for each in device["addr_info"] if each["scope"] == "global"]
         if own:
-            yield f"  {device['ifname']:<14} mtu {device['mtu']}  {'  '.join(own)}"
+            listed = "  ".join(sorted(own, key=lambda each: (":" in each, each)))
+            yield f"  {device['ifname']:<14} mtu {device['mtu']}  {listed}"
 
 
 def _asked(entry: Sequence[str], argv: Sequence[str]) -> Any:
