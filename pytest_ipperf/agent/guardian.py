@@ -6,7 +6,6 @@ changes itself: what an agent that is killed has just started would else be done
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from pytest_ipperf.agent.snapshot import SETTINGS, Snapshot, differences, settin
 from pytest_ipperf.core.errors import LabError
 
 _COMMAND_S = 10.0
-# How long what has been undone may take to be so: an address that comes back is tentative for a moment.
-_SETTLED_S, _POLL_S = 1.0, 0.1
+# How long what has been undone may take to be so.
+_SETTLED_S, _POLL_S = 0.3, 0.05
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
 # What they leave behind, the snapshot shows; of other programs only their own word is to be had.
 _SEEN = {"ip", "tc"}
@@ -61,7 +61,7 @@ class Guardian:
         if not note["do"]:
             return {"noted": []}
         if note["do"][0] == _WRITE:
-            self._note(before={**dict(setting(note["do"][1])), **self._before})
+            self._note(also=dict(setting(note["do"][1])))
         devices = {name for _, name in socket.if_nameindex()}
         self._note(note=note)
         said = run(note["do"])
@@ -150,7 +150,7 @@ def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:
     before: Snapshot = {}
     notes: list[Note] = []
     for record in records:
-        before = record.get("before", before)
+        before = {**record.get("also", {}), **record.get("before", before)}
         if "note" in record:
             notes.append(record["note"])
         elif "undone" in record:
@@ -180,6 +180,9 @@ def _answer(guardian: Guardian, order: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = getattr(guardian, order.pop("order"))(order)
     except LabError as error:
         return {"error": str(error)}
+    except Exception as error:  # noqa: BLE001 - what broke here is told there, and what was done is still undone
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return {"error": f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"}
     return answer
 
 
@@ -195,5 +198,4 @@ def main() -> None:
             sys.stdout.write(json.dumps(_answer(guardian, json.loads(line))) + "\n")
             sys.stdout.flush()
     finally:
-        with contextlib.suppress(LabError):
-            guardian.undo()
+        guardian.undo()

@@ -70,10 +70,13 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
         return None
     path = _folder() / f"journal{network}"
     end = time.monotonic() + wait_s
-    while (descriptor := _locked(path, os.O_CREAT)) is None:
-        if time.monotonic() > end:
-            raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait until it is done")
-        time.sleep(_POLL_S)
+    try:
+        while (descriptor := _locked(path, os.O_CREAT)) is None:
+            if time.monotonic() > end:
+                raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait for its end")
+            time.sleep(_POLL_S)
+    except OSError as error:
+        raise LabError(f"no journal of changes to this host: {error.strerror}: {path}") from None
     return Journal(path, descriptor)
 
 
@@ -129,7 +132,8 @@ def _own_folder() -> bool:
         found = _folder().lstat()
     except OSError:
         return False
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022 and os.access(_folder(), os.W_OK)
+    writable = os.access(_folder(), os.W_OK) and not os.statvfs(_folder()).f_flag & os.ST_RDONLY
+    return writable and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def is_machines_own() -> bool:

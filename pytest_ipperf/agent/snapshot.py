@@ -163,6 +163,8 @@ def _addresses() -> Iterator[tuple[str, Fact]]:
 def _routes() -> Iterator[tuple[str, Fact]]:
     for family in (4, 6):
         for route in _told("ip", f"-{family}", "route", "show", "table", "all"):
+            if (route.get("table"), route.get("protocol")) == ("local", "kernel"):
+                continue  # the kernel's own, which come and go with addresses
             kind = "" if route.get("type", "unicast") == "unicast" else f"{route['type']} "
             of_it = [f"{word} {_text(route[key])}" for key, word in _OF_ROUTES.items() if key in route]
             onlink = [" onlink"] if "onlink" in route.get("flags", ()) else []

@@ -139,7 +139,7 @@ def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user
         nodes = _nodes(holder, [host.name for host in testbed.hosts])
         entries = {
             name: ["nsenter", "--target", str(outer), *identity, "--mount", "--pid", "--net", "--uts",
-                   "env", f"TMPDIR={folder}", f"PATH={_PATH}"]
+                   "env", f"TMPDIR={folder}", f"IPPERF_RUN={folder}/run", f"PATH={_PATH}"]
             for name, (outer, _) in nodes.items()
         }  # fmt: skip
         inside = {role: nodes[host.name][1] for role, host in testbed.roles.items()}

@@ -39,7 +39,7 @@ class Kernel(Backend):
     name = "kernel"
     title = "the kernel's sit driver"
 
-    def missing(self) -> str:  # noqa: D102 - see the base
+    def missing(self) -> str:
         for wanted, package in (("ip", "iproute2"), ("unshare", "util-linux")):
             if not program(wanted):
                 return f"{wanted} is not installed (Debian: apt-get install {package})"
@@ -50,7 +50,7 @@ class Kernel(Backend):
             if not was_loaded and _may_unload():
                 _run(_UNLOADED)
 
-    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:  # noqa: D102 - see the base
+    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
         del stack
         if not _DRIVER.exists() and _may_unload():
             with contextlib.suppress(LabError):  # it may be no module, and the next command says what is wrong

@@ -1,0 +1,445 @@
+"""Hosts changed and put back, each a network namespace: however the agent ends, and whoever else changes them."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from pytest_ipperf.agent import guardian, journal
+from pytest_ipperf.agent.snapshot import differences
+
+# What all of them start from: a host with a link, of which nothing is asked or announced.
+UP = """
+for each in all default; do echo 1 > /proc/sys/net/ipv6/conf/$each/addr_gen_mode; done
+echo 0 > /proc/sys/net/ipv6/conf/default/router_solicitations
+ip link set lo up; ip link add va type veth peer name vb; ip link set va up; ip link set vb up
+ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad; ip route add 198.51.100.0/24 via 192.0.2.9
+"""
+HOST = """
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+from pytest_ipperf.agent import journal
+from pytest_ipperf.agent.changes import Changes
+from pytest_ipperf.agent.snapshot import snapshot
+from pytest_ipperf.core.errors import LabError
+
+CONF = Path("/proc/sys/net/ipv6/conf")
+
+def sh(text):
+    subprocess.run(["sh", "-ec", text], check=True)
+
+def change(changes, name="added"):
+    changes.run(["ip", "link", "add", name, "type", "ifb"], ["ip", "link", "del", name])
+    changes.run(["ip", "addr", "add", "2001:db8:1::1/64", "dev", name, "nodad"], None)
+    for kind, what in (("addr", "203.0.113.1/24"), ("route", "2001:db8:2::/64")):
+        changes.run(*(["ip", kind, verb, what, "dev", "va"] for verb in ("add", "del")))
+    changes.write("net/ipv6/conf/va/hop_limit", "33")
+
+def guardian():
+    '''The process of the guardian that lives in this network.'''
+    own = os.stat("/proc/self/ns/net").st_ino
+    for found in Path("/proc").glob("[0-9]*"):
+        try:
+            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-guardian\\0")
+            if named and os.stat(found / "ns/net").st_ino == own:
+                return int(found.name)
+        except OSError:
+            pass
+    return 0
+
+def until(held):
+    end = time.monotonic() + 20
+    while not held() and time.monotonic() < end:
+        time.sleep(0.01)
+    return held()
+
+def as_agent(code, number=signal.SIGKILL):
+    '''Runs code in a process of its own that kills itself after it.'''
+    read, write = os.pipe()
+    agent = os.fork()
+    if not agent:
+        os.setsid()
+        try:
+            code()
+            os.killpg(0, number)
+        finally:
+            os._exit(1)
+    return os.waitpid(agent, 0)[1]
+
+before = snapshot()
+"""
+
+
+@pytest.fixture(autouse=True)
+def run_folder(tmp_path, monkeypatch):
+    """In place of the machine's own /run."""
+    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def host(isolated):
+    """Runs code on a new host and gives the value that it printed last."""
+
+    def run(code, up=UP):
+        return ast.literal_eval(isolated(HOST + textwrap.dedent(code), up).splitlines()[-1])
+
+    return run
+
+
+def test_what_is_changed_is_undone_in_reverse_order(host, run_folder):
+    found = host("""
+        changes = Changes()
+        change(changes)
+        during = snapshot()
+        print([sorted({*during} - {*before}), changes.undo(), snapshot() == before, changes.undo(), guardian()])
+    """)
+    assert "device added" in found[0]
+    assert found[0] == [
+        "address 2001:db8:1::1/64 of device added",
+        "address 203.0.113.1/24 of device va",
+        "device added",
+        "route 2001:db8:2::/64 dev va metric 1024",
+        "route 203.0.113.0/24 dev va proto kernel scope link src 203.0.113.1",
+        "setting net/ipv4/conf/added/forwarding",
+        "setting net/ipv6/conf/added/forwarding",
+    ]
+    assert found[1:] == [[], True, [], 0]
+    assert list(run_folder.iterdir()) == []
+
+
+def test_it_can_be_used_again(host):
+    assert host("""
+        changes = Changes()
+        change(changes)
+        first = changes.undo()
+        change(changes)
+        print([first, changes.undo(), snapshot() == before])
+    """) == [[], [], True]
+
+
+def test_a_host_of_which_nothing_is_changed_has_no_guardian(host):
+    assert host("changes = Changes(); print([guardian(), changes.undo()])") == [0, []]
+
+
+def test_a_command_that_fails_is_told_in_its_own_words_and_not_undone(host):
+    """Else what stands in its way would be removed, and it is somebody's."""
+    found = host("""
+        changes = Changes()
+        try:
+            changes.run(["ip", "link", "add", "va", "type", "ifb"], ["ip", "link", "del", "va"])
+        except LabError as error:
+            print([str(error), changes.undo(), snapshot() == before])
+    """)
+    assert found == ["ip link add va type ifb: RTNETLINK answers: File exists", [], True]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (
+            "net/ipv6/conf/va/hop_limit",
+            "-5",
+            "/proc/sys/net/ipv6/conf/va/hop_limit cannot be set to -5: Invalid argument",
+        ),
+        ("net/nowhere", "1", "/proc/sys/net/nowhere cannot be read: No such file or directory"),
+    ],
+)
+def test_a_setting_that_cannot_be_made_is_named(host, path, value, words):
+    found = host(f"""
+        changes = Changes()
+        try:
+            changes.write({path!r}, {value!r})
+        except LabError as error:
+            print([str(error), changes.undo(), snapshot() == before])
+    """)
+    assert found == [words, [], True]
+
+
+def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert guardian.run(["ip", "link"]) == "program 'ip' is not installed (Debian: apt-get install iproute2)"
+    assert guardian.run(["no-such"]) == "program 'no-such' is not installed"
+
+
+def test_a_setting_that_is_as_wanted_is_left_alone(host):
+    """So whoever sets it meanwhile to something else is not overruled."""
+    assert host("""
+        changes = Changes()
+        changes.write("net/ipv6/conf/va/hop_limit", "64")
+        sh("echo 12 > /proc/sys/net/ipv6/conf/va/hop_limit")
+        print([changes.undo(), (CONF / "va/hop_limit").read_text().strip()])
+    """) == [[], "12"]
+
+
+def test_forwarding_is_given_back_to_each_device(host):
+    """To write `all` writes that of every device."""
+    found = host("""
+        sh("echo 1 > /proc/sys/net/ipv6/conf/vb/forwarding; echo 0 > /proc/sys/net/ipv4/conf/va/forwarding")
+        sh("echo 1 > /proc/sys/net/ipv4/conf/default/forwarding")
+        before, changes = snapshot(), Changes()
+        changes.write("net/ipv6/conf/all/forwarding", "1")
+        changes.write("net/ipv4/ip_forward", "1")
+        during = [(CONF / each / "forwarding").read_text().strip() for each in ("all", "default", "va", "vb")]
+        print([during, changes.undo(), snapshot() == before])
+    """)
+    assert found == [["1"] * 4, [], True]
+
+
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGINT"])
+def test_an_agent_that_is_killed_with_its_group_leaves_nothing(host, run_folder, number):
+    found = host(f"""
+        as_agent(lambda: change(Changes()), signal.{number})
+        print([until(lambda: snapshot() == before and not guardian())])
+    """)
+    assert found == [True]
+    assert list(run_folder.iterdir()) == []
+
+
+def test_an_agent_that_is_killed_at_any_moment_leaves_nothing(host):
+    """Also in the midst of a command, which may not be done after it is undone."""
+    assert (
+        host("""
+        left = []
+        for delay_s in (0.03, 0.06, 0.075, 0.08, 0.085, 0.09, 0.1):
+            agent = os.fork()
+            if not agent:
+                changes = Changes()
+                while True:
+                    change(changes, "one")
+                    changes.run(["ip", "link", "del", "one"], None)
+                    for kind, what in (("addr", "203.0.113.1/24"), ("route", "2001:db8:2::/64")):
+                        changes.run(["ip", kind, "del", what, "dev", "va"], None)
+            time.sleep(delay_s)
+            os.kill(agent, signal.SIGKILL)
+            os.waitpid(agent, 0)
+            left.append(until(lambda: not guardian()) and snapshot() == before)
+        print(left)
+    """)
+        == [True] * 7
+    )
+
+
+def test_a_guardian_is_not_ended_politely(host):
+    assert host("""
+        changes = Changes()
+        change(changes)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            os.kill(guardian(), number)
+        time.sleep(0.05)
+        print([bool(guardian()), changes.undo(), snapshot() == before])
+    """) == [True, [], True]
+
+
+def test_another_guardian_does_what_one_that_was_killed_cannot(host, run_folder):
+    found = host("""
+        changes = Changes()
+        change(changes)
+        os.kill(guardian(), signal.SIGKILL)
+        until(lambda: not guardian())
+        try:
+            change(changes, "more")
+        except LabError as error:
+            print([str(error), changes.undo(), snapshot() == before])
+    """)
+    assert found == ["the process that changes this host and puts it back was killed", [], True]
+    assert list(run_folder.iterdir()) == []
+
+
+def test_it_does_so_without_a_journal(host, run_folder):
+    """Its agent has kept what it was told."""
+    run_folder.touch()
+    assert host("""
+        changes = Changes()
+        change(changes)
+        os.kill(guardian(), signal.SIGKILL)
+        until(lambda: not guardian())
+        print([changes.undo(), snapshot() == before])
+    """) == [[], True]
+
+
+BOTH_KILLED = """
+def both_killed():
+    change(Changes())
+    os.kill(guardian(), signal.SIGKILL)
+as_agent(both_killed)
+"""
+
+
+def test_the_next_agent_undoes_what_both_have_left_that_were_killed(host, run_folder):
+    found = host(BOTH_KILLED + "left = snapshot() != before\nChanges()\nprint([left, snapshot() == before])")
+    assert found == [True, True]
+    assert list(run_folder.iterdir()) == []
+
+
+def test_what_it_cannot_undo_marks_the_host(host, run_folder):
+    found = host(BOTH_KILLED + "sh('ip link set added name other')\nChanges()\nprint(journal.marked())".replace(
+        "print(journal.marked())", "print([journal.marked()])"
+    ))  # fmt: skip
+    (mark,) = run_folder.iterdir()
+    assert found == [
+        "an earlier measurement has left it changed: device other is still there; "
+        'ip link del added: Cannot find device "added"; put it in order, then remove ' + str(mark)
+    ]
+
+
+def test_a_journal_is_its_owners_alone(host, run_folder):
+    found = host("""
+        os.umask(0)
+        changes = Changes()
+        change(changes)
+        folder = Path(os.environ["IPPERF_RUN"])
+        print([oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())])
+    """)
+    assert found == ["0o700", "0o600"]
+    run_folder.chmod(0o777)
+    assert host("changes = Changes(); change(changes); print(len(os.listdir(os.environ['IPPERF_RUN'])))") == 0
+
+
+def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
+    code = """
+        own = journal._network()
+        path = Path(os.environ["IPPERF_RUN"], f"journal{%s}")
+        path.parent.mkdir(exist_ok=True)
+        note = {"do": ["true"], "undo": [["ip", "link", "del", "va"]], "made": []}
+        records = ({"boot": %s}, {"before": before}, {"note": note})
+        path.write_text("".join(json.dumps(each) + "\\n" for each in records))
+        Changes()
+        print([snapshot() == before, path.exists()])
+    """
+    assert host(code % ("own", "journal._boot()")) == [False, False]
+    assert host(code % ("own", "'another'")) == [True, False]
+    assert host(code % ("own + '1'", "journal._boot()")) == [True, True]
+
+
+def test_what_networks_that_are_gone_have_left_is_removed(host, run_folder):
+    if not journal._sees_all():
+        pytest.skip("only who sees all processes of the machine can tell which networks are gone")
+    host(BOTH_KILLED + "print(0)")
+    (left,) = run_folder.iterdir()
+    found = host("changes = Changes(); change(changes); print([os.listdir(os.environ['IPPERF_RUN'])])")
+    assert left.name not in found[0]
+    assert len(found[0]) == 1
+
+
+def test_only_one_changes_a_host_at_a_time(host):
+    found = host("""
+        changes = Changes()
+        change(changes)
+        try:
+            journal.claimed(0.05)
+        except LabError as error:
+            print([str(error).partition("; ")[0], changes.undo()])
+    """)
+    assert found[0].startswith("another agent changes this host, or puts it back: ")
+    assert found[1] == []
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "sentences"),
+    [
+        ("ip link del added", []),
+        (
+            "ip link set added name other",
+            ["device other is still there", 'ip link del added: Cannot find device "added"'],
+        ),
+        ("ip addr del 203.0.113.1/24 dev va; ip route del 2001:db8:2::/64 dev va", []),
+        ("ip addr del 2001:db8::1/64 dev va", []),
+        (
+            "ip link add vc type ifb; ip link set vc up; ip addr add 2001:db8:7::1/64 dev vc; ip link set vb mtu 1400",
+            [],
+        ),
+        ("ip route add 198.51.101.0/24 via 192.0.2.8; ip -6 route add 2001:db8:8::/64 dev va", []),
+        (
+            "ip route del 2001:db8:2::/64 dev va; ip route add 2001:db8:2::/64 dev vb",
+            [
+                "route 2001:db8:2::/64 dev vb metric 1024 is still there",
+                "ip route del 2001:db8:2::/64 dev va: RTNETLINK answers: No such process",
+            ],
+        ),
+        ("ip addr add 203.0.113.1/32 dev vb", ["address 203.0.113.1/32 of device vb is still there"]),
+    ],
+)
+def test_what_others_do_meanwhile_is_told_where_it_concerns_us(host, run_folder, meanwhile, sentences):
+    found = host(f"""
+        changes = Changes()
+        change(changes)
+        sh({meanwhile!r})
+        print([changes.undo(), journal.marked()])
+    """)
+    assert found[0] == sentences
+    assert bool(found[1]) == bool(sentences)
+
+
+def test_what_a_command_does_not_take_back_is_told(host):
+    found = host("""
+        changes = Changes()
+        changes.run(["ip", "link", "set", "va", "mtu", "1400"], None)
+        changes.run(["tc", "qdisc", "add", "dev", "vb", "root", "pfifo"], ["tc", "qdisc", "del", "dev", "vb", "root"])
+        changes.run(["ip", "-6", "rule", "add", "from", "2001:db8::1", "lookup", "77"], None)
+        print(changes.undo())
+    """)
+    assert found == [
+        "IPv6 rule priority 32765 src 2001:db8::1 table 77 is still there",
+        "device va: MTU is 1400 and was 1500",
+    ]
+
+
+def test_addresses_and_routes_that_a_command_took_along_are_told(host):
+    """A device that is set down loses its IPv6 addresses, whoever gave it them."""
+    found = host("""
+        changes = Changes()
+        changes.run(["ip", "link", "set", "va", "down"], ["ip", "link", "set", "va", "up"])
+        print(changes.undo())
+    """)
+    assert found == [
+        "address 2001:db8::1/64 of device va is missing",
+        "route 198.51.100.0/24 via 192.0.2.9 dev va is missing",
+        "route 2001:db8::/64 dev va proto kernel metric 256 is missing",
+    ]
+
+
+def test_other_programs_are_taken_at_their_word(host):
+    """No snapshot shows what they leave behind."""
+    assert host("""
+        changes = Changes()
+        changes.run(["true"], ["sh", "-c", "echo no way >&2; exit 3"])
+        print(changes.undo())
+    """) == ["sh -c echo no way >&2; exit 3: no way"]
+
+
+def test_a_mark_goes_with_a_reboot_or_by_hand(host, run_folder):
+    found = host("""
+        journal.mark(["a is missing"])
+        journal.mark(["b is still there"])
+        said = [journal.marked()]
+        (mark,) = Path(os.environ["IPPERF_RUN"]).iterdir()
+        mark.write_text("another-boot\\na is missing\\n")
+        print([*said, journal.marked(), mark.exists()])
+    """)
+    assert "it changed: a is missing; b is still there; put it in order, then remove " in found[0]
+    assert found[1:] == ["", False]
+
+
+def test_who_changes_nothing_finds_no_difference():
+    before = {"device a": {"kind": "device", "device": "a", "name": "a", "state": {}, "fleeting": False, "index": 1}}
+    assert differences(before, {}, [], []) == differences({}, before, [["ip", "link", "add", "b"]], []) == []
+    assert differences(before, {}, [["ip", "link", "del", "a"]], []) == ["device a is missing"]
+
+
+def test_a_host_without_ip_is_not_changed(host, tmp_path):
+    """As nobody could say what was there before."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    found = host(f"""
+        from pytest_ipperf.agent import changes as room
+        room.search_path = lambda: {{"PATH": {str(programs)!r}}}
+        changes = Changes()
+        try:
+            changes.write("net/ipv6/conf/va/hop_limit", "33")
+        except LabError as error:
+            print([str(error), (CONF / "va/hop_limit").read_text().strip(), changes.undo()])
+    """)
+    assert found == ["program 'ip' is not installed (Debian: apt-get install iproute2)", "64", []]

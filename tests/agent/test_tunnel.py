@@ -1,0 +1,222 @@
+"""Ends of tunnels and what hosts need beside them: nothing of others is touched, and what routers have told is kept.
+
+Tunnels that carry something are tried with each backend; here is what they share.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+UP = """
+for each in all default; do echo 1 > /proc/sys/net/ipv6/conf/$each/addr_gen_mode; done
+ip link set lo up; ip link add va type veth peer name vb; ip link set va up; ip link set vb up
+ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad
+"""
+HOST = """
+import contextlib, os, socket, struct, subprocess, sys, time
+from pathlib import Path
+from pytest_ipperf.agent.backends.base import Backend
+from pytest_ipperf.agent import tunnel
+from pytest_ipperf.agent.changes import Changes
+from pytest_ipperf.agent.snapshot import snapshot
+from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.transports.base import End, Leg
+
+CONF = Path("/proc/sys/net/ipv6/conf")
+
+class Plain(Backend):
+    '''A device and nothing behind it, where no driver for tunnels can be had.'''
+
+    def missing(self):
+        return ""
+
+    def up(self, end, changes, stack):
+        changes.run(["ip", "link", "add", end.device, "type", "ifb"], ["ip", "link", "del", end.device])
+        changes.run(["ip", "link", "set", end.device, "mtu", str(end.mtu), "up"], None)
+
+tunnel.BACKENDS = {"plain": Plain()}
+def end(hop="2001:2:0:41::9"):
+    routes = (("2001:2:0:12::/64", hop),)
+    return End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ("2001:2:0:41::1/64",), routes)
+
+def sh(text):
+    return subprocess.run(["sh", "-ec", text], check=True, capture_output=True, text=True).stdout
+
+def why(do, *arguments):
+    try:
+        do(*arguments, changes, *[contextlib.ExitStack()] * (do is raise_tunnel))
+    except LabError as error:
+        return str(error)
+
+changes, before = Changes(), snapshot()
+"""
+ADVERTISE = """
+def advertise(device):
+    '''What a router does that is the default router for half an hour (RFC 4861, section 4.2).'''
+    network = socket.inet_pton(socket.AF_INET6, "2001:db8:5::")
+    prefix = struct.pack("!BBBBIII16s", 3, 4, 64, 0xC0, 3600, 1800, 0, network)
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as sock:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex(device))
+        sock.sendto(struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0) + prefix, ("ff02::1", 0))
+
+def learned():
+    return sh("ip -6 route show default proto ra").strip().partition(" metric")[0]
+
+def learn():
+    '''From a router at the other end of the link, in a network of its own.'''
+    router = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
+    router.stdout.readline()
+    sh(f"ip link set vb netns {router.pid}; ip addr add fe80::1/64 dev va nodad; echo 1 > {CONF}/va/accept_ra")
+    enter = ["nsenter", f"--net=/proc/{router.pid}/ns/net"]
+    subprocess.run([*enter, "sh", "-ec", "ip addr add fe80::9/64 dev vb nodad; ip link set vb up"], check=True)
+    told = subprocess.Popen([*enter, sys.executable, "-c", CODE], stdin=-1)
+    end = time.monotonic() + 20
+    while not learned() and time.monotonic() < end:
+        time.sleep(0.01)
+    told.communicate()
+    return router
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_run_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
+
+
+@pytest.fixture
+def host(isolated):
+    """Runs code on a new host and gives the value that it printed last."""
+
+    def run(code, up=UP):
+        return ast.literal_eval(isolated(HOST + textwrap.dedent(code), up).splitlines()[-1])
+
+    return run
+
+
+def test_an_end_has_its_addresses_at_once_and_its_routes(host):
+    found = host("""
+        with contextlib.ExitStack() as stack:
+            raise_tunnel("plain", end(), changes, stack)
+        addresses = sh("ip -6 -br addr show dev ipperf-6in4").split()[2:]
+        routes = sh("ip -6 route show dev ipperf-6in4").splitlines()
+        print([addresses, sh("ip -6 addr show tentative"), routes, changes.undo(), snapshot() == before])
+    """)
+    assert found[:2] == [["2001:2:0:41::1/64"], ""]
+    assert "2001:2:0:12::/64 via 2001:2:0:41::9 metric 1024 pref medium" in found[2]
+    assert found[3:] == [[], True]
+
+
+@pytest.mark.parametrize(
+    ("standing", "words"),
+    [
+        (
+            "ip link add ipperf-6in4 type ifb",
+            "device ipperf-6in4 is there already, and not ours; remove it: ip link del ipperf-6in4",
+        ),
+        (
+            "ip addr add 2001:2:0:41::1/128 dev vb nodad",
+            "address 2001:2:0:41::1 is there already, on device vb, and not ours; give the testbed others",
+        ),
+    ],
+)
+def test_what_stands_in_its_place_is_named_and_left_alone(host, standing, words):
+    found = host(f"""
+        sh({standing!r})
+        before = snapshot()
+        print([why(raise_tunnel, "plain", end()), changes.undo(), snapshot() == before])
+    """)
+    assert found == [words, [], True]
+
+
+def test_an_end_that_fails_half_way_is_undone_as_a_whole(host):
+    found = host("""
+        print([why(raise_tunnel, "plain", end("::9")), changes.undo(), snapshot() == before])
+    """)
+    assert found == [
+        "ip -6 route add 2001:2:0:12::/64 via ::9 dev ipperf-6in4: RTNETLINK answers: No route to host", [], True
+    ]  # fmt: skip
+
+
+def test_a_leg_is_laid_on_the_device_towards_its_host(host):
+    found = host("""
+        lay_leg(Leg("192.0.2.9", ("2001:2:0:12::1/64",), (("2001:2:0:5e::/64", "2001:2:0:12::2"),)), changes)
+        during = sorted({*snapshot()} - {*before})
+        print([during, sh("ip -6 addr show tentative"), changes.undo(), snapshot() == before])
+    """)
+    assert found == [
+        [
+            "address 2001:2:0:12::1/64 of device va",
+            "route 2001:2:0:12::/64 dev va proto kernel metric 256",
+            "route 2001:2:0:5e::/64 via 2001:2:0:12::2 dev va metric 1024",
+        ],
+        "",
+        [],
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("up", "leg", "words"),
+    [
+        ("", 'Leg("203.0.113.1")', "no route to 203.0.113.1: Network is unreachable"),
+        (
+            "",
+            'Leg("192.0.2.9", ("2001:db8::1/64",))',
+            "address 2001:db8::1 is there already, on device va, and not ours; give the testbed others",
+        ),
+        (
+            "echo 1 > /proc/sys/net/ipv6/conf/va/disable_ipv6",
+            'Leg("192.0.2.9", ("2001:2::1/64",))',
+            "device va has IPv6 switched off: set net.ipv6.conf.va.disable_ipv6 to 0",
+        ),
+        (
+            "ip -6 route add 2001:2:1::/64 dev va",
+            'Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"),))',
+            "ip -6 route add 2001:2:1::/64 via 2001:2::2 dev va: RTNETLINK answers: File exists",
+        ),
+    ],
+)
+def test_a_leg_that_cannot_be_laid_says_why_and_changes_nothing(host, up, leg, words):
+    found = host(f"print([why(lay_leg, {leg}), changes.undo(), snapshot() == before])", UP + up)
+    assert found == [words, [], True]
+
+
+@pytest.fixture
+def advertised(host):
+    """As `host`, with `learn()`."""
+    sender = ADVERTISE.partition("def learned")[0]
+    lines = f'import socket, struct\n{sender}\nadvertise("vb")\n'
+    return lambda code: host(f"{ADVERTISE}\nCODE = {lines!r}\nrouter = learn()\n" + textwrap.dedent(code))
+
+
+def test_a_host_that_is_to_forward_keeps_what_routers_have_told_it(advertised):
+    found = advertised("""
+        before, default = snapshot(), learned()
+        lay_leg(Leg("192.0.2.9", forwards=True), changes)
+        settings = [(CONF / each).read_text().strip() for each in ("all/forwarding", "va/accept_ra")]
+        print([default, [learned() == default, *settings], changes.undo(), snapshot() == before])
+    """)
+    assert found == ["default via fe80::9 dev va", [True, "1", "2"], [], True]
+
+
+def test_what_a_host_forgets_when_it_forwards_is_told(advertised):
+    found = advertised("""
+        changes.write("net/ipv6/conf/all/forwarding", "1")
+        print([learned(), changes.undo()])
+    """)
+    assert found == ["", ["route default via fe80::9 dev va proto ra metric 1024 with hoplimit 64 is missing"]]
+
+
+def test_a_host_that_forwards_anyway_is_left_alone(host):
+    found = host("""
+        sh("echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
+        before = snapshot()
+        lay_leg(Leg("192.0.2.9", forwards=True), changes)
+        print([snapshot() == before, (CONF / "va/accept_ra").read_text().strip(), changes.undo()])
+    """)
+    assert found == [True, "1", []]
