@@ -133,13 +133,12 @@ class Heard(list):
 def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
-    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", reference=FOUR,
-            **change):  # fmt: skip
+    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", **change):
         script, heard = Script(told, **change), Heard()
         monkeypatch.setattr(workload, "stand", script.stand)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
         monkeypatch.setattr(workload, "time", script)
-        plan = plan_for(WORKLOAD, [reference, *arms], conditions.design, 1)
+        plan = plan_for(WORKLOAD, [conditions.reference, *arms], conditions.design, 1)
         questions = {"asked": dict.fromkeys(arms, asked), "refuses": refuses}
         try:
             return script, heard, measure(plan, BUILTIN["loopback"], conditions, heard, **questions)
@@ -259,7 +258,7 @@ def test_a_transport_that_cannot_be_made_is_the_trouble_of_its_arm_alone(course)
     # Nobody asks for it again.
     assert [transports for transports, _ in script.asked] == [("isatap", "tunnel")] + [("isatap",)] * 5
     assert answer(found, Cell(WORKLOAD, ISATAP), CONDITIONS, TEN).effects
-    with pytest.raises(LabError, match="^nothing can carry tunnel$"):
+    with pytest.raises(LabError, match="nothing can carry tunnel"):
         answer(found, Cell(WORKLOAD, TUNNEL), CONDITIONS, TEN)
 
 
@@ -271,7 +270,7 @@ def test_a_transport_that_can_be_made_no_more_ends_its_arm_there(course):
 
 def test_a_reference_whose_transport_cannot_be_made_ends_the_workload(course):
     tunnelled = dataclasses.replace(CONDITIONS, reference=TUNNEL)
-    script, heard, error = course(well, tunnelled, reference=TUNNEL, lacks=("tunnel",))
+    script, heard, error = course(well, tunnelled, lacks=("tunnel",))
     assert isinstance(error, LabError)
     assert str(error) == "nothing can carry tunnel"
     assert heard[-1] == ("broke off", "nothing can carry tunnel")
