@@ -36,6 +36,8 @@ _BOOT = """
 import os, sys
 if sys.version_info < (3, 10):
     raise RuntimeError("Python " + sys.version.split()[0] + " is too old; 3.10 is needed")
+from importlib.util import MAGIC_NUMBER
+channel.send(MAGIC_NUMBER)
 code = channel.receive()
 fd = os.memfd_create("pytest-ipperf")
 with open(fd, "wb", closefd=False) as file:
@@ -73,7 +75,7 @@ class Link:
         def open_gateway() -> None:
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(_BOOT)
-                channel.send(cargo())
+                channel.send(cargo(channel.receive(_START_S)))
                 opened.append(channel.receive(_START_S) and channel)
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)

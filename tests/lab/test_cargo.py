@@ -1,0 +1,36 @@
+"""The cargo: source for every Python, and compiled code for one like ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from importlib.util import MAGIC_NUMBER
+
+from pytest_ipperf.lab.cargo import cargo
+
+
+def names(packed, tmp_path):
+    file = tmp_path / "cargo.zip"
+    file.write_bytes(packed)
+    with zipfile.ZipFile(file) as archive:
+        return set(archive.namelist()), file
+
+
+def test_a_python_like_ours_gets_compiled_code_beside_the_source(tmp_path):
+    plain, _ = names(cargo(), tmp_path)
+    both, file = names(cargo(MAGIC_NUMBER), tmp_path)
+    assert all(name.endswith(".py") for name in plain)
+    assert both == plain | {f"{name}c" for name in plain}
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import pytest_ipperf.agent.path as m, inspect; "
+        "print(m.__spec__.cached or m.__file__); print(inspect.getsource(m).splitlines()[0])"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, file], capture_output=True, text=True, check=True)
+    where, first = done.stdout.splitlines()
+    assert where.endswith("pytest_ipperf/agent/path.pyc")  # it is what runs
+    assert first.startswith('"""')  # and what a traceback shows is there too
+
+
+def test_another_python_gets_source_alone(tmp_path):
+    assert names(cargo(b"1234"), tmp_path)[0] == names(cargo(), tmp_path)[0]
