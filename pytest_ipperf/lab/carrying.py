@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 
+import pytest_ipperf
 from pytest_ipperf.agent.backends import BACKENDS, PREFERRED
+from pytest_ipperf.lab.namespaces import rights_of_hosts
 from pytest_ipperf.lab.testbed import Testbed
 
 AUTO = "auto"
+_ASK = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pytest_ipperf.agent.backends import BACKENDS
+print(BACKENDS[sys.argv[2]].missing())
+"""
+_ASK_S = 10.0
 
 
 def too_slow(testbed: Testbed, name: str) -> str:
@@ -28,7 +40,15 @@ def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
 
 @cache
 def _missing_here(name: str) -> str:
-    return BACKENDS[name].missing()
+    """Why a lab's hosts cannot have it; an ordinary user has rights in their namespace that are refused outside."""
+    if not (words := rights_of_hosts()):
+        return BACKENDS[name].missing()
+    ask = [sys.executable, "-P", "-c", _ASK, str(Path(pytest_ipperf.__file__).parents[1]), name]
+    try:
+        done = subprocess.run([*words, *ask], capture_output=True, text=True, timeout=_ASK_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"nobody can be asked whether it works ({error})"
+    return done.stdout.strip()
 
 
 def lab_backend(testbed: Testbed, wanted: str) -> tuple[str, str]:

@@ -78,6 +78,12 @@ def unusable() -> str:
     return _way_to_root()[1]
 
 
+def rights_of_hosts() -> list[str]:
+    """The words before a command that is to have the rights of a lab's hosts; none where this user has them anyway."""
+    user, why = _way_to_root()
+    return _unshare(user=True) if user and not why else []
+
+
 def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": _PATH, "LC_ALL": "C"}
 
