@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import configparser
-import ipaddress
+import contextlib
 import re
-import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Testbed
+from pytest_ipperf.core.units import parse_percent, parse_rate, parse_seconds
+from pytest_ipperf.lab.addresses import literal, unfit
+from pytest_ipperf.lab.carrying import AUTO
+from pytest_ipperf.lab.labs import BUILTIN, lab, rated
+from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links, Testbed
 from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
-_HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus"}
-_TESTBED_KEYS = {"client", "server", "domain"}
+_HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus", *TUNNELLED}
+_TESTBED_KEYS = {CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED}
+_LAB_KEYS = {"nodes", "rate", "loss", "delay", "backend"}
+_LEAST_BIT_S, _MOST_BIT_S, _LONGEST_DELAY_S = 1e3, 1e11, 10.0
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
@@ -32,12 +39,18 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except configparser.Error as error:
         raise UsageError(f"{path}, {_misread(error)}") from error
-    sections = {name: dict(parser[name]) for name in parser.sections()}
-    hosts = {name: _host(path, name, keys) for kind, name, keys in _of(path, sections) if kind == "host"}
+    sections = _of(path, {name: dict(parser[name]) for name in parser.sections()})
+    hosts = {name: _host(f"{path}: [host {name}]", name, keys) for kind, name, keys in sections if kind == "host"}
     found = dict(BUILTIN)
-    for kind, name, keys in _of(path, sections):
+    for kind, name, keys in sections:
+        where = f"{path}: [{kind} {name}]"
         if kind == "testbed":
-            found[name] = _testbed(path, name, keys, hosts)
+            found[name] = _testbed(where, name, keys, hosts)
+        elif kind == "lab":
+            found[name] = _lab(where, name, keys)
+    for kind, name, _ in sections:
+        if kind != "host" and rated(name, found):
+            raise UsageError(f"{path}: [{kind} {name}] takes the name that a lab has with a rate; choose another")
     return found
 
 
@@ -51,21 +64,23 @@ def _misread(error: configparser.Error) -> str:
             return f"line {error.lineno}: {error.line.strip()!r} comes before the first section, such as [host NAME]"
         case configparser.ParsingError():
             number, line = error.errors[0]
-            return f"line {number}: {line} is neither [host NAME], [testbed NAME] nor KEY = VALUE"
+            return f"line {number}: {line} is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
     return " ".join(str(error).split())
 
 
 def _of(path: Path, sections: Mapping[str, dict[str, str]]) -> list[tuple[str, str, dict[str, str]]]:
-    found = []
+    found: list[tuple[str, str, dict[str, str]]] = []
     for section, keys in sections.items():
         kind, _, name = section.partition(" ")
-        if kind not in ("host", "testbed") or not _NAME.fullmatch(name):
+        if kind not in ("host", "testbed", "lab") or not _NAME.fullmatch(name):
             raise UsageError(
-                f"{path}: section [{section}] is neither [host NAME] nor [testbed NAME], "
+                f"{path}: section [{section}] is neither [host NAME], [testbed NAME] nor [lab NAME], "
                 "with a name of letters, digits, '_' and '.'"
             )
-        if kind == "testbed" and name in BUILTIN:
+        if kind != "host" and name in BUILTIN:
             raise UsageError(f"{path}: [{section}] takes the name of a built-in testbed; choose another")
+        if kind != "host" and any(name == other and kind_of != "host" for kind_of, other, _ in found):
+            raise UsageError(f"{path}: [{section}] takes the name of another testbed; choose another")
         found.append((kind, name, keys))
     return found
 
@@ -76,8 +91,16 @@ def _known(where: str, keys: Mapping[str, str], allowed: set[str]) -> None:
             raise UsageError(f"{where}: key {key!r} is unknown; there are {', '.join(sorted(allowed))}")
 
 
-def _host(path: Path, name: str, keys: dict[str, str]) -> Host:
-    where = f"{path}: [host {name}]"
+@contextlib.contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Has every sentence about a value say where it stands."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _host(where: str, name: str, keys: dict[str, str]) -> Host:
     way_name = keys.get("way", "local")
     choices = [each for each in WAYS if WAYS[each].in_inventory]
     if way_name not in choices:
@@ -87,44 +110,41 @@ def _host(path: Path, name: str, keys: dict[str, str]) -> Host:
     settings = {key: value for key, value in keys.items() if key in way.keys}
     if trouble := way.trouble(settings):
         raise UsageError(f"{where}: {trouble}")
-    return Host(
+    with _at(where):
+        tunnels = {each: read_device(each, keys[each]) for each in TUNNELLED if each in keys}
+    host = Host(
         name=name,
         way=way_name,
         ipv4=_address(where, keys, 4),
         ipv6=_address(where, keys, 6),
         ports=_ports(where, keys.get("ports")),
         cpus=_cpus(where, keys.get("cpus")),
+        tunnels=tunnels,
         settings=settings,
     )
+    _check_distinct(where, host)
+    return host
+
+
+def _check_distinct(where: str, host: Host) -> None:
+    """The kernel finds a route by the address, so two arms with one address would be one arm."""
+    owners = {host.ipv6: "ipv6"}
+    for transport, (_, address) in host.tunnels.items():
+        if address in owners:
+            raise UsageError(f"{where}: {transport} has the address {address} of {owners[address]}; give each its own")
+        owners[address] = transport
 
 
 def _address(where: str, keys: Mapping[str, str], version: int) -> str:
-    text = keys.get(f"ipv{version}", "")
-    if text:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            address = None
-        if address is None or address.version != version:
-            raise UsageError(f"{where}: ipv{version} = {text!r} is not a literal IPv{version} address")
-        # 2001:db8:0::1 and 2001:DB8::1 are one address; sockets tell it as the kernel writes it.
-        family = socket.AF_INET6 if version == 6 else socket.AF_INET
-        text = socket.inet_ntop(family, address.packed)
-        if why := _unfit(address):
-            raise UsageError(f"{where}: ipv{version} = {text!r} is {why}; give an address of one network interface")
+    written = keys.get(f"ipv{version}", "")
+    if not written:
+        return ""
+    text = literal(written, version)
+    if not text:
+        raise UsageError(f"{where}: ipv{version} = {written!r} is not a literal IPv{version} address")
+    if why := unfit(text):
+        raise UsageError(f"{where}: ipv{version} = {text!r} is {why}; give an address of one network interface")
     return text
-
-
-def _unfit(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    """Why a host cannot be measured at that address, as the end of a sentence; empty where it can."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return "an IPv4 address in the clothes of IPv6, and what goes there is IPv4"
-        if address.is_link_local:
-            return "a link-local address, which means nothing without an interface"
-    if address.is_multicast or address.is_unspecified:
-        return "the address of no single host"
-    return ""
 
 
 def _ports(where: str, text: str | None) -> tuple[int, int]:
@@ -145,13 +165,55 @@ def _cpus(where: str, text: str | None) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-def _testbed(path: Path, name: str, keys: dict[str, str], hosts: Mapping[str, Host]) -> Testbed:
-    where = f"{path}: [testbed {name}]"
+def _testbed(where: str, name: str, keys: dict[str, str], hosts: Mapping[str, Host]) -> Testbed:
     _known(where, keys, _TESTBED_KEYS)
-    for role in ("client", "server"):
+    for role in (CLIENT, SERVER):
         if role not in keys:
             raise UsageError(f"{where}: key {role!r} is missing; it names a [host ...] section")
-        if keys[role] not in hosts:
+    named = {role: keys[role] for role in (CLIENT, SERVER, ROUTER) if role in keys}
+    for role, host in named.items():
+        if host not in hosts:
             known = ", ".join(sorted(hosts)) or "none"
-            raise UsageError(f"{where}: {role} = {keys[role]!r} is no [host ...] section; there are: {known}")
-    return Testbed(name=name, client=hosts[keys["client"]], server=hosts[keys["server"]], domain=keys.get("domain", ""))
+            raise UsageError(f"{where}: {role} = {host!r} is no [host ...] section; there are: {known}")
+        if role == ROUTER and host in (named[CLIENT], named[SERVER]):
+            other = CLIENT if host == named[CLIENT] else SERVER
+            raise UsageError(f"{where}: router = {host!r} is the {other}; it has to be a host of its own")
+    roles = {role: hosts[host] for role, host in named.items()}
+    with _at(where):
+        found = paths(roles, {each: keys[each] for each in TUNNELLED if each in keys})
+    return Testbed(
+        name=name,
+        client=roles[CLIENT],
+        server=roles[SERVER],
+        router=roles.get(ROUTER),
+        domain=keys.get("domain", ""),
+        paths=found,
+        backend=_backend(where, keys),
+    )
+
+
+def _lab(where: str, name: str, keys: dict[str, str]) -> Testbed:
+    _known(where, keys, _LAB_KEYS)
+    nodes = keys.get("nodes", "3")
+    if nodes not in {"2", "3"}:
+        raise UsageError(f"{where}: nodes = {nodes!r} is neither 2 nor 3; the third one is a router")
+    with _at(where):
+        rate_bit_s = parse_rate(keys["rate"]) if "rate" in keys else 0.0
+        loss = parse_percent(keys["loss"]) if "loss" in keys else 0.0
+        delay_s = parse_seconds(keys["delay"]) if "delay" in keys else 0.0
+    if rate_bit_s and not _LEAST_BIT_S <= rate_bit_s <= _MOST_BIT_S:
+        raise UsageError(f"{where}: rate = {keys['rate']!r} is not between 1kbit and 100gbit")
+    if loss >= 1:
+        raise UsageError(f"{where}: loss = {keys['loss']!r} lets nothing through; it has to be below 100%")
+    if delay_s > _LONGEST_DELAY_S:
+        raise UsageError(f"{where}: delay = {keys['delay']!r} is too long; it may be up to {_LONGEST_DELAY_S:g}s")
+    links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)
+    return lab(name, int(nodes), links, _backend(where, keys))
+
+
+def _backend(where: str, keys: Mapping[str, str]) -> str:
+    choices = (AUTO, *BACKENDS)
+    wanted = keys.get("backend", AUTO)
+    if wanted not in choices:
+        raise UsageError(f"{where}: backend = {wanted!r} does not exist; there are {', '.join(choices)}")
+    return wanted

@@ -5,7 +5,9 @@ RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import re
 from collections.abc import Mapping
 
 from pytest_ipperf.core.errors import UsageError
@@ -63,11 +65,10 @@ BUILTIN = {"lab": lab("lab", 3), "pair": lab("pair", 2), "loopback": _loopback()
 
 def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
     """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate; None for other names."""
-    base, dot, rate = name.partition(".")
-    if not dot or base not in inventory or not inventory[base].is_lab:
-        return None
-    try:
-        links = dataclasses.replace(inventory[base].links, rate_bit_s=parse_rate(rate))
-    except UsageError:
-        return None
-    return dataclasses.replace(inventory[base], name=name, links=links)
+    for dot in re.finditer(r"\.", name):  # a rate may have one, and so may the lab's name
+        base = inventory.get(name[: dot.start()])
+        if base is not None and base.is_lab:
+            with contextlib.suppress(UsageError):
+                links = dataclasses.replace(base.links, rate_bit_s=parse_rate(name[dot.end() :]))
+                return dataclasses.replace(base, name=name, links=links)
+    return None

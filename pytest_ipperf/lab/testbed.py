@@ -44,8 +44,8 @@ class Host:
 class Links:
     """What the links of a lab do to packets, in each direction.
 
-    `rate_bit_s` limits every link, counted as on Ethernet; 0: as fast as the machine. Of the packets that a path's two
-    ends send, `loss` is the share that is dropped, and each is held for `delay_s`.
+    `rate_bit_s` limits every link, counted as on Ethernet; 0: as fast as the machine. `loss` is the share that is
+    dropped of the packets that client and server send. The server's link holds every packet for `delay_s`.
     """
 
     rate_bit_s: float = 0.0
@@ -113,15 +113,16 @@ class Testbed:
 
     def lacks(self, arm: Arm) -> str:
         """Why this testbed cannot have that arm; empty where it can."""
+        if arm.transport in self.paths:
+            return ""
         if arm.transport != "native":
-            if arm.transport in self.paths:
-                return ""
-            where = "in hosts.ini " if self.name not in _PLAIN else ""
-            return f"testbed {self.name} has no {arm.transport}: {where}{_PLAIN.get(self.name, 'no key names one')}"
+            return f"testbed {self.name} has no {arm.transport}: {self._without(arm.transport)}"
         for host in (self.client, self.server):
             if not host.address(arm.ipver):
                 return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
         return ""
 
-
-_PLAIN = {"loopback": "its client and server are one host"}
+    def _without(self, transport: str) -> str:
+        if self.client.machine == self.server.machine:
+            return "its client and server are one host"
+        return f"give it a key {transport} in hosts.ini, or its hosts a device"

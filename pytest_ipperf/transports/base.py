@@ -77,6 +77,7 @@ class Transport(ABC):
 
     `overhead_bytes` is what it adds to each packet beside the IP header itself; `encapsulated` says whether its
     packets travel inside IPv4 as protocol 41, which the proof of the path counts; `rank` is its place in tables.
+    `routed` says whether a router of the testbed takes part in it, and a prefix behind that.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Transport(ABC):
     encapsulated: bool
     rank: int
     source: str
+    routed: bool = False
 
     @abstractmethod
     def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
@@ -93,3 +95,8 @@ class Transport(ABC):
 
         `prefixes` are IPv6 networks of 64 bits that the testbed sets apart for it. UsageError where they are too few.
         """
+
+    def carriers(self, server: str, *, router: bool) -> tuple[str, ...]:
+        """Those of the path to an address on a device that the server has already, perhaps by a router."""
+        del server, router
+        return CLIENT, SERVER

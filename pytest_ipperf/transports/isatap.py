@@ -12,7 +12,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Leg, Path, Place, Transport
 
 _DEVICE = "ipperf-isatap"
-_IDENTIFIER, _GLOBAL = 0x5EFE << 32, 1 << 57
+_IDENTIFIER, _UNIVERSAL = 0x5EFE << 32, 1 << 57
 _LINK_LOCAL = "fe80::/64"
 
 
@@ -22,7 +22,7 @@ def isatap_address(prefix: str, ipv4: str) -> str:
     Its identifier is `::200:5efe:a.b.c.d` where the IPv4 address is unique in the world, else `::0:5efe:a.b.c.d`.
     """
     host = ipaddress.IPv4Address(ipv4)
-    return str(ipaddress.IPv6Network(prefix)[_IDENTIFIER | (_GLOBAL if host.is_global else 0) | int(host)])
+    return str(ipaddress.IPv6Network(prefix)[_IDENTIFIER | (_UNIVERSAL if host.is_global else 0) | int(host)])
 
 
 class Isatap(Transport):
@@ -34,6 +34,12 @@ class Isatap(Transport):
         if len(prefixes) < 2:
             raise UsageError("isatap through a router needs two prefixes: the site's and one for the server's link")
         return self._through_router(hosts, *prefixes[:2])
+
+    def carriers(self, server: str, *, router: bool) -> tuple[str, ...]:
+        identifier = int(ipaddress.IPv6Address(server)) & (0xFFFFFFFF << 32)
+        if identifier & ~_UNIVERSAL == _IDENTIFIER:
+            return CLIENT, SERVER
+        return (CLIENT, ROUTER) if router else (CLIENT,)
 
     def _host_to_host(self, hosts: Mapping[str, Place], site: str) -> Path:
         roles = (CLIENT, SERVER)
@@ -74,4 +80,5 @@ transport = Isatap(
     encapsulated=True,
     rank=2,
     source="RFC 5214",
+    routed=True,
 )

@@ -6,11 +6,12 @@ import os
 
 import pytest
 
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links
 
 GOOD = """
 # two machines in one room
@@ -36,8 +37,9 @@ ssh = admin@beta.example.org
 python = /usr/bin/python3.11
 ipv4 = 192.0.2.20
 """
-NEITHER = "is neither [host NAME] nor [testbed NAME], with a name of letters, digits, '_' and '.'"
+NEITHER = "is neither [host NAME], [testbed NAME] nor [lab NAME], with a name of letters, digits, '_' and '.'"
 ONE = "give an address of one network interface"
+BACKED = ", ".join(["auto", *BACKENDS])
 HOST = "[host alpha]\n"
 SSH = "[host alpha]\nway = ssh\n"
 
@@ -71,7 +73,7 @@ def refused(read, tmp_path):
 
 def test_a_good_file_adds_its_testbeds_to_the_built_in_ones(read):
     found = read(GOOD)
-    assert set(found) == {"lab", "loopback", "office", "alone"}
+    assert set(found) == {"lab", "pair", "loopback", "office", "alone"}
     assert {name: found[name] for name in BUILTIN} == BUILTIN
     office = found["office"]
     assert office.client == Host(
@@ -92,7 +94,14 @@ def test_a_testbed_tells_which_arms_it_lacks(read):
     office = read(GOOD)["office"]
     assert office.lacks(Arm(4, "native")) == ""
     assert office.lacks(Arm(6, "native")) == "testbed office has no IPv6: host beta has no ipv6 in hosts.ini"
-    assert office.lacks(Arm(6, "tunnel")) == "testbed office has no tunnel: its hosts are joined by a plain link"
+    for transport in ("tunnel", "isatap"):
+        remedy = f"give it a key {transport} in hosts.ini, or its hosts a device"
+        assert office.lacks(Arm(6, transport)) == f"testbed office has no {transport}: {remedy}"
+        for name in ("alone", "loopback"):
+            plain = f"testbed {name} has no {transport}: its client and server are one host"
+            assert read(GOOD)[name].lacks(Arm(6, transport)) == plain
+        for name in ("lab", "pair"):
+            assert BUILTIN[name].lacks(Arm(6, transport)) == ""
     for testbed in BUILTIN.values():
         assert testbed.lacks(Arm(4, "native")) == testbed.lacks(Arm(6, "native")) == ""
 
@@ -105,9 +114,12 @@ def test_a_testbed_names_the_machines_and_links_that_it_needs_for_itself(read):
 
 
 def test_only_addresses_for_benchmarks_are_in_the_lab():
-    addresses = [host.address(version) for host in BUILTIN["lab"].hosts for version in (4, 6)]
-    assert len(set(addresses)) == 4
-    assert all(address.startswith(("198.18.", "198.19.", "2001:2:0:")) for address in addresses)
+    for name in ("lab", "pair"):
+        testbed = BUILTIN[name]
+        addresses = [host.address(version) for host in testbed.hosts for version in (4, 6)]
+        addresses += [address for path in testbed.paths.values() for address in (path.client, path.server)]
+        assert len(set(addresses)) == 2 * len(testbed.hosts) + 2 * len(testbed.paths)
+        assert all(address.startswith(("198.18.", "198.19.", "2001:2:0:")) for address in addresses)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_only_addresses_for_benchmarks_are_in_the_lab():
     [
         ("client = alpha\n", ", line 1: 'client = alpha' comes before the first section, such as [host NAME]"),
         ("[host a]\n\nnonsense\n",
-         ", line 3: 'nonsense\\n' is neither [host NAME], [testbed NAME] nor KEY = VALUE"),
+         ", line 3: 'nonsense\\n' is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"),
         ("[host a]\n[host b]\n[host a]\n", ", line 3: section [host a] is there already; give it once"),
         ("[host a]\nipv4 = 192.0.2.1\nipv4 = 192.0.2.2\n",
          ", line 3: key 'ipv4' is in [host a] already; give it once"),
@@ -125,6 +137,10 @@ def test_only_addresses_for_benchmarks_are_in_the_lab():
         ("[host a-b]\n", f": section [host a-b] {NEITHER}"),
         ("[testbed lab]\n", ": [testbed lab] takes the name of a built-in testbed; choose another"),
         ("[testbed loopback]\n", ": [testbed loopback] takes the name of a built-in testbed; choose another"),
+        ("[lab pair]\n", ": [lab pair] takes the name of a built-in testbed; choose another"),
+        ("[lab one]\n[testbed one]\n", ": [testbed one] takes the name of another testbed; choose another"),
+        ("[lab lab.1.5mbit]\n", ": [lab lab.1.5mbit] takes the name that a lab has with a rate; choose another"),
+        ("[lab a.100mbit]\n[lab a]\n", ": [lab a.100mbit] takes the name that a lab has with a rate; choose another"),
     ],
 )  # fmt: skip
 def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, text, sentence):
@@ -136,8 +152,8 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
     [
         ("way = telnet\n", "way 'telnet' does not exist; there are local, ssh"),
         ("way = namespace\n", "way 'namespace' does not exist; there are local, ssh"),
-        ("colour = red\n", "key 'colour' is unknown; there are cpus, ipv4, ipv6, ports, way"),
-        ("ssh = beta\n", "key 'ssh' is unknown; there are cpus, ipv4, ipv6, ports, way"),
+        ("colour = red\n", "key 'colour' is unknown; there are cpus, ipv4, ipv6, isatap, ports, tunnel, way"),
+        ("ssh = beta\n", "key 'ssh' is unknown; there are cpus, ipv4, ipv6, isatap, ports, tunnel, way"),
         ("ipv4 = 2001:db8::1\n", "ipv4 = '2001:db8::1' is not a literal IPv4 address"),
         ("ipv6 = 192.0.2.1\n", "ipv6 = '192.0.2.1' is not a literal IPv6 address"),
         ("ipv4 = alpha.example.org\n", "ipv4 = 'alpha.example.org' is not a literal IPv4 address"),
@@ -183,8 +199,8 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
         ("ssh = beta\npython = $(id)\n", "python = '$(id)' is not of a form such as /usr/bin/python3"),
         ("ssh = beta\npython = -c\n", "python = '-c' is not of a form such as /usr/bin/python3"),
         ("ssh = beta\nssh_config = a b\n", "ssh_config = 'a b' is not of a form such as /etc/lab/ssh_config"),
-        ("ssh = beta\nnode = client\n", ("key 'node' is unknown; there are cpus, ipv4, ipv6, ports, python, ssh, "
-         "ssh_config, way")),
+        ("ssh = beta\nnode = client\n", ("key 'node' is unknown; there are cpus, ipv4, ipv6, isatap, ports, python, "
+         "ssh, ssh_config, tunnel, way")),
     ],
 )  # fmt: skip
 def test_no_destination_can_be_taken_for_an_option_or_a_command(refused, keys, sentence):
@@ -204,8 +220,13 @@ def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
         ("server = alpha\n", "key 'client' is missing; it names a [host ...] section"),
         ("client = alpha\n", "key 'server' is missing; it names a [host ...] section"),
         ("client = alpha\nserver = beta\n", "server = 'beta' is no [host ...] section; there are: alpha"),
+        ("client = alpha\nserver = alpha\nswitch = alpha\n",
+         "key 'switch' is unknown; there are backend, client, domain, isatap, router, server, tunnel"),
+        ("client = alpha\nserver = alpha\nrouter = gamma\n",
+         "router = 'gamma' is no [host ...] section; there are: alpha"),
         ("client = alpha\nserver = alpha\nrouter = alpha\n",
-         "key 'router' is unknown; there are client, domain, server"),
+         "router = 'alpha' is the client; it has to be a host of its own"),
+        ("client = alpha\nserver = alpha\nbackend = tun\n", f"backend = 'tun' does not exist; there are {BACKED}"),
     ],
 )  # fmt: skip
 def test_a_testbed_without_its_hosts_is_told(refused, keys, sentence):
@@ -231,6 +252,250 @@ def test_an_address_is_kept_as_sockets_tell_it(read, written, meant):
 def test_ports_may_be_one_or_a_range(read, written, meant):
     found = read(f"{HOST}ports = {written}\n[testbed t]\nclient = alpha\nserver = alpha\n")
     assert found["t"].client.ports == meant
+
+
+# --- labs -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lab_is_described_in_a_section(read):
+    found = read("[lab slow]\nnodes = 2\nrate = 1.5mbit\nloss = 0.1%\ndelay = 5ms\nbackend = userspace\n[lab plain]\n")
+    slow, plain = found["slow"], found["plain"]
+    assert slow.links == Links(rate_bit_s=1.5e6, loss=0.001, delay_s=0.005)
+    assert str(slow.links) == "1.5 Mbit/s, loss 0.1 %, delay 5 ms"
+    assert slow.backend == "userspace"
+    assert (slow.hosts, slow.paths) == (BUILTIN["pair"].hosts, BUILTIN["pair"].paths)
+    assert slow.is_lab
+    assert slow.exclusive
+    assert (plain.hosts, plain.paths) == (BUILTIN["lab"].hosts, BUILTIN["lab"].paths)
+    assert (plain.links, plain.backend) == (Links(), "auto")
+
+
+def test_a_lab_has_a_name_for_every_rate(read):
+    found = read("[lab far.off]\ndelay = 5ms\nrate = 1gbit\n")
+    quick = rated("far.off.1.5mbit", found)
+    assert quick is not None
+    assert quick.name == "far.off.1.5mbit"
+    assert quick.links == Links(rate_bit_s=1.5e6, delay_s=0.005)
+    assert quick.hosts == found["far.off"].hosts
+    for name in ("far.off", "far.1mbit", "far.off.", "far.off.fast", "far.off.0mbit", "loopback.1mbit", "1mbit"):
+        assert rated(name, found) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("client = alpha\n", "key 'client' is unknown; there are backend, delay, loss, nodes, rate"),
+        ("nodes = 4\n", "nodes = '4' is neither 2 nor 3; the third one is a router"),
+        ("rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("rate = 10bit\n", "rate = '10bit' is not between 1kbit and 100gbit"),
+        ("rate = 101gbit\n", "rate = '101gbit' is not between 1kbit and 100gbit"),
+        ("loss = 0.01\n", "share '0.01' is not a percentage such as 10%"),
+        ("loss = 100%\n", "loss = '100%' lets nothing through; it has to be below 100%"),
+        ("loss = 250%\n", "loss = '250%' lets nothing through; it has to be below 100%"),
+        ("delay = 5\n", "time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("delay = -5ms\n", "time '-5ms' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("delay = 5min\n", "delay = '5min' is too long; it may be up to 10s"),
+        ("backend = sit\n", f"backend = 'sit' does not exist; there are {BACKED}"),
+    ],
+)
+def test_a_key_of_a_lab_that_makes_no_sense_is_told_with_its_value(refused, keys, sentence):
+    assert refused(f"[lab slow]\n{keys}") == f": [lab slow]: {sentence}"
+
+
+# --- tunnels between hosts --------------------------------------------------------------------------------------------
+
+THREE = """
+[host alpha]
+ipv4 = 192.0.2.10
+ipv6 = 2001:db8:1::10
+[host beta]
+way = ssh
+ssh = beta
+ipv4 = 192.0.2.20
+ipv6 = 2001:db8:1::20
+[host gamma]
+way = ssh
+ssh = gamma
+ipv4 = 192.0.2.30
+"""
+OFFICE = "[testbed office]\nclient = alpha\nserver = beta\n"
+
+
+def test_a_testbed_sets_networks_apart_for_its_tunnels(read):
+    keys = "tunnel = 2001:db8:41::/64\nisatap = 2001:DB8:5e::/64\nbackend = ebpf\n"
+    office = read(f"{THREE}{OFFICE}{keys}")["office"]
+    assert office.backend == "ebpf"
+    assert not office.is_lab
+    assert office.lacks(Arm(6, "tunnel")) == office.lacks(Arm(6, "isatap")) == ""
+    tunnel, isatap = office.paths["tunnel"], office.paths["isatap"]
+    assert (tunnel.client, tunnel.server) == ("2001:db8:41::1", "2001:db8:41::2")
+    assert {role: (end.local, end.remote) for role, end in tunnel.ends.items()} == {
+        "client": ("192.0.2.10", "192.0.2.20"),
+        "server": ("192.0.2.20", "192.0.2.10"),
+    }
+    assert (isatap.client, isatap.server) == ("2001:db8:5e::5efe:c000:20a", "2001:db8:5e::5efe:c000:214")
+    assert tunnel.carriers == isatap.carriers == ("client", "server")
+    assert office.addresses(frozenset({"tunnel"})) == ["192.0.2.20", "2001:db8:1::20", "2001:db8:41::2"]
+
+
+def test_a_router_takes_part_in_isatap_alone(read):
+    keys = "router = gamma\ntunnel = 2001:db8:41::/64\nisatap = 2001:db8:5e::/64 2001:db8:12::/64\n"
+    office = read(f"{THREE}{OFFICE}{keys}")["office"]
+    assert office.roles["router"].name == "gamma"
+    assert office.guarded == {"this machine", "ssh beta", "ssh gamma"}
+    assert office.paths["tunnel"].carriers == ("client", "server")
+    assert set(office.paths["tunnel"].ends) == {"client", "server"}
+    isatap = office.paths["isatap"]
+    assert (isatap.server, isatap.carriers) == ("2001:db8:12::1", ("client", "router"))
+    assert {role: leg.towards for role, leg in isatap.legs.items()} == {
+        "router": "192.0.2.20", "server": "192.0.2.10",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("tunnel =\n", "tunnel = '' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
+        ("tunnel = 2001:db8:41::\n",
+         "tunnel = '2001:db8:41::' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
+        ("tunnel = 2001:db8:41::/48\n",
+         "tunnel = '2001:db8:41::/48' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
+        ("tunnel = 2001:db8:41::1/64\n",
+         "tunnel = '2001:db8:41::1/64' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
+        ("tunnel = 10.0.0.0/8\n", "tunnel = '10.0.0.0/8' is not an IPv6 network of 64 bits such as 2001:db8:41::/64"),
+        ("isatap = fe80::/64\n",
+         "isatap = 'fe80::/64' is a network of link-local addresses, which mean nothing without an interface"),
+        ("tunnel = ff02::/64\n", "tunnel = 'ff02::/64' has no address of a single host"),
+        ("tunnel = ::/64\n", "tunnel = '::/64' has no address of a single host"),
+        ("tunnel = 2001:db8:41::/64 2001:db8:42::/64\n",
+         "tunnel = '2001:db8:41::/64 2001:db8:42::/64' names 2 networks; it takes one"),
+        ("isatap = 2001:db8:41::/64 2001:db8:42::/64\n",
+         "isatap = '2001:db8:41::/64 2001:db8:42::/64' names 2 networks; it takes one, and two only through a router"),
+        ("router = gamma\nisatap = 2001:db8:41::/64\n",
+         ("isatap = '2001:db8:41::/64' names 1 network; through a router it takes two, the site's and one for the "
+          "server's link behind it")),
+        ("router = gamma\nisatap = 2001:db8:41::/64 2001:db8:41::/64\n",
+         "isatap = '2001:db8:41::/64' is set apart for isatap already; take another network"),
+        ("tunnel = 2001:db8:41::/64\nisatap = 2001:db8:41:0::/64\n",
+         "isatap = '2001:db8:41:0::/64' is set apart for tunnel already; take another network"),
+        ("tunnel = 2001:db8:1::/64\n",
+         "tunnel = '2001:db8:1::/64' holds 2001:db8:1::10 of host alpha; take a network that nothing uses"),
+    ],
+)  # fmt: skip
+def test_a_network_that_tunnels_cannot_have_is_told_with_what_is_right(refused, keys, sentence):
+    assert refused(f"{THREE}{OFFICE}{keys}") == f": [testbed office]: {sentence}"
+
+
+def test_hosts_that_no_tunnel_can_join_are_told(refused):
+    key = "tunnel = 2001:db8:41::/64\n"
+    alone = "[testbed office]\nclient = alpha\nserver = alpha\n"
+    sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha"
+    assert refused(f"{THREE}{alone}{key}") == f": [testbed office]: {sentence}"
+    without = "[host delta]\nway = ssh\nssh = delta\n[testbed office]\nclient = alpha\nserver = delta\n"
+    sentence = "tunnel = '2001:db8:41::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
+    assert refused(f"{THREE}{without}{key}") == f": [testbed office]: {sentence}"
+    by_router = f"[host delta]\nway = ssh\nssh = delta\n{OFFICE}router = delta\n"
+    key = "isatap = 2001:db8:41::/64 2001:db8:42::/64\n"
+    sentence = (
+        "isatap = '2001:db8:41::/64 2001:db8:42::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
+    )
+    assert refused(f"{THREE}{by_router}{key}") == f": [testbed office]: {sentence}"
+
+
+def named(text, host, line):
+    """The inventory with one more line for a host."""
+    return text.replace(f"[host {host}]\n", f"[host {host}]\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (each, f"{each} is not a device and the IPv6 address on it, such as sit1 2001:db8:41::1")
+        for each in ("tunnel = ''", "tunnel = 'sit1'", "tunnel = 'sit1 192.0.2.1'", "isatap = 'is0 2001:db8::1 x'",
+                     "tunnel = 'a/b 2001:db8::1'", "tunnel = 'sixteen-letters- 2001:db8::1'",
+                     "tunnel = 'sit1 2001:db8::1/64'", "isatap = '2001:db8::1 is0'")
+    ] + [
+        ("tunnel = 'sit1 fe80::1'",
+         ("tunnel = 'sit1 fe80::1': 'fe80::1' is a link-local address, which means nothing without an interface; "
+          "give another address of the device")),
+        ("tunnel = 'sit1 2001:db8:1::10'",
+         "tunnel has the address 2001:db8:1::10 of ipv6; give each its own"),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_none_is_told(refused, line, sentence):
+    assert refused(named(THREE, "alpha", line.replace("'", ""))) == f": [host alpha]: {sentence}"
+
+
+def test_two_arms_with_one_address_are_told(refused):
+    text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1\nisatap = is0 2001:DB8:41::1")
+    assert refused(text) == ": [host alpha]: isatap has the address 2001:db8:41::1 of tunnel; give each its own"
+
+
+def test_devices_that_are_there_already_are_used_as_they_are(read):
+    text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1")
+    text = named(text, "beta", "tunnel = he-ipv6 2001:db8:41::2")
+    path = read(f"{text}{OFFICE}")["office"].paths["tunnel"]
+    assert (path.client, path.server) == ("2001:db8:41::1", "2001:db8:41::2")
+    assert path.devices == {"client": "sit1", "server": "he-ipv6"}
+    assert (path.ends, path.legs) == ({}, {})
+    assert path.carriers == ("client", "server")
+
+
+@pytest.mark.parametrize(
+    ("server", "router", "devices", "carriers"),
+    [
+        ("is0 2001:db8:5e::5efe:192.0.2.20", "", {"client": "is0", "server": "is0"}, ("client", "server")),
+        ("is0 2001:db8:5e::200:5efe:192.0.2.20", "", {"client": "is0", "server": "is0"}, ("client", "server")),
+        ("is0 2001:db8:5e::5efe:192.0.2.20", "router = gamma\n", {"client": "is0", "server": "is0"},
+         ("client", "server")),
+        ("eth0 2001:db8:12::1", "router = gamma\n", {"client": "is0"}, ("client", "router")),
+        ("eth0 2001:db8:12::1", "", {"client": "is0"}, ("client",)),
+        # Looks like one at a glance.
+        ("eth0 2001:db8:12::5eff:192.0.2.20", "", {"client": "is0"}, ("client",)),
+    ],
+)  # fmt: skip
+def test_who_carries_isatap_is_seen_by_the_servers_address(read, server, router, devices, carriers):
+    text = named(THREE, "alpha", "isatap = is0 2001:db8:5e::5efe:192.0.2.10")
+    text = named(text, "beta", f"isatap = {server}")
+    path = read(f"{text}{OFFICE}{router}")["office"].paths["isatap"]
+    assert (path.devices, path.carriers) == (devices, carriers)
+
+
+def test_a_routers_own_device_is_known_too(read):
+    text = named(THREE, "alpha", "isatap = is0 2001:db8:5e::5efe:192.0.2.10")
+    text = named(text, "beta", "isatap = eth0 2001:db8:12::1")
+    text = named(text, "gamma", "isatap = is1 2001:db8:5e::5efe:192.0.2.30")
+    path = read(f"{text}{OFFICE}router = gamma\n")["office"].paths["isatap"]
+    assert path.devices == {"client": "is0", "router": "is1"}
+
+
+def test_a_device_at_one_end_only_is_told(refused):
+    sentence = (
+        ": [testbed office]: host beta names a device for tunnel and host alpha none; give both a key tunnel, or none"
+    )
+    assert refused(f"{named(THREE, 'beta', 'tunnel = sit1 2001:db8:41::2')}{OFFICE}") == sentence
+
+
+def test_a_device_beside_a_network_is_told(refused):
+    text = named(THREE, "beta", "tunnel = sit1 2001:db8:41::2")
+    sentence = "tunnel = '2001:db8:42::/64' makes what host beta has, its device 'sit1'; keep one of the two"
+    assert refused(f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n") == f": [testbed office]: {sentence}"
+
+
+def test_a_network_that_holds_a_devices_address_is_told(refused):
+    text = named(THREE, "beta", "isatap = is0 2001:db8:42::1")
+    sentence = "tunnel = '2001:db8:42::/64' holds 2001:db8:42::1 of host beta; take a network that nothing uses"
+    assert refused(f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n") == f": [testbed office]: {sentence}"
+
+
+def test_devices_do_not_join_a_host_with_itself(read):
+    text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1")
+    alone = read(f"{text}[testbed alone]\nclient = alpha\nserver = alpha\n")["alone"]
+    assert alone.lacks(Arm(6, "tunnel")) == "testbed alone has no tunnel: its client and server are one host"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

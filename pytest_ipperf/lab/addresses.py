@@ -1,0 +1,52 @@
+"""Addresses and networks as people write them in an inventory. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from pytest_ipperf.core.errors import UsageError
+
+_NOWHERE = ipaddress.IPv6Network("::/64")
+
+
+def literal(text: str, version: int) -> str:
+    """An IP address of that version as sockets tell it, empty where it is none.
+
+    2001:db8:0::1 and 2001:DB8::1 are one address, and the kernel writes it in one way.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    if address.version != version:
+        return ""
+    return socket.inet_ntop(socket.AF_INET6 if version == 6 else socket.AF_INET, address.packed)
+
+
+def unfit(text: str) -> str:
+    """Why a host cannot be measured at a literal address, as the end of a sentence; empty where it can."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return "an IPv4 address in the clothes of IPv6, and what goes there is IPv4"
+        if address.is_link_local:
+            return "a link-local address, which means nothing without an interface"
+    if address.is_multicast or address.is_unspecified:
+        return "the address of no single host"
+    return ""
+
+
+def network(text: str) -> str:
+    """An IPv6 network of 64 bits that tunnels may use, as Python tells it; UsageError with the end of a sentence."""
+    try:
+        found = ipaddress.IPv6Network(text)
+    except ValueError:
+        found = None
+    if found is None or found.prefixlen != 64:
+        raise UsageError("is not an IPv6 network of 64 bits such as 2001:db8:41::/64")
+    if found.is_link_local:
+        raise UsageError("is a network of link-local addresses, which mean nothing without an interface")
+    if found.is_multicast or found == _NOWHERE:
+        raise UsageError("has no address of a single host")
+    return str(found)
