@@ -13,7 +13,7 @@ from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.testbed import Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import ports
@@ -55,7 +55,7 @@ def built(
             elif mark := link.order("marked"):
                 raise LabError(f"host {link.host.name}: {mark}")
         made = stack.enter_context(tunnels(testbed, links, transports, backend))
-        if testbed.links.rate_bit_s:
+        if testbed.links != Links():  # what they do, they do to packets
             _unmerge(testbed, links, made)
         yield Built(entries, links, made)
 

@@ -2,14 +2,18 @@
 
 client - router - server, or client - server. A rate is exact to less than 1 % only because of three things, each of
 which showed as a wrong number: the shaper counts what Ethernet adds to a frame (`stab`), devices merge no packets, and
-TCP builds none that are larger than the MTU. The last two are the agents' order `unmerged`.
+TCP builds none that are larger than the MTU. The last two are the agents' order `unmerged`; for the same reason a loss
+is one of packets, and a delay one of all packets alike. What drops a packet sits where also those pass that a program
+at the port has put into others, and before the shaper.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ipperf.lab import delaying
 from pytest_ipperf.lab.labs import FAR, FAR6, NEAR, NEAR6
 from pytest_ipperf.lab.testbed import Links, Testbed
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
@@ -32,8 +36,10 @@ _BURST_BYTES = 16384
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
 _LATENCY = "20ms"
-# Drops a packet by chance: ld rand; jgt #P, keep; ret TC_ACT_SHOT; keep: ret TC_ACT_UNSPEC.
-_DROP = "4,32 0 0 4294963256,37 1 0 {threshold},6 0 0 2,6 0 0 4294967295"
+# Drops a packet by chance: ld rand; jge #P, keep; ret TC_ACT_STOLEN; keep: ret TC_ACT_UNSPEC. Of TC_ACT_SHOT the sender
+# would hear, and TCP would send such a packet later without taking it for lost; but not one that a tunnel has taken.
+_DROP = "4,32 0 0 4294963256,53 1 0 {threshold},6 0 0 4,6 0 0 4294967295"
+_DELAYING = ("unshare", "--net", sys.executable, "-I", "-S", delaying.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,12 @@ def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
         run(role, ["sh", "-e"], settings + "ip link set lo up\n")
     pairs = ports(testbed)
     for one, other in pairs:
-        pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
-        run(one.role, ["ip", "-batch", "-"], pair)
+        if testbed.links.delay_s and SERVER in {one.role, other.role}:
+            ends = [text for port in (one, other) for text in (str(inside[port.role]), port.device)]
+            run(one.role, [*_DELAYING, str(testbed.links.delay_s), *ends], "")
+        else:
+            pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
+            run(one.role, ["ip", "-batch", "-"], pair)
     for role in testbed.roles:
         mine = [port for pair in pairs for port in pair if port.role == role]
         lines = [line for port in mine for line in _lines(port)]
@@ -95,6 +105,6 @@ def _shaping(port: Port, links: Links) -> Iterator[str]:
             f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} latency {_LATENCY}"
         )
     if links.loss and port.role != ROUTER:
-        drop = _DROP.format(threshold=round(links.loss * 2**32))
+        drop = _DROP.format(threshold=int(links.loss * 2**32))
         yield f"qdisc add dev {port.device} clsact"
         yield f'filter add dev {port.device} egress bpf da bytecode "{drop}"'

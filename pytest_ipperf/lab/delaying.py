@@ -1,0 +1,129 @@
+"""A wire of a lab that holds every frame for a time, in order and in both directions; a program of its own.
+
+Run as `unshare --net python delaying.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
+pair of devices to each of two nodes, named by a process that lives there and what the device is called there. It
+returns when the wire stands and leaves a process behind, which ends with the lab's pid namespace.
+
+Where the kernel has `netem`, that holds the frames, and the process only keeps the namespace. Else the process does.
+What the kernel would still do to a frame (checksum, segmentation) goes along with it, but for segments in a tunnel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+_DEVICES = ("wire0", "wire1")
+_ALL = 0x0003
+_SOL_PACKET, _PACKET_VNET_HDR, _PACKET_IGNORE_OUTGOING = 263, 15, 23
+_SO_TIMESTAMPNS, _SO_RCVBUFFORCE = 35, 33
+_PR_SET_TIMERSLACK = 29
+_LONGEST_BYTES = 1 << 17
+_BUFFER_BYTES = 32 << 20
+_AT_ONCE = 64
+# More than a gigabit a second sends in 100 ms.
+_LIMIT_FRAMES = 100_000
+
+
+def main() -> None:
+    """Makes the wire and leaves behind what keeps it."""
+    delay_s, *ends = sys.argv[1:]
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1", "ascii")  # it says nothing of its own
+    for device, pid, peer in zip(_DEVICES, ends[::2], ends[1::2], strict=True):
+        _run("ip", "link", "add", device, "type", "veth", "peer", "name", peer, "netns", pid)
+        _run("ip", "link", "set", device, "arp", "off", "up")
+    relay = None if _by_kernel(float(delay_s)) else Relay(float(delay_s))
+    if os.fork():
+        os._exit(0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(nothing, fd)
+    if relay is None:
+        os.execvp("sleep", ["sleep", "infinity"])  # noqa: S606 - it is a program, and no shell is wanted
+    relay.run()
+
+
+def _run(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(argv)}: {done.stderr.strip()}")
+
+
+def _by_kernel(delay_s: float) -> bool:
+    """Whether the kernel holds the frames, having been asked to."""
+    lines = []
+    for one, other in (_DEVICES, _DEVICES[::-1]):
+        lines += [
+            f"qdisc add dev {other} root netem delay {delay_s * 1e6:.0f}us limit {_LIMIT_FRAMES}",
+            f"qdisc add dev {one} clsact",
+            f"filter add dev {one} ingress matchall action mirred egress redirect dev {other}",
+        ]
+    tried = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines), capture_output=True, text=True, check=False)
+    if tried.returncode:
+        for device in _DEVICES:
+            for qdisc in ("root", "clsact"):
+                subprocess.run(["tc", "qdisc", "del", "dev", device, qdisc], capture_output=True, check=False)
+    return not tried.returncode
+
+
+class Relay:
+    """Holds the frames itself, from the kernel's stamp of their arrival on."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._delay_ns = round(delay_s * 1e9)
+        one, other = (_socket(device) for device in _DEVICES)
+        self._ways = {one: (other, deque[tuple[int, bytes]]()), other: (one, deque[tuple[int, bytes]]())}
+
+    def run(self) -> None:
+        """Goes on for ever."""
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # or it would wake up 50 microseconds late
+        gc.disable()
+        while True:
+            dues = [held[0][0] for _, held in self._ways.values() if held]
+            left_s = max(0, min(dues) - time.monotonic_ns()) / 1e9 if dues else None
+            for sock in select.select(list(self._ways), [], [], left_s)[0]:
+                self._take(sock)
+            for out, held in self._ways.values():
+                while held and held[0][0] <= time.monotonic_ns():
+                    with contextlib.suppress(OSError):  # as a wire would lose what does not fit
+                        out.send(held.popleft()[1])
+
+    def _take(self, sock: socket.socket) -> None:
+        held = self._ways[sock][1]
+        for _ in range(_AT_ONCE):
+            try:
+                frame, control, _, _ = sock.recvmsg(_LONGEST_BYTES, 64)
+            except BlockingIOError:
+                return
+            seconds, nanoseconds = struct.unpack("qq", control[0][2])
+            # A stamp is of the clock that may be set.
+            age_ns = time.time_ns() - (seconds * 10**9 + nanoseconds)
+            held.append((time.monotonic_ns() + self._delay_ns - min(max(age_ns, 0), self._delay_ns), frame))
+
+
+def _socket(device: str) -> socket.socket:
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sock.setblocking(False)  # noqa: FBT003 - that is how it is called
+    sock.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+    sock.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    for option in (_SO_RCVBUFFORCE, socket.SO_RCVBUF):
+        with contextlib.suppress(PermissionError):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+            break
+    sock.bind((device, _ALL))
+    return sock
+
+
+if __name__ == "__main__":
+    main()
