@@ -60,7 +60,7 @@ class Kernel(Backend):
             changes.run(["ip", "tunnel", "prl", "dev", end.device, "prl-default", end.remote], None)
         # Routes are given and not asked for (RFC 5214, section 8.3.2): what is asked would be counted as measured.
         for name in ("router_solicitations", "accept_ra"):
-            changes.write(f"net/ipv6/conf/{end.device}/{name}", "0")
+            changes.write(f"/proc/sys/net/ipv6/conf/{end.device}/{name}", "0")
         changes.run(["ip", "link", "set", end.device, "mtu", str(end.mtu), "up"], None)
 
 
