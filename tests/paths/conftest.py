@@ -145,7 +145,7 @@ def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
             line = owner.stdout.readline()
             told: dict[str, Any] = json.loads(line) if line else {"trouble": owner.stderr.read()}
             if "missing" in told:
-                pytest.skip(f"{backend} cannot carry tunnels here: {told['missing']}")
+                pytest.skip(f"this cannot carry tunnels here: {told['missing']}")
             assert not told["trouble"], told["trouble"]
             assert set(told["backends"].values()) == {backend}
             yield Paths(user, told["entries"])

@@ -11,8 +11,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.lab.building import built
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.transports.base import Path
@@ -29,7 +29,7 @@ def main(backend: str, name: str, *bare: str) -> None:
     assert testbed
     paths = {transport: without(path, bare) for transport, path in testbed.paths.items()}
     testbed = dataclasses.replace(testbed, paths=paths)
-    if why := unusable() or BACKENDS[backend].missing():
+    if why := unusable() or lab_backend(testbed, backend)[1]:
         print(json.dumps({"missing": why}), flush=True)  # noqa: T201 - the answer
         return
     with built(testbed, transports=("tunnel", "isatap"), backend=backend) as up:
