@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.cell import Arm, Cell
 from pytest_ipperf.core.instrument import Instrument, instrument
+from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.run import Run, leading
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
@@ -28,7 +29,8 @@ class ArmSummary:
     `completed_values` are the means of the completed connections alone, of every run that has one: what paper 000 calls
     its average. Failures make it another number than the value.
     `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
-    connection's start; empty when none completed. `instrument` is the client's part in all that.
+    connection's start; empty when none completed. `instrument` is the client's part in all that, and `pace` that of the
+    links, where they have a rate.
     """
 
     arm: str
@@ -39,6 +41,7 @@ class ArmSummary:
     phases: dict[str, float]
     instrument: Instrument | None = None
     completed_values: tuple[float, ...] = ()
+    pace: Pace | None = None
 
     @property
     def mean(self) -> float:
@@ -96,6 +99,8 @@ class Record:
     With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
     `resolver` is the name server, which is the server itself where that is what is measured.
     `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
+    `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s` the rate of the
+    links, 0 where they have none; `one_machine` says that there are no others than those within a machine.
     """
 
     cell: str
@@ -135,6 +140,9 @@ class Record:
     taken_from: str = ""
     rate_per_s: float = 0.0
     workers: int = 1
+    backend: str = ""
+    rate_bit_s: float = 0.0
+    one_machine: bool = False
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -149,6 +157,8 @@ class Record:
                 plain[side][name] = tuple(plain[side][name])
             if plain[side]["instrument"]:
                 plain[side]["instrument"] = Instrument(**plain[side]["instrument"])
+            if plain[side]["pace"]:
+                plain[side]["pace"] = Pace(**plain[side]["pace"])
             plain[side] = ArmSummary(**plain[side])
         plain["reasons"] = tuple(plain["reasons"])
         return cls(**plain)

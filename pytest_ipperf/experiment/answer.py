@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,11 @@ from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.judge import Verdict, judge
 from pytest_ipperf.core.looks import effects_at
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.pace import pace
 from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.experiment.measurement import METRIC, Conditions, Measurement
+from pytest_ipperf.lab.pace import layers
 from pytest_ipperf.metrics import METRICS
 
 CONFIDENCE = 0.95
@@ -76,6 +79,9 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         **facts,
         server=str(measurement.service),
         resolver=measurement.service.resolver,
+        backend=_backend(measurement, cell.arm, conditions.reference),
+        rate_bit_s=measurement.network.rate_bit_s,
+        one_machine=measurement.network.one_machine,
         metric=METRIC,
         design=design.name,
         judges=design.judges,
@@ -106,4 +112,13 @@ def _side(measurement: Measurement, arm: Arm, epochs: int) -> ArmSummary:
     """The summary of an arm's first epochs; the reference goes on where another arm is still open."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
-    return summarise(arm, runs, rows, _SUMMARISED, measurement.floors.get(arm))
+    summary = summarise(arm, runs, rows, _SUMMARISED, measurement.floors.get(arm))
+    workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
+    trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
+    rate_bit_s, around = measurement.network.rate_bit_s, layers(arm, workload)
+    return dataclasses.replace(summary, pace=pace(rate_bit_s, around, own, workload.payload_bytes, trains))
+
+
+def _backend(measurement: Measurement, *arms: Arm) -> str:
+    found = {measurement.network.backends.get(arm.transport, "") for arm in arms}
+    return ", ".join(sorted(found - {""}))

@@ -11,6 +11,7 @@ from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.pace import Trains
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
@@ -42,6 +43,18 @@ class Conditions:
     provisioning: Provisioning | None = None
     backend: str = AUTO
     capture: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The links of a testbed: their rate, 0 where they have none, and whether all of them lie within one machine.
+
+    `backends` are what carried its tunnels, by transport.
+    """
+
+    rate_bit_s: float
+    one_machine: bool
+    backends: Mapping[str, str]
 
 
 class Listener(Protocol):
@@ -84,7 +97,8 @@ class Measurement:
     `rows` holds the samples by arm and epoch, warm-ups left out. `looks` tells for each arm how many looks its data
     have, `trouble` why an arm has no answer, `stopped` why arms were left open although the design has more looks.
     `answered` are the arms that were closed by their answers. `seconds` holds the time of each look, `floors` the
-    response time of the arms against the null server.
+    response time of the arms against the null server. `network` is by what they travelled, and `trains` hold the rates
+    that their paths were seen to have, by arm and epoch.
     """
 
     plan: Plan
@@ -97,3 +111,5 @@ class Measurement:
     seconds: tuple[float, ...]
     floors: Mapping[Arm, float]
     answered: frozenset[Arm]
+    network: Network
+    trains: Mapping[tuple[Arm, int], Trains]

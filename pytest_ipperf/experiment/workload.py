@@ -15,9 +15,12 @@ from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, Lab
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.looks import effects_at, is_open, judgements
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.pace import Trains
 from pytest_ipperf.core.plan import Epoch, Plan
+from pytest_ipperf.core.proof import rate_misses
 from pytest_ipperf.core.run import Run, leading
-from pytest_ipperf.experiment.measurement import METRIC, WARMUP, Conditions, Listener, Measurement
+from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.experiment.measurement import METRIC, WARMUP, Conditions, Listener, Measurement, Network
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.standing import Receipt, Service, Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
@@ -45,13 +48,13 @@ def measure(
     Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails; once an
     arm has its answer, this is the trouble of the others alone. An arm whose proof fails is measured no further.
     """
-    course = _Course(plan, conditions, hear, asked)
+    course = _Course(plan, testbed, conditions, hear, asked)
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
-                    with course.stand(testbed) as standing, course.keeping_logs(epoch, standing):
+                    with course.stand() as standing, course.keeping_logs(epoch, standing):
                         course.epoch(epoch, standing)
                 course.seconds.append(time.monotonic() - began)
                 if not course.goes_on(number, refuses):
@@ -71,6 +74,7 @@ class _Course:
     """The measurement under way, and what has come in so far."""
 
     plan: Plan
+    testbed: Testbed
     conditions: Conditions
     hear: Listener
     asked: Mapping[Arm, Collection[Margin]]
@@ -84,6 +88,8 @@ class _Course:
     floors: dict[Arm, float] = field(default_factory=dict)
     floors_s: float = 0.0
     stopped: str = ""
+    backends: dict[str, str] = field(default_factory=dict)
+    trains: dict[tuple[Arm, int], Trains] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Arm]:
@@ -104,6 +110,12 @@ class _Course:
             seconds=tuple(self.seconds),
             floors=self.floors,
             answered=frozenset(self.answered),
+            network=Network(
+                rate_bit_s=self.testbed.links.rate_bit_s,
+                one_machine=len({host.machine for host in self.testbed.hosts}) == 1,
+                backends=self.backends,
+            ),
+            trains=self.trains,
         )
 
     def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
@@ -137,11 +149,11 @@ class _Course:
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
 
-    def stand(self, testbed: Testbed) -> contextlib.AbstractContextManager[Standing]:
+    def stand(self) -> contextlib.AbstractContextManager[Standing]:
         """An epoch of the testbed, with what its arms that are still measured travel by."""
         at, arms = self.conditions, [arm for arm in self.plan.arms if self._measures(arm)]
         transports = sorted({arm.transport for arm in arms} - {"native"})
-        return stand(testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend)
+        return stand(self.testbed, at.owner, at.wait_s, self.hear.note, transports=transports, backend=at.backend)
 
     @contextlib.contextmanager
     def keeping_logs(self, epoch: Epoch, standing: Standing) -> Iterator[None]:
@@ -165,8 +177,11 @@ class _Course:
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
+        self.backends |= standing.tunnels.backends
         for arm, facts in paths.items():
+            self.trains[arm, epoch.number] = facts["trains"]
             self._note_contradictions(arm, facts["contradictions"], f"epoch {epoch.number}")
+            self._note_misses(arm, facts["trains"], f"epoch {epoch.number}")
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
                 if self._measures(arm):
@@ -264,6 +279,13 @@ class _Course:
                 raise error
             self.trouble[arm] = error
             self.hear.note(f"arm {arm}: {error}; it is not measured")
+
+    def _note_misses(self, arm: Arm, trains: Trains, where: str) -> None:
+        rate_bit_s = self.testbed.links.rate_bit_s
+        if missed := rate_misses(rate_bit_s, trains):
+            self.hear.note(
+                f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(missed)}"
+            )
 
     def _note_contradictions(self, arm: Arm, contradictions: Sequence[str], where: str) -> None:
         if not contradictions:

@@ -16,13 +16,14 @@ from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
 from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
@@ -172,10 +173,13 @@ class Standing:
         return folder
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
-        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through unfragmented."""
+        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate."""
         facts = path_facts(self._testbed, self._links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
-        facts["contradictions"] = path_contradictions(self._expected(arm, workload), facts)
-        return facts
+        found = path_contradictions(self._expected(arm, workload), facts)
+        mtu = facts["routes"][CLIENT].get("mtu", 0)
+        trains = {} if found else train_rates(self._testbed, arm, self._links, mtu)
+        found += rate_contradictions(self._testbed.links.rate_bit_s, trains)
+        return {**facts, "trains": trains, "contradictions": found}
 
     def _expected(self, arm: Arm, workload: Workload) -> Expected:
         return expected(self._testbed, arm, datagram=PROTOCOLS[workload.protocol].datagram)
@@ -245,7 +249,10 @@ class Standing:
             rows=rows,
             packed=values.tobytes(),
             proof=proof,
-            contradictions=tuple(run_contradictions(demanded, proof)),
+            contradictions=(
+                *run_contradictions(demanded, proof),
+                *too_much(self._testbed, arm, workload, told, len(rows)),
+            ),
             unsettled=tuple(after["busy"]),
             client=_client_facts(told, after, workload),
         )

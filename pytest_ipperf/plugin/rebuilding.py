@@ -14,7 +14,7 @@ from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Measurement
-from pytest_ipperf.experiment.measurement import METRIC
+from pytest_ipperf.experiment.measurement import METRIC, Network
 from pytest_ipperf.lab.standing import Service
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.asking import state_digest
@@ -56,6 +56,12 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
         seconds=tuple(told["seconds"]),
         floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
         answered=frozenset(map(Arm.parse, told["answered"])),
+        network=Network(**told["network"]),
+        trains={
+            (Arm.parse(arm), epoch["epoch"]): facts["trains"]
+            for epoch in found.epochs
+            for arm, facts in epoch["paths"].items()
+        },
     )
 
 

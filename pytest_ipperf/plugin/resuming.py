@@ -31,7 +31,8 @@ _OPTION = "--ipperf-resume"
 _LAST = "last"
 _ASKED = {
     "design": "--design", "reference": "--reference", "client": "--client", "server": "--ipperf-server",
-    "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals", "workers": "--ipperf-workers",
+    "backend": "--ipperf-backend", "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals",
+    "workers": "--ipperf-workers",
 }  # fmt: skip
 
 

@@ -55,11 +55,12 @@ def _question(record: Record) -> dict[str, Any]:
         "design": record.design, "seed": record.seed, "epochs": record.epochs, "blocks": record.blocks,
         "deadline_s": record.deadline_s, "taken_from": record.taken_from,
         "rate_per_s": record.rate_per_s, "workers": record.workers,
+        "rate_bit_s": record.rate_bit_s or None, "backend": record.backend, "one_machine": record.one_machine,
     }  # fmt: skip
 
 
 def _side(side: ArmSummary) -> dict[str, Any]:
-    told = side.instrument
+    told, pace = side.instrument, side.pace
     return {
         "arm": side.arm,
         "runs": len(side.values),
@@ -71,6 +72,9 @@ def _side(side: ArmSummary) -> dict[str, Any]:
         "failed": "; ".join(f"{kind}: {count}" for kind, count in side.failed.items()),
         **{f"{name}_s": side.phases.get(name) for name in ("dns", "connect", "first_byte")},
         "client_share": told.share if told else None,
+        "goodput_bit_s": pace.goodput_bit_s if pace else None,
+        "ceiling_bit_s": pace.ceiling_bit_s if pace else None,
+        "path_bit_s": pace.path_bit_s if pace else None,
     }
 
 

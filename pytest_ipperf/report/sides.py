@@ -9,6 +9,7 @@ from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.units import milliseconds_text
 from pytest_ipperf.report.layout import Row, row
+from pytest_ipperf.report.network import pace_rows
 
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
 _HELD_UP_S = 0.02
@@ -18,7 +19,7 @@ Sides = Mapping[int, ArmSummary]
 
 
 def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
-    """Of every arm: the medians of its phases, what completed, what did not by kind, and what the client told."""
+    """Of every arm: the medians of its phases, what completed, what did not by kind, its pace, what the client told."""
     # A look-up that is the transaction itself has neither look-up nor connecting before it.
     shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or _SHOWN_PHASES
@@ -26,7 +27,8 @@ def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
     rows = [row(name, sides, columns, partial(_phases, phases))]
     told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
     client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
-    return rows + failure_rows(sides, columns) + client
+    paces = {count: side.pace for count, side in sides.items() if side.pace is not None}
+    return rows + failure_rows(sides, columns) + pace_rows(paces, columns) + client
 
 
 def failure_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:

@@ -20,6 +20,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.network import pace_notes, testbed_text
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.sides import client_notes, side_rows, taken_lines
 from pytest_ipperf.transports import TRANSPORTS
@@ -61,7 +62,7 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
     return [
         f"{protocol.title} {metric.title} in milliseconds, by connections{'' if first.rate_per_s else ' at once'}",
         (
-            f"testbed {first.testbed}, server {first.server}, client {client}, "
+            f"{testbed_text(records)}, server {first.server}, client {client}, "
             f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
         ),
         *taken_lines(records),
@@ -119,6 +120,7 @@ def _notes(records: Sequence[Record]) -> list[str]:
         f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
+        *pace_notes(records),
     ]
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
     return [

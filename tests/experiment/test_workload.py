@@ -45,6 +45,7 @@ class Script:
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
         self.tunnels = Tunnels()
+        self.trains = {}
 
     def monotonic(self):
         return self.now
@@ -67,7 +68,7 @@ class Script:
         return ""
 
     def prove(self, arm, *_):
-        return {"contradictions": self._contradicts(arm, self.epochs)}
+        return {"contradictions": self._contradicts(arm, self.epochs), "trains": self.trains.get(arm, {})}
 
     def fingerprint(self, _):
         return {}
@@ -75,7 +76,7 @@ class Script:
     def logs(self):
         return {"script": f"of epoch {self.epochs}"}
 
-    def run(self, arm, service, workload, *, bursts, deadline_s, pattern=""):
+    def run(self, arm, service, workload, *, bursts, deadline_s, pattern="", capture=0):
         completed, failed, contradictions = self._told(len(self.ran), arm)
         assert (bursts, deadline_s) == (30, 10.0)
         self.ran.append(arm)

@@ -26,6 +26,7 @@ SYNTHETIC = """
     from pytest_ipperf.core.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
     from pytest_ipperf.lab.standing import Receipt, Service
+    from pytest_ipperf.lab.tunnelling import Tunnels
     from pytest_ipperf.plugin import measuring, session
 
     SLOWER, NOISE, BROKEN, INVALID = {slower!r}, {noise!r}, {broken!r}, {invalid!r}
@@ -40,6 +41,7 @@ SYNTHETIC = """
 
     class Standing:
         epochs = -1
+        tunnels = Tunnels()
 
         def __init__(self):
             Standing.epochs += 1
@@ -57,7 +59,8 @@ SYNTHETIC = """
             return {{"synthetic": "the end of its log"}}
 
         def prove(self, arm, service, workload):
-            return {{"contradictions": [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []}}
+            found = [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []
+            return {{"contradictions": found, "trains": {{}}}}
 
         def fingerprint(self, arm):
             return {{}}
@@ -66,7 +69,7 @@ SYNTHETIC = """
             return Receipt(attempted=1, failed={{}}, rows=((0.0,) * 4 + (0.001, 0.0, 0.0),), packed=b"", proof={{}},
                            contradictions=(), unsettled=())
 
-        def run(self, arm, service, workload, *, bursts, deadline_s, pattern=""):
+        def run(self, arm, service, workload, *, bursts, deadline_s, pattern="", capture=0):
             number = self.blocks[arm] = self.blocks.get(arm, -2) + 1
             # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
             rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
@@ -78,7 +81,7 @@ SYNTHETIC = """
                            unsettled=())
 
     @contextlib.contextmanager
-    def stand(*_):
+    def stand(*_, transports, backend):
         yield Standing()
 
     def measure(plan, *arguments, **questions):

@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.report.network import pace_notes
 from pytest_ipperf.report.paper.averages import averages
 from pytest_ipperf.report.paper.differences import differences
 from pytest_ipperf.report.paper.increases import increases
@@ -46,4 +47,5 @@ def study_notes(records: Sequence[Record]) -> list[str]:
         "relate, not milliseconds. An asterisk marks what contradicts other figures of the study.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
+        *pace_notes(records),
     ]

@@ -12,6 +12,7 @@ from pytest_ipperf.core.study import StudyIncrease
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.layout import Row
+from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.paper.printed import DIFFERENCES
 from pytest_ipperf.report.paper.table import (
     FORMULA,
@@ -59,7 +60,7 @@ def differences(records: Sequence[Record]) -> StudyTable:
         name=DIFFERENCES,
         head=(
             f"Table {DIFFERENCES}: intervals for differences in milliseconds, {by_connections(records)}",
-            f"testbed {first.testbed}, client {client_of(first)}",
+            f"{testbed_text(records)}, client {client_of(first)}",
             "the study calls them 95 % intervals, and they cover 90 %",
             *taken,
         ),

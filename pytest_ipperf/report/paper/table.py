@@ -17,8 +17,10 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, Thing, aligned
+from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.paper.printed import DOUBTS, INCREASES, MEANS, REFERENCE, TABLES, PrintedIncrease
 from pytest_ipperf.report.sides import taken_lines
+from pytest_ipperf.transports import TRANSPORTS
 
 NONE = "-"
 FORMULA, FIGURE = "  study's formula:", "  study's figure:"
@@ -63,7 +65,7 @@ def columns_of(records: Iterable[Record]) -> list[int]:
 def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
     """The cells by arm and connections; what is native comes before what is tunnelled, as in the study."""
     found: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in sorted(records, key=lambda each: (each.ipver, each.transport != "native", each.test.arm)):
+    for record in sorted(records, key=lambda each: (each.ipver, TRANSPORTS[each.transport].rank, each.test.arm)):
         found[record.test.arm][record.connections] = record
     return found
 
@@ -87,7 +89,7 @@ def conditions(records: Sequence[Record]) -> list[str]:
     """What stands below a table's title."""
     first = records[0]
     protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
-    where = f"testbed {first.testbed}, server {first.server}, client {client_of(first)}"
+    where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
     what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
     return [what, where, *taken_lines(records)]
 
@@ -166,7 +168,9 @@ def place(table: str, records: Sequence[Record], arm: str, connections: int) -> 
     first = records[0]
     origin = next((each.taken_from for each in records if each.connections == connections), "")
     return {
-        "table": table, "testbed": first.testbed, "protocol": first.protocol, "server": first.server,
+        "table": table, "testbed": first.testbed, "rate_bit_s": first.rate_bit_s or None,
+        "backend": next((each.backend for each in records if each.test.arm == arm), ""),
+        "protocol": first.protocol, "server": first.server,
         "client": first.client, "rate_per_s": first.rate_per_s, "workers": first.workers,
         "payload_bytes": first.payload_bytes, "arm": arm, "connections": connections, "taken_from": origin,
     }  # fmt: skip

@@ -1,0 +1,84 @@
+"""Pace: whether the paths of a testbed whose links have a rate do have it, and no run more than that."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.train import BUCKET_BYTES, length
+from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.pace import Trains, too_slow
+from pytest_ipperf.core.proof import goodput_contradictions
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.transports import TRANSPORTS
+from pytest_ipperf.transports.base import CLIENT, SERVER
+
+# A pause of the machine makes a train look slow; in so many there is one without, if the path has its rate.
+_TRIES = 8
+
+
+def layers(arm: Arm, workload: Workload) -> Layers:
+    """What lies around the payload of an arm, on links of Ethernet's own MTU."""
+    overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
+    return Layers(ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram)
+
+
+def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int) -> Trains:
+    """The rates that trains of packets of `mtu` bytes had on an arm's path, by who sent them.
+
+    The fastest of several where they miss the links' rate. None are sent over links that have no rate, or that lose
+    some, as a train ends with the first that is lost.
+    """
+    if not testbed.links.rate_bit_s or testbed.links.loss:
+        return {}
+    return {
+        sender: _fastest(testbed, arm, links, mtu, (sender, receiver))
+        for sender, receiver in ((CLIENT, SERVER), (SERVER, CLIENT))
+    }
+
+
+def _fastest(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends: tuple[str, str]) -> float | None:
+    rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
+    address = {CLIENT: path.client, SERVER: path.server}
+    # Where they grow on their way (ISATAP's at its router), one link or the other sets the pace, as its bucket is.
+    grown = 1.0 if sender in path.carriers else 0.5 if receiver in path.carriers else 0.0
+    wire_bytes = mtu + FRAME_BYTES + round(grown * TRANSPORTS[arm.transport].overhead_bytes)
+    datagrams, backlog = length(rate_bit_s, wire_bytes)
+    order = {
+        "source": address[sender],
+        "address": address[receiver],
+        "port": links[receiver].order("train_listen", address[receiver], datagrams),
+        "packet_bytes": mtu,
+        "datagrams": datagrams,
+        "backlog": backlog,
+    }
+    fastest: float | None = None
+    for _ in range(_TRIES):
+        ident = secrets.randbits(32)
+        links[sender].order("train_send", {**order, "ident": ident})
+        found = links[receiver].order("train_taken", ident, datagrams, wire_bytes)
+        fastest = max((each for each in (fastest, found) if each is not None), default=None)
+        if fastest is not None and not too_slow(rate_bit_s, fastest):
+            break
+    return fastest
+
+
+def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any], completed: int) -> list[str]:
+    """What speaks against a run of which so many connections completed: more payload than the links let through.
+
+    `told` is what the client told of it. Each burst finds the links' buckets full.
+    """
+    rate_bit_s = testbed.links.rate_bit_s
+    if not rate_bit_s:
+        return []
+    return goodput_contradictions(
+        rate_bit_s,
+        layers(arm, workload),
+        moved_bytes=completed * workload.payload_bytes,
+        time_s=told["wall_s"],
+        bucket_bytes=BUCKET_BYTES * told["attempted"] // workload.connections,
+    )

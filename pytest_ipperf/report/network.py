@@ -1,0 +1,62 @@
+"""Network: what every table says of the links: their rate, what carried tunnels, and what bounds the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.core.pace import TOLERANCE, Pace
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.report.layout import Row, row
+
+
+def testbed_text(records: Iterable[Record]) -> str:
+    """The testbed, with the rate of its links and what carried its tunnels: what its results depend on first of all."""
+    told = list(records)
+    rate_bit_s = told[0].rate_bit_s
+    names = sorted({name for each in told for name in each.backend.split(", ") if name})
+    by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
+    rate = f" at {rate_text(rate_bit_s)}" if rate_bit_s else ""
+    return f"testbed {told[0].testbed}{rate}" + (f", tunnels by {by}" if by else "")
+
+
+def pace_notes(records: Sequence[Record]) -> list[str]:
+    """What bounds the figures: a rate, or a machine; and whether paths had their rate."""
+    first = records[0]
+    if not first.rate_bit_s:
+        if not first.one_machine:
+            return []
+        return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
+    paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
+    lines = [
+        "Goodput: the payload that completed in the time of the bursts; at most what full packets leave of the rate,",
+        "their headers and 38 bytes of Ethernet taken off.",
+    ]
+    if any(pace.misses for pace in paces):
+        lines.append(
+            f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."
+        )
+    return lines
+
+
+def pace_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+    """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
+    moved = {count: pace for count, pace in paces.items() if pace.goodput_bit_s is not None}
+    missed = {count: pace for count, pace in paces.items() if pace.misses}
+    rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
+    return rows + ([row("  path misses its rate", missed, columns, _missed)] if missed else [])
+
+
+def _goodput(pace: Pace) -> str:
+    return _of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+
+
+def _missed(pace: Pace) -> str:
+    return _of(pace.path_bit_s or 0.0, pace.rate_bit_s)
+
+
+def _of(part_bit_s: float, whole_bit_s: float) -> str:
+    """Both in the unit of the whole: `33.1 of 91.5 Mbit/s`."""
+    size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
+    return f"{part_bit_s / size:.3g} of {whole_bit_s / size:.3g} {unit}bit/s"
