@@ -51,10 +51,10 @@ class Ebpf(Backend):
 
     def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
         port, rules = _port(end.local), Rules.of(end)
-        add = ["ip", "link", "add", end.device, "address", MAC.hex(":"), "mtu", str(end.mtu), "type", "ifb"]
-        changes.run(add, ["ip", "link", "del", end.device])
+        add = ["ip", "link", "add", "name", end.device, "address", MAC.hex(":"), "mtu", str(end.mtu), "type", "ifb"]
+        changes.run(add, ["ip", "link", "del", "dev", end.device])
         # What has no neighbours sends no reports to groups of them either.
-        changes.run(["ip", "link", "set", end.device, "arp", "off", "addrgenmode", "none"], None)
+        changes.run(["ip", "link", "set", "dev", end.device, "arp", "off", "addrgenmode", "none"], None)
         carrier, underlay = (socket.if_nametoindex(name) for name in (end.device, port))
         try:
             _place(stack, encap(rules, underlay), "ipperf_encap", carrier, egress=True, first=True)
@@ -62,7 +62,7 @@ class Ebpf(Backend):
             _place(stack, decap(rules, carrier), "ipperf_decap", underlay, egress=False, first=not rules.isatap)
         except OSError as error:
             raise LabError(f"no BPF program could be put on {end.device} and {port}: {error.strerror}") from error
-        changes.run(["ip", "link", "set", end.device, "up"], None)
+        changes.run(["ip", "link", "set", "dev", end.device, "up"], None)
 
 
 def _place(stack: contextlib.ExitStack, code: bytes, name: str, index: int, *, egress: bool, first: bool) -> None:

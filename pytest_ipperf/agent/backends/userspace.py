@@ -55,16 +55,20 @@ class Userspace(Backend):
 
     def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
         far = f"{end.device}-f"
-        add = ["ip", "link", "add", end.device, "address", _MAC.hex(":"), "mtu", str(end.mtu)]
-        changes.run([*add, "type", "veth", "peer", "name", far, "mtu", str(end.mtu)], ["ip", "link", "del", end.device])
+        add = ["ip", "link", "add", "name", end.device, "address", _MAC.hex(":"), "mtu", str(end.mtu)]
+        changes.run(
+            [*add, "type", "veth", "peer", "name", far, "mtu", str(end.mtu)], ["ip", "link", "del", "dev", end.device]
+        )
         for device in (end.device, far):
-            changes.run(["ip", "link", "set", device, "arp", "off", "addrgenmode", "none", "gso_max_segs", "1"], None)
+            changes.run(
+                ["ip", "link", "set", "dev", device, "arp", "off", "addrgenmode", "none", "gso_max_segs", "1"], None
+            )
         # What leaves the device is for the forwarder alone.
         changes.write(f"/proc/sys/net/ipv6/conf/{far}/disable_ipv6", "1")
         # Every packet is to be a whole one when it is read there. Both go with the device.
         set_offloads(end.device, {"tx-checksum": False, "sg": False, "tso": False, "gso": False})
         for device in (far, end.device):
-            changes.run(["ip", "link", "set", device, "up"], None)
+            changes.run(["ip", "link", "set", "dev", device, "up"], None)
         self._forward(end, far, stack)
 
     def _forward(self, end: End, far: str, stack: contextlib.ExitStack) -> None:

@@ -1,0 +1,184 @@
+"""The BPF programs, run by the kernel on packets, against the rules in Python; and the assembler's own edges."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import struct
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import example, given, settings
+
+from pytest_ipperf.agent import bpf, packets
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.packets import Rules
+from pytest_ipperf.agent.programs import MAC, decap, encap
+
+ISATAP = packets.ISATAP_IDENTIFIERS
+DROP, NEXT, REDIRECT = 2, -1, 7
+HERE, PEER, ROUTER = (ipaddress.IPv4Address(f"198.18.0.{number}").packed for number in (1, 2, 3))
+RULES = {
+    "6in4": Rules(HERE, PEER, isatap=False, ttl=64),
+    "isatap": Rules(HERE, ROUTER, isatap=True, ttl=255),
+    "isatap alone": Rules(HERE, b"", isatap=True, ttl=1),
+}
+MISSING = BACKENDS["ebpf"].missing()
+needs_bpf = pytest.mark.skipif(bool(MISSING), reason=f"BPF programs: {MISSING}")
+
+odd = [bytes(4), b"\0\1\2\3", b"\x7f\0\0\1", b"\xe0\0\0\1", b"\xf0\0\0\1", b"\xff" * 4, HERE, PEER, ROUTER]
+ipv4 = st.one_of(st.sampled_from(odd), st.binary(min_size=4, max_size=4))
+# Those of ISATAP, and of each kind that no packet may come from.
+ipv6 = st.one_of(
+    st.tuples(st.sampled_from([b"\xfe\x80", b"\x20\x01", b"\xff\x02"]), st.sampled_from(ISATAP), ipv4).map(
+        lambda parts: parts[0] + bytes(6) + parts[1] + parts[2]
+    ),
+    st.sampled_from([bytes(16), bytes(15) + b"\1", bytes(12) + PEER, bytes(10) + b"\xff\xff" + PEER]),
+    st.tuples(st.just(bytes(8)), st.binary(min_size=8, max_size=8)).map(b"".join),
+    st.binary(min_size=16, max_size=16),
+)
+
+
+@st.composite
+def inners(draw):
+    payload = draw(st.binary(max_size=64))
+    source, to = draw(ipv6), draw(ipv6)
+    first = 6 << 28 | draw(st.integers(0, (1 << 28) - 1))
+    return struct.pack("!IHBB", first, len(payload), draw(st.integers(0, 255)), draw(st.integers(0, 255))) + (
+        source + to + payload
+    )
+
+
+@st.composite
+def outers(draw):
+    """IPv4 packets, most of them right, and each fault that one may have."""
+    inner = draw(inners())
+    source = draw(st.one_of(st.sampled_from([PEER, ROUTER, inner[20:24]]), ipv4))
+    to = draw(st.sampled_from([HERE, HERE, HERE, PEER]))
+    packet = bytearray(packets.outer(source, to, draw(st.integers(0, 255)), 64, len(inner)) + inner)
+    fault = draw(st.sampled_from(["", "", "", "", "bit", "padded", "cut", "fragment", "options", "protocol"]))
+    if fault == "bit":
+        packet[draw(st.integers(0, 19))] ^= 1 << draw(st.integers(0, 7))
+    elif fault == "padded":
+        packet += bytes(9)
+    elif fault == "cut":
+        del packet[draw(st.integers(20, len(packet))) :]  # the kernel runs no program on less
+    elif fault:
+        at, value = {"fragment": (7, 1), "options": (0, 0x46), "protocol": (9, 4)}[fault]
+        packet[at] = value
+        packet[10:12] = bytes(2)
+        total = int.from_bytes(packet[:20], "big") % 0xFFFF
+        packet[10:12] = struct.pack("!H", (0xFFFF - total) % 0xFFFF)
+    return bytes(packet)
+
+
+@pytest.fixture(scope="module")
+def programs():
+    made = {}
+    for name, rules in RULES.items():
+        made[name] = bpf.load(encap(rules, 1), "test_encap"), bpf.load(decap(rules, 1), "test_decap")
+    yield made
+    for pair in made.values():
+        for program in pair:
+            os.close(program)
+
+
+def ethernet(packet, kind):
+    return bytes(12) + kind + packet
+
+
+@needs_bpf
+@pytest.mark.parametrize("name", RULES)
+@given(packet=inners())
+def test_what_leaves_is_byte_by_byte_that_of_the_rules(programs, name, packet):
+    verdict, made = bpf.run(programs[name][0], ethernet(packet, b"\x86\xdd"))
+    expected = RULES[name].encapsulated(packet)
+    assert verdict == (REDIRECT if expected else DROP)
+    if expected:
+        assert made[14:] == expected
+
+
+@needs_bpf
+@pytest.mark.parametrize("name", RULES)
+@settings(max_examples=400)
+@given(packet=outers())
+@example(packets.outer(PEER, HERE, 3, 64, 40) + bytes([0x60, 0x10, 0, 0, 0, 0, 59, 1]) + b"\x20\1" * 16)
+def test_what_is_let_in_is_byte_by_byte_that_of_the_rules(programs, name, packet):
+    verdict, made = bpf.run(programs[name][1], ethernet(packet, b"\x08\x00"))
+    expected = RULES[name].decapsulated(packet)
+    assert verdict == (REDIRECT if expected else NEXT if expected is None else DROP)
+    if expected:
+        assert made == MAC + bytes(6) + b"\x86\xdd" + expected
+
+
+@needs_bpf
+@given(source=ipv4, to=ipv4, ttl=st.integers(1, 255), first=st.integers(0, (1 << 28) - 1))
+def test_the_checksum_is_right_for_every_address(source, to, ttl, first):
+    packet = struct.pack("!IHBB", 6 << 28 | first, 0, 59, 1) + b"\x20\1" * 8 + b"\x20\1" + bytes(6) + ISATAP[0] + to
+    rules = Rules(source, b"", isatap=True, ttl=ttl)
+    program = bpf.load(encap(rules, 1), "test_encap")
+    try:
+        verdict, made = bpf.run(program, ethernet(packet, b"\x86\xdd"))
+    finally:
+        os.close(program)
+    assert (verdict == REDIRECT) == (packets.usable(to) and to != source)
+    if verdict == REDIRECT:
+        words = struct.unpack("!10H", made[14:34])
+        total = sum(words)
+        assert (total & 0xFFFF) + (total >> 16) == 0xFFFF
+        assert made[14:] == rules.encapsulated(packet)
+
+
+@needs_bpf
+@pytest.mark.parametrize("length", [0, 65475, 65476, 65535])
+def test_what_is_too_long_for_ipv4_is_dropped(programs, length):
+    packet = struct.pack("!IHBB", 6 << 28, length, 59, 1) + b"\x20\1" * 16
+    verdict, _ = bpf.run(programs["6in4"][0], ethernet(packet, b"\x86\xdd"))
+    assert verdict == (REDIRECT if length <= packets.LONGEST_PAYLOAD else DROP)
+    assert bool(RULES["6in4"].encapsulated(packet)) == (verdict == REDIRECT)
+
+
+@needs_bpf
+@pytest.mark.parametrize("kind", [b"\x08\x00", b"\x08\x06", b"\x86\xdd"])
+def test_frames_of_another_kind_are_no_affair_of_theirs(programs, kind):
+    frame = ethernet(b"\x40" + bytes(59), kind)
+    out, back = programs["6in4"]
+    assert bpf.run(out, frame)[0] == DROP
+    assert bpf.run(back, frame)[0] == NEXT
+
+
+@needs_bpf
+def test_what_the_ethernet_frame_meant_for_another_is_left(programs):
+    packet = packets.outer(PEER, HERE, 0, 64, 40) + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
+    back = programs["6in4"][1]
+    assert bpf.run(back, ethernet(packet, b"\x08\x00"))[0] == REDIRECT
+    assert bpf.run(back, b"\x02" + ethernet(packet, b"\x08\x00")[1:])[0] == NEXT
+    assert bpf.run(back, b"\xff" * 6 + ethernet(packet, b"\x08\x00")[6:])[0] == NEXT
+
+
+@needs_bpf
+def test_a_program_that_the_kernel_refuses_is_an_error_with_its_words():
+    wrong = bpf.Assembler()
+    wrong.combine(bpf.R0, "=", bpf.R9)
+    wrong.leave()
+    with pytest.raises(OSError, match="R9 !read_ok"):
+        bpf.load(wrong.code(), "wrong")
+
+
+def test_instructions_are_those_of_the_standard():
+    made = bpf.Assembler()
+    made.compute(bpf.R1, "=", -1)
+    made.jump("end", bpf.R1, "!=", 0xFFFF0000)
+    made.load(bpf.HALF, bpf.R2, bpf.STACK, -8)
+    made.label("end")
+    made.leave()
+    assert made.code().hex(" ", 8) == "b7010000ffffffff 560101000000ffff 69a2f8ff00000000 9500000000000000"
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"), [("x86_64", ""), ("s390x", "riscv64 of little-endian order, and this is")]
+)
+def test_machines_that_it_is_not_made_for_are_told_in_words(monkeypatch, machine, said):
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert said in bpf.unusable()
+    assert bool(said) == bool(bpf.unusable())
