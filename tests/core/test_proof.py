@@ -1,17 +1,28 @@
 import dataclasses
+import functools
 
 import pytest
 
-from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.proof import (
+    Expected,
+    goodput_contradictions,
+    path_contradictions,
+    rate_contradictions,
+    rate_misses,
+    run_contradictions,
+)
 
-EXPECTED = Expected(ipver=6, encapsulated=False, client="2001:2::1", server="2001:2::2", exclusive=True)
+DEVICES = {host: {"tunnel": "6in4", "isatap": "isatap"} for host in ("client", "server")}
+EXPECTED = Expected(ipver=6, client="2001:2::1", server="2001:2::2", exclusive=True, devices=DEVICES)
+TUNNEL = dataclasses.replace(EXPECTED, transport="tunnel", carriers=("client", "server"), mtu=1480)
 RUN = {
     "families": ["AF_INET6"],
     "peers": {"2001:2::2": 10},
     "sources": ["2001:2::1"],
     "completed": 10,
     "packets": {"ipv4": 0, "ipv6": 80},
-    "protocol41": {"client": 0, "server": 0},
+    "protocol41": {"client": {"in": 0, "out": 0}, "server": {"in": 0, "out": 0}},
 }
 ROUTE = {"device": "eth0", "gateway": "", "source": "2001:2::1", "mtu": 1500, "type": 1}
 PATH = {"routes": {"client": ROUTE, "server": ROUTE}, "fits": {1500: "yes", 1501: "too big"}}
@@ -30,7 +41,7 @@ def test_facts_that_agree_leave_nothing_to_say():
         ({"sources": ["2001:2::9"]}, "expected connections from 2001:2::1, seen from 2001:2::9"),
         ({"packets": {"ipv4": 0, "ipv6": 12}}, "expected at least 30 packets sent by ipv6, seen 12"),
         ({"packets": {"ipv4": 5, "ipv6": 80}}, "expected no packet sent by ipv4, seen 5"),
-        ({"protocol41": {"client": 0, "server": 7}}, "expected no packet of protocol 41 at the server, seen 7"),
+        ({"protocol41": {"server": {"in": 4, "out": 3}}}, "expected no packet of protocol 41 at the server, seen 7"),
     ],
 )
 def test_ipv6_that_was_something_else_is_said(change, sentence):
@@ -48,23 +59,75 @@ def test_a_host_that_may_not_count_is_not_accused():
     assert run_contradictions(EXPECTED, RUN | {"protocol41": {"client": None, "server": None}}) == []
 
 
-def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
-    tunnel = Expected(ipver=6, encapsulated=True, client="", server="2001:2::2", exclusive=True)
-    assert run_contradictions(tunnel, RUN) == [
-        f"expected at least 30 packets of protocol 41 at the {host}, seen 0" for host in ("client", "server")
+def counted(**hosts):
+    """A run of 80 packets over a tunnel, and the packets of protocol 41 as (in, out)."""
+    return RUN | {"protocol41": {host: dict(zip(("in", "out"), counts, strict=True)) for host, counts in hosts.items()}}
+
+
+def test_a_tunnelled_arm_is_carried_from_the_client_to_the_other_end():
+    assert run_contradictions(TUNNEL, counted(client=(60, 80), server=(80, 60))) == []
+    assert run_contradictions(TUNNEL, counted(client=(0, 81), router=(81, 81), server=(85, 0))) == [
+        "expected no packet of protocol 41 at the router, seen 162"
     ]
-    assert run_contradictions(tunnel, RUN | {"protocol41": {"client": 44, "server": 60}}) == []
+    passed = dataclasses.replace(TUNNEL, carriers=("client", "router", "server"))
+    assert run_contradictions(passed, counted(client=(0, 81), router=(81, 81), server=(85, 0))) == []
+
+
+def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
+    assert run_contradictions(TUNNEL, RUN) == [
+        "expected at least 80 packets of protocol 41 sent by the client, seen 0",
+        "expected at least 80 packets of protocol 41 received by the server, seen 0",
+    ]
+    # What came back in a tunnel has not gone there in one.
+    assert run_contradictions(TUNNEL, counted(client=(80, 79), server=(79, 80))) == [
+        "expected at least 80 packets of protocol 41 sent by the client, seen 79",
+        "expected at least 80 packets of protocol 41 received by the server, seen 79",
+    ]
+
+
+def test_behind_the_router_of_isatap_the_server_sees_no_tunnel():
+    isatap = dataclasses.replace(TUNNEL, transport="isatap", carriers=("client", "router"))
+    assert run_contradictions(isatap, counted(client=(70, 80), router=(80, 70), server=(0, 0))) == []
+    assert run_contradictions(isatap, counted(client=(70, 80), router=(0, 0), server=(80, 70))) == [
+        "expected at least 80 packets of protocol 41 received by the router, seen 0",
+        "expected no packet of protocol 41 at the server, seen 150",
+    ]
+
+
+def test_ipv4_beside_the_tunnels_own_packets_is_said():
+    """The kernel counts what its tunnel sends as IPv4 too; a program at the port does so behind the kernel's back."""
+    carried = counted(client=(60, 80), server=(80, 60))
+    assert run_contradictions(TUNNEL, carried | {"packets": {"ipv4": 80, "ipv6": 80}}) == []
+    assert run_contradictions(TUNNEL, carried | {"packets": {"ipv4": 83, "ipv6": 80}}) == [
+        "expected no packet sent by ipv4 beside the tunnel's, seen 3"
+    ]
+    blind = RUN | {"protocol41": {"client": None, "server": None}, "packets": {"ipv4": 83, "ipv6": 80}}
+    assert run_contradictions(TUNNEL, blind) == []
 
 
 def test_a_few_packets_of_a_strange_tunnel_are_no_contradiction_on_a_shared_host():
-    shared = Expected(ipver=6, encapsulated=False, client="", server="2001:2::2", exclusive=False)
-    assert run_contradictions(shared, RUN | {"protocol41": {"client": 12, "server": 0}}) == []
-    assert run_contradictions(shared, RUN | {"protocol41": {"client": 30, "server": 0}}) != []
+    shared = dataclasses.replace(EXPECTED, client="", exclusive=False)
+    assert run_contradictions(shared, counted(client=(6, 6), server=(0, 0))) == []
+    assert run_contradictions(shared, counted(client=(0, 30), server=(0, 0))) == [
+        "expected no packet of protocol 41 at the client, seen 30"
+    ]
 
 
 def test_a_shared_machine_may_send_what_it_likes_beside():
-    shared = Expected(ipver=6, encapsulated=False, client="", server="2001:2::2", exclusive=False)
+    shared = dataclasses.replace(EXPECTED, client="", exclusive=False)
     assert run_contradictions(shared, RUN | {"packets": {"ipv4": 999, "ipv6": 80}, "sources": ["::1"]}) == []
+
+
+def test_a_tunnel_between_shared_hosts_must_have_carried_the_least_that_a_run_sends():
+    shared = dataclasses.replace(TUNNEL, exclusive=False)
+    beside = {"packets": {"ipv4": 999, "ipv6": 999}}
+    assert run_contradictions(shared, counted(client=(0, 30), server=(30, 0)) | beside) == []
+    assert run_contradictions(shared, counted(client=(0, 29), server=(29, 0)) | beside) == [
+        "expected at least 30 packets of protocol 41 sent by the client, seen 29",
+        "expected at least 30 packets of protocol 41 received by the server, seen 29",
+    ]
+    # Where the router of hosts stands nobody has said: here it passes on what the tunnel sends.
+    assert run_contradictions(shared, counted(client=(0, 30), router=(30, 30), server=(30, 0)) | beside) == []
 
 
 @pytest.mark.parametrize(
@@ -74,13 +137,77 @@ def test_a_shared_machine_may_send_what_it_likes_beside():
          "expected a route at the client, seen: Network is unreachable"),
         ({"routes": {"server": ROUTE | {"device": "sit1", "type": 776}}},
          "expected a native route at the server, seen device sit1 of type sit"),
+        # A carrier that looks like any other device is known by its name.
+        ({"routes": {"client": ROUTE | {"device": "6in4"}}},
+         "expected a native route at the client, seen device 6in4 of type tunnel"),
         ({"fits": {1500: "silence", 1501: "too big"}},
          "expected an answer from the name server at 2001:2::2, seen none"),
         ({"fits": {1500: "too big", 1501: "too big"}},
          "expected 'yes' for a packet of 1500 bytes with don't-fragment, seen 'too big'"),
         ({"fits": {1500: "yes", 1501: "yes"}},
          "expected 'too big' for a packet of 1501 bytes with don't-fragment, seen 'yes'"),
+        ({"fits": {1500: "no answer", 1501: "too big"}},
+         "expected 'yes' for a packet of 1500 bytes with don't-fragment, seen 'no answer'"),
     ],
 )  # fmt: skip
 def test_a_path_that_is_not_native_is_said(change, sentence):
     assert path_contradictions(EXPECTED, PATH | change) == [sentence]
+
+
+IN_TUNNEL = ROUTE | {"device": "6in4", "mtu": 1480, "type": 776}
+TUNNELLED = {"routes": {"client": IN_TUNNEL, "server": IN_TUNNEL}, "fits": {1480: "yes", 1481: "too big"}}
+
+
+def test_a_tunnels_path_that_is_right_leaves_nothing_to_say():
+    assert path_contradictions(TUNNEL, TUNNELLED) == []
+    # A host's own tunnel may have any MTU.
+    narrow = {host: IN_TUNNEL | {"mtu": 1280} for host in ("client", "server")}
+    assert path_contradictions(dataclasses.replace(TUNNEL, mtu=0), TUNNELLED | {"routes": narrow}) == []
+
+
+@pytest.mark.parametrize(
+    ("route", "sentence"),
+    [
+        (ROUTE, "expected a route by the tunnel device 6in4 at the client, seen device eth0"),
+        (IN_TUNNEL | {"device": "isatap"},
+         "expected a route by the tunnel device 6in4 at the client, seen device isatap"),
+        (IN_TUNNEL | {"mtu": 1500}, "expected an MTU of 1480 on 6in4 at the client, seen 1500"),
+        ({"error": "No route to host"}, "expected a route at the client, seen: No route to host"),
+    ],
+)  # fmt: skip
+def test_a_path_that_is_not_the_tunnels_is_said(route, sentence):
+    assert path_contradictions(TUNNEL, TUNNELLED | {"routes": {"client": route, "server": IN_TUNNEL}}) == [sentence]
+
+
+def test_behind_the_router_of_isatap_the_servers_route_is_native():
+    devices = {"client": {"tunnel": "6in4", "isatap": "is0"}, "router": {"isatap": "is1"}, "server": {"tunnel": "6in4"}}
+    isatap = dataclasses.replace(TUNNEL, transport="isatap", devices=devices, carriers=("client", "router"))
+    routes = {"client": IN_TUNNEL | {"device": "is0"}, "router": IN_TUNNEL | {"device": "is1"}, "server": ROUTE}
+    assert path_contradictions(isatap, TUNNELLED | {"routes": routes}) == []
+    assert path_contradictions(isatap, TUNNELLED | {"routes": routes | {"server": IN_TUNNEL, "router": ROUTE}}) == [
+        "expected a route by the tunnel device is1 at the router, seen device eth0",
+        "expected a native route at the server, seen device 6in4 of type sit",
+    ]
+
+
+def test_nothing_is_faster_than_its_links():
+    assert rate_contradictions(100e6, {"client": 100.9e6, "server": 50e6, "router": None}) == []
+    assert rate_contradictions(100e6, {"client": 101.2e6, "server": 99e6}) == [
+        "expected at most 100 Mbit/s from the client, seen 101.2 Mbit/s"
+    ]
+
+
+def test_a_path_that_misses_its_rate_is_told_and_no_contradiction():
+    assert rate_misses(100e6, {"client": 99.1e6, "server": 101e6}) == []
+    assert rate_misses(100e6, {"client": 98.9e6, "server": None}) == [
+        "from the client it has 98.9 Mbit/s",
+        "from the server nothing came through",
+    ]
+
+
+def test_a_run_that_moved_more_than_its_links_let_through_is_said():
+    layers = Layers(ipver=6, overhead_bytes=20)
+    most = ceiling_bit_s(100e6, layers)
+    said = functools.partial(goodput_contradictions, 100e6, layers, time_s=2.0, bucket_bytes=0)
+    assert said(moved_bytes=int(most * 2 / 8)) == []
+    assert said(moved_bytes=int(1.02 * most * 2 / 8)) == ["expected at most 91.55 Mbit/s of payload, seen 93.38 Mbit/s"]

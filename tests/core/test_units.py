@@ -10,7 +10,9 @@ from pytest_ipperf.core.units import (
     milliseconds_text,
     parse_bytes,
     parse_percent,
+    parse_rate,
     parse_seconds,
+    rate_text,
     seconds_text,
 )
 
@@ -64,6 +66,35 @@ def test_durations_for_people(seconds, text):
 @given(st.integers(1, 900))
 def test_milliseconds_round_trip_through_their_text(milliseconds):
     assert parse_seconds(seconds_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
+
+
+@given(st.integers(1, 10**6), st.sampled_from([("bit", 1), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9)]))
+def test_rates_scale_by_their_unit(number, unit):
+    assert parse_rate(f"{number}{unit[0]}") == pytest.approx(number * unit[1])
+    assert parse_rate(f"{number} {unit[0].upper()}") == parse_rate(f"{number}{unit[0]}")
+
+
+@pytest.mark.parametrize("text", ["", "100", "0mbit", "0.0gbit", "-1mbit", "1mbps", "1mbit/s", "mbit", "1e3bit", "1MB"])
+def test_rates_that_are_none(text):
+    with pytest.raises(UsageError) as caught:
+        parse_rate(text)
+    sentence = f"rate {text!r} is not a number of bits a second such as 512kbit, 100mbit or 1gbit"
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("bit_s", "text"),
+    [(1e8, "100 Mbit/s"), (1.5e6, "1.5 Mbit/s"), (1e9, "1 Gbit/s"), (512e3, "512 kbit/s"), (999, "999 bit/s"),
+     (91.554e6, "91.55 Mbit/s"), (0.5, "0.5 bit/s")],
+)  # fmt: skip
+def test_rates_for_people(bit_s, text):
+    assert rate_text(bit_s) == text
+
+
+@given(st.integers(1, 9999), st.sampled_from(["bit", "kbit", "mbit", "gbit"]))
+def test_rates_round_trip_through_their_text(number, unit):
+    bit_s = parse_rate(f"{number}{unit}")
+    assert parse_rate(rate_text(bit_s).removesuffix("/s")) == pytest.approx(bit_s)
 
 
 @given(st.integers(0, 10**5))

@@ -1,0 +1,111 @@
+"""The paths between hosts of the user's own, whatever networks and devices they have."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.addresses import literal, network, unfit
+from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
+from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.transports import TRANSPORTS
+
+unicast = st.integers(0x2000 << 112, (0x4000 << 112) - 1).map(lambda number: str(ipaddress.IPv6Address(number)))
+networks = st.integers(0x2000 << 48, (0x4000 << 48) - 1).map(lambda high: str(ipaddress.IPv6Network((high << 64, 64))))
+devices = st.from_regex(r"[a-z][a-z0-9_.-]{0,14}", fullmatch=True)
+
+
+def host(name, ipv4, **kept):
+    return Host(name=name, way="ssh", ipv4=ipv4, settings={"ssh": name}, **kept)
+
+
+def hosts(having=None, *, router):
+    """Client, server and perhaps a router, with these addresses and devices by role."""
+    roles = ("client", "server", *(["router"] if router else []))
+    return {
+        role: host(role, f"192.0.2.{number}", **(having or {}).get(role, {})) for number, role in enumerate(roles, 1)
+    }
+
+
+def test_the_transports_with_a_key_are_those_that_encapsulate():
+    assert set(TUNNELLED) == {name for name in TRANSPORTS if TRANSPORTS[name].encapsulated} == {"tunnel", "isatap"}
+
+
+@given(st.lists(networks, min_size=3, max_size=3, unique=True), st.booleans())
+def test_networks_of_their_own_make_paths_with_addresses_of_their_own(given_networks, router):
+    site = " ".join(given_networks[1:] if router else given_networks[1:2])
+    found = paths(hosts(router=router), {"tunnel": given_networks[0], "isatap": site})
+    addresses = [address for path in found.values() for address in (path.client, path.server)]
+    assert len(set(addresses)) == 4
+    assert all(any(ipaddress.ip_address(each) in ipaddress.ip_network(net) for net in given_networks)
+               for each in addresses)  # fmt: skip
+    assert found["tunnel"].carriers == ("client", "server")
+    assert found["isatap"].carriers == ("client", "router" if router else "server")
+
+
+@given(networks, st.sampled_from(["tunnel", "isatap"]), st.sampled_from(["client", "server", "router"]), st.data())
+def test_a_network_in_which_a_host_is_already_is_refused(prefix, transport, role, data):
+    inside = str(ipaddress.ip_network(prefix)[data.draw(st.integers(0, 2**64 - 1))])
+    roles = hosts({role: {"ipv6": inside}}, router=True)
+    given_networks = {transport: f"{prefix} fd00::/64" if transport == "isatap" else prefix}
+    with pytest.raises(UsageError) as caught:
+        paths(roles, given_networks)
+    sentence = f"{transport} = {prefix!r} holds {inside} of host {role}; take a network that nothing uses"
+    assert str(caught.value) == sentence
+
+
+@given(unicast, unicast, st.booleans())
+def test_a_hosts_own_device_is_used_and_nothing_made(client, server, router):
+    own = {"client": {"tunnels": {"tunnel": ("sit1", client)}}, "server": {"tunnels": {"tunnel": ("sit2", server)}}}
+    found = paths(hosts(own, router=router), {})
+    assert set(found) == {"tunnel"}
+    path = found["tunnel"]
+    assert (path.client, path.server, path.ends, path.legs) == (client, server, {}, {})
+    assert path.devices == {"client": "sit1", "server": "sit2"}
+
+
+def test_without_networks_and_devices_there_are_no_paths():
+    assert paths(hosts(router=False), {}) == paths(hosts(router=True), {}) == {}
+
+
+@given(devices, unicast, st.sampled_from([" ", "  ", "\t"]))
+def test_a_device_and_its_address_are_read_as_they_are_written(device, address, space):
+    assert read_device("tunnel", f"{device}{space}{address.upper()}") == (device, literal(address, 6))
+
+
+def said(read, *arguments):
+    """What it gives, or the sentence with which it refuses."""
+    try:
+        return read(*arguments), ""
+    except UsageError as error:
+        return None, str(error)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_device_or_one_sentence(text):
+    found, sentence = said(read_device, "isatap", text)
+    if found:
+        assert [found[0], ipaddress.IPv6Address(found[1])] == [text.split()[0], ipaddress.IPv6Address(text.split()[1])]
+    else:
+        assert sentence.startswith(f"isatap = {text!r}")
+
+
+@given(st.one_of(st.text(max_size=40), st.ip_addresses().map(lambda each: f"{each}/64"), networks))
+def test_any_text_is_a_network_or_the_end_of_a_sentence(text):
+    found, sentence = said(network, text)
+    if found:
+        assert ipaddress.IPv6Network(found).prefixlen == 64
+        assert not unfit(str(ipaddress.IPv6Network(found)[1]))
+    else:
+        assert sentence.startswith(("is ", "has "))
+
+
+@given(st.ip_addresses())
+def test_an_address_is_of_one_version(address):
+    assert literal(str(address), address.version)
+    assert literal(str(address), 10 - address.version) == ""
+    assert ipaddress.ip_address(literal(str(address), address.version)) == address
