@@ -14,8 +14,9 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pytest_ipperf.agent.packets import PROTOCOL, Rules
 from pytest_ipperf.transports.base import End
@@ -25,6 +26,7 @@ UP = b"up\n"
 _ETH_P_IPV6 = 0x86DD
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _IP_HDRINCL = 3
+_SO_ATTACH_FILTER = 26
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _PR_SET_PDEATHSIG = 1
 _BUFFER_BYTES = 8 << 20
@@ -59,6 +61,7 @@ class Forwarder:
     def leave(self, peers: str) -> None:
         """Leaves what comes from these addresses to the configured tunnels that they are the peers of."""
         self._others |= {socket.inet_aton(peer) for peer in peers.split()}
+        _spare(self._outside, self._others)  # they come in copies
 
     def serve(self, orders: int) -> None:
         """Forwards until `orders` is at its end; what is read there is given to `leave`."""
@@ -109,6 +112,16 @@ class Forwarder:
                         send(frame + packet)
 
         return step
+
+
+def _spare(sock: socket.socket, sources: Collection[bytes]) -> None:
+    """Has the kernel drop what comes from these IPv4 addresses (socket(7), SO_ATTACH_FILTER)."""
+    # ldw [12]; for each address: jeq it, to the end; ret all; ret nothing
+    equal = [(0x15, len(sources) - at, 0, int.from_bytes(each, "big")) for at, each in enumerate(sources)]
+    steps = ((0x20, 0, 0, 12), *equal, (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 0))
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    said = struct.pack("HL", len(steps), ctypes.addressof(program))
+    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, said)
 
 
 def main() -> None:
