@@ -119,8 +119,10 @@ def _keep(testbed: Testbed, backend: str) -> None:
     """Keeps a lab up until somebody has enough of it, or one of its hosts is gone, which is a LabError."""
     began = time.monotonic()
     with _endings(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
-        _print(*_guide(testbed, lab, time.monotonic() - began))
-        _wait(lab)
+        lines = list(_guide(testbed, lab, time.monotonic() - began))
+        with contextlib.suppress(KeyboardInterrupt, OSError):  # a terminal that has gone is an input that has ended
+            _print(*lines)
+            _wait(lab)
         for each in _ENDINGS:
             signal.signal(each, signal.SIG_IGN)  # it is on its way
     _print("", f"{testbed.name} is taken down.")
@@ -148,14 +150,11 @@ def _print(*lines: str) -> None:
 
 
 def _wait(lab: Built) -> None:
-    """Returns at Ctrl-C or the end of standard input; LabError when an agent has ended, as its host then has too."""
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            for link in lab.links.values():
-                if link.ended:
-                    raise LabError(f"host {link.host.name} is gone, and the lab with it: somebody has ended its agent")
-            if select.select([0], [], [], _GLANCE_S)[0] and not os.read(0, 4096):
-                return
+    """Returns at the end of standard input; LabError when an agent has ended, as its host then has too."""
+    while not select.select([0], [], [], _GLANCE_S)[0] or os.read(0, 4096):
+        for link in lab.links.values():
+            if link.ended:
+                raise LabError(f"host {link.host.name} is gone, and the lab with it: somebody has ended its agent")
 
 
 def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:

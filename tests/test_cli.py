@@ -42,7 +42,8 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "
 def nobody():
     """A user without rights: for root another one, with a copy of what it may not read."""
     if os.geteuid():
-        return [], sys.executable, {**os.environ, "PYTHONPATH": str(ROOT)}
+        yield [], sys.executable, {**os.environ, "PYTHONPATH": str(ROOT)}
+        return
     for python in (sys.executable, "/usr/bin/python3"):
         asked = [*NOBODY, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
         if not subprocess.run(asked, capture_output=True, check=False, cwd="/").returncode:
@@ -125,9 +126,10 @@ def keep():
 
     yield make
     for each in kept:
-        if each.process.poll() is None:  # a test has failed
-            each.process.kill()
-            each.process.communicate()
+        each.process.kill()  # where a test has failed
+        each.process.wait()
+        for pipe in filter(None, (each.process.stdin, each.process.stdout)):
+            pipe.close()
         assert each.left() == []
 
 
@@ -212,7 +214,8 @@ def test_what_cannot_be_there_is_told_with_the_reason(keep, me):
     told = " ".join(kept.screen.split())
     for arm, name in (("ipv6-tunnel", "tunnel"), ("ipv6-isatap", "isatap")):
         assert f"{arm} is not there: testbed pair: nothing can carry {name}: userspace: " in told
-    assert "to begin with on the client ping 2001:2:0:10::2 on the server tcpdump -ni eth0 ip6 " in told
+    watcher = "as real root nsenter --target [0-9]+ --net" if os.geteuid() else "on the server"
+    assert re.search(rf" on the client ping 2001:2:0:10::2 {watcher} tcpdump -ni eth0 ip6 ", told)
     assert max(map(len, kept.screen.splitlines())) <= 80
 
 
@@ -318,6 +321,16 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
     (tmp_path / "hosts.ini").write_text("[testbed office]\nclient = a\nserver = a\n\n[host a]\nipv4 = 192.0.2.1\n")
     assert said(capsys, "lab", "office") == (
         4, "testbed 'office' is no lab, as its hosts are there without it; there are lab, pair",
+    )  # fmt: skip
+
+
+def test_a_lab_of_ones_own_is_found_with_a_rate_of_its_own_or_another(capsys, tmp_path, monkeypatch):
+    (tmp_path / "hosts.ini").write_text("[lab far]\nnodes = 2\ndelay = 20ms\n")
+    monkeypatch.chdir(tmp_path)
+    assert str(cli._testbed("far", "").links) == "delay 20 ms"
+    assert str(cli._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
+    assert said(capsys, "lab", "near") == (
+        4, "testbed 'near' does not exist; there are lab, pair, far, and these with a rate: lab.100mbit",
     )  # fmt: skip
 
 
