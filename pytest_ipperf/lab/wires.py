@@ -36,9 +36,23 @@ _BURST_BYTES = 16384
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
 _LATENCY = "20ms"
-# Drops a packet by chance: ld rand; jge #P, keep; ret TC_ACT_STOLEN; keep: ret TC_ACT_UNSPEC. Of TC_ACT_SHOT the sender
-# would hear, and TCP would send such a packet later without taking it for lost; but not one that a tunnel has taken.
-_DROP = "4,32 0 0 4294963256,53 1 0 {threshold},6 0 0 4,6 0 0 4294967295"
+# Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
+# It spares what finds neighbours (ARP; ICMPv6 133 to 137, RFC 4861), as each of those lost is a second of silence.
+# Of TC_ACT_SHOT the sender hears: TCP sends such a packet later and takes none for lost, unless a tunnel has taken it.
+_LOSE = (
+    (32, 0, 0, 0xFFFFF000),  # ld proto
+    (21, 9, 0, 0x0806),  # jeq ARP, keep
+    (21, 0, 5, 0x86DD),  # jeq IPv6, else chance
+    (48, 0, 0, 0xFFF00006),  # ldb [next header]
+    (21, 0, 3, 58),  # jeq ICMPv6, else chance
+    (48, 0, 0, 0xFFF00028),  # ldb [type]
+    (53, 0, 1, 133),  # jge, else chance
+    (37, 0, 3, 137),  # jgt, else keep
+    (32, 0, 0, 0xFFFFF038),  # chance: ld rand
+    (53, 1, 0, None),  # jge, keep
+    (6, 0, 0, 4),  # ret TC_ACT_STOLEN
+    (6, 0, 0, 0xFFFFFFFF),  # keep: ret TC_ACT_UNSPEC
+)
 _DELAYING = ("unshare", "--net", sys.executable, "-I", "-S", delaying.__file__)
 
 
@@ -105,6 +119,7 @@ def _shaping(port: Port, links: Links) -> Iterator[str]:
             f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} latency {_LATENCY}"
         )
     if links.loss and port.role != ROUTER:
-        drop = _DROP.format(threshold=int(links.loss * 2**32))
+        share = int(links.loss * 2**32)
+        steps = ",".join(f"{code} {yes} {no} {share if given is None else given}" for code, yes, no, given in _LOSE)
         yield f"qdisc add dev {port.device} clsact"
-        yield f'filter add dev {port.device} egress bpf da bytecode "{drop}"'
+        yield f'filter add dev {port.device} egress bpf da bytecode "{len(_LOSE)},{steps}"'
