@@ -76,7 +76,11 @@ class Changes:
 
     def _open(self) -> None:
         self._line = _Line(self._code_fd)
-        self._before = self._ask({"order": "start", "before": self._before, "notes": self._notes})["before"]
+        try:
+            self._before = self._ask({"order": "start", "before": self._before, "notes": self._notes})["before"]
+        except LabError:
+            self._close()  # or the next change would be made where nobody knows what was before
+            raise
         self._notes = []
 
     def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,31 +116,48 @@ class _Line:
         except OSError as error:
             raise LabError(f"nothing can be changed here: no process to put it back: {error}") from None
         self._heard = b""
+        self._asked = 0
 
     def alive(self) -> bool:
         """Whether the guardian has not ended, which ends its line."""
-        assert self._popen.stdout is not None  # noqa: S101 - it is a pipe
-        return not select.select([self._popen.stdout], [], [], 0)[0]
+        try:
+            while self._hear(0):
+                pass
+        except LabError:
+            return False
+        return True
 
     def ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Its answer to an order; LabError where it is dead, or silent for too long."""
-        assert self._popen.stdin is not None and self._popen.stdout is not None  # noqa: S101, PT018 - they are pipes
+        assert self._popen.stdin is not None  # noqa: S101 - it is a pipe
+        self._asked += 1
         try:
-            self._popen.stdin.write(json.dumps(order).encode() + b"\n")
+            self._popen.stdin.write(json.dumps({**order, "number": self._asked}).encode() + b"\n")
             self._popen.stdin.flush()
         except OSError:
             raise LabError(_KILLED) from None
         end = time.monotonic() + _PATIENCE_S
-        while b"\n" not in self._heard:
-            if not select.select([self._popen.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
-                raise LabError(f"the process that changes this host gave no answer in {_PATIENCE_S:g} s")
-            more = os.read(self._popen.stdout.fileno(), 1 << 16)
-            if not more:
-                raise LabError(_KILLED)
-            self._heard += more
-        line, _, self._heard = self._heard.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        while True:
+            line, ended, rest = self._heard.partition(b"\n")
+            if not ended:
+                if not self._hear(max(0.0, end - time.monotonic())):
+                    raise LabError(f"the process that changes this host gave no answer in {_PATIENCE_S:g} s")
+                continue
+            self._heard = rest
+            answer: dict[str, Any] = json.loads(line)
+            if answer["number"] == self._asked:  # the one before may have been broken off by a signal
+                return answer
+
+    def _hear(self, patience_s: float) -> bool:
+        """Whether it has said more within that time; LabError where it will not."""
+        assert self._popen.stdout is not None  # noqa: S101 - it is a pipe
+        if not select.select([self._popen.stdout], [], [], patience_s)[0]:
+            return False
+        more = os.read(self._popen.stdout.fileno(), 1 << 16)
+        if not more:
+            raise LabError(_KILLED)
+        self._heard += more
+        return True
 
     def close(self) -> None:
         """Ends the line, and with it the guardian, which undoes what is left."""

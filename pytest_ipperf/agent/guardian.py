@@ -176,14 +176,15 @@ def _written(path: str, value: str) -> Note:
 
 
 def _answer(guardian: Guardian, order: dict[str, Any]) -> dict[str, Any]:
+    number = order.pop("number")
     try:
         answer: dict[str, Any] = getattr(guardian, order.pop("order"))(order)
     except LabError as error:
-        return {"error": str(error)}
+        answer = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - what broke here is told there, and what was done is still undone
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return {"error": f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"}
-    return answer
+        answer = {"error": f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"}
+    return {**answer, "number": number}
 
 
 def main() -> None:
