@@ -126,26 +126,29 @@ class Pair:
         self.far.communicate()
         self.stack.close()
 
-    def gets_in(self, source, inner_source, transport, outer=None, to=None):
-        """Whether a datagram by protocol 41 with these sources reaches a socket here."""
-        inner = datagram(inner_source, to or OWN[transport])
-        there = socket.inet_aton(NEAR if transport == "tunnel" else SITE_NEAR)
-        packet = packets.outer(socket.inet_aton(source), there, 0, 64, len(inner)) + inner
+    def gets_in(self, source, inner_source, transport, outer=None):
+        """Whether a datagram by protocol 41 with these sources reaches a socket here before a rightful one does."""
+        rightful = FAR if transport == "tunnel" else SITE_FAR
         with datagrams(OWN[transport]) as sock:
-            sock.settimeout(0.2)
+            sock.settimeout(5)
+            packet = enveloped(source, transport, datagram(inner_source, OWN[transport], b"let me in"))
             self.told((outer(packet) if outer else packet).hex() + "\n", "sent")
-            with contextlib.suppress(TimeoutError):
-                return sock.recv(100) == b"let me in"
-        return False
+            packet = enveloped(rightful, transport, datagram(REACHED[transport], OWN[transport], b"I may come"))
+            self.told(packet.hex() + "\n", "sent")
+            return sock.recv(100) == b"let me in"
 
 
-def datagram(source, to):
+def enveloped(source, transport, inner):
+    there = NEAR if transport == "tunnel" else SITE_NEAR
+    return packets.outer(socket.inet_aton(source), socket.inet_aton(there), 0, 64, len(inner)) + inner
+
+
+def datagram(source, to, text=b"text"):
     """IPv6 and UDP."""
     addresses = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, to)
-    text = b"let me in"
     head = struct.pack("!HHHH", PORT + 1, PORT, 8 + len(text), 0)
-    total = int.from_bytes(addresses + struct.pack("!II", 8 + len(text), 17) + head + text + b"\0", "big") % 0xFFFF
-    head = head[:6] + struct.pack("!H", 0xFFFF - total)
+    summed = addresses + struct.pack("!II", 8 + len(text), 17) + head + text + bytes(len(text) % 2)
+    head = head[:6] + struct.pack("!H", 0xFFFF - int.from_bytes(summed, "big") % 0xFFFF)
     return struct.pack("!IHBB", 6 << 28, 8 + len(text), 17, 64) + addresses + head + text
 
 
@@ -170,7 +173,7 @@ def streams(address):
 
 
 def wire(address, length, traffic_class):
-    """The first packet of IPv4 on the link when a datagram goes there and back, or none of it."""
+    """The packet of the link that carries a datagram from here, once it has come back."""
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)) as seen,
         socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock,
@@ -183,7 +186,7 @@ def wire(address, length, traffic_class):
         assert sock.recv(65536) == bytes(length)
         while True:
             packet, (_, kind, *_) = seen.recvfrom(65536)
-            if kind == 0x0800 and packet[9] == packets.PROTOCOL:
+            if kind == 0x0800 and packet[9] == packets.PROTOCOL and packet[26] == socket.IPPROTO_UDP:
                 return packet
 
 
