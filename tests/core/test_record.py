@@ -7,6 +7,7 @@ from pytest_ipperf.core.effect import compare
 from pytest_ipperf.core.instrument import ClientFacts, instrument
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.record import ArmSummary, Record, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
@@ -47,6 +48,12 @@ def test_a_record_survives_json():
 def test_the_clients_part_survives_json_too():
     told = instrument([CLIENT], [0.0001], mean_s=0.01, floor_s=0.002)
     original = record(test=dataclasses.replace(record().test, instrument=told))
+    assert Record.from_json(original.to_json()) == original
+
+
+def test_the_pace_survives_json_too():
+    told = Pace(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=1e8)
+    original = record(test=dataclasses.replace(record().test, pace=told), backend="ebpf", rate_bit_s=1e8)
     assert Record.from_json(original.to_json()) == original
 
 

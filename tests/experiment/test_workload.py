@@ -16,7 +16,7 @@ from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.standing import Receipt, Service
 from pytest_ipperf.lab.tunnelling import Tunnels
 
@@ -39,13 +39,13 @@ class Script:
     """
 
     def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False, lacks=(),
-                 lacks_from=0, unrestored=()):  # fmt: skip
+                 lacks_from=0, unrestored=(), trains=()):  # fmt: skip
+        self._trains = dict(trains)
         self.floor_fails = floor_fails
         self._told, self._contradicts, self._slow = told, contradicts, slow
         self._lacks, self._lacks_from, self._unrestored = lacks, lacks_from, unrestored
         self.epochs, self.ran, self.now, self.asked = 0, [], 0.0, []
         self.tunnels = Tunnels()
-        self.trains = {}
 
     def monotonic(self):
         return self.now
@@ -55,7 +55,10 @@ class Script:
         self.now += EPOCH_S
         self.asked.append((tuple(transports), backend))
         lacking = [each for each in transports if each in self._lacks and self.epochs >= self._lacks_from]
-        self.tunnels = Tunnels(trouble={each: LabError(f"nothing can carry {each}") for each in lacking})
+        self.tunnels = Tunnels(
+            backends={each: "made up" for each in transports if each not in lacking},
+            trouble={each: LabError(f"nothing can carry {each}") for each in lacking},
+        )
         yield self
         if self.epochs in self._unrestored:
             raise RestoreError("not everything is as it was: host client: a route is left")
@@ -68,7 +71,7 @@ class Script:
         return ""
 
     def prove(self, arm, *_):
-        return {"contradictions": self._contradicts(arm, self.epochs), "trains": self.trains.get(arm, {})}
+        return {"contradictions": self._contradicts(arm, self.epochs), "trains": self._trains}
 
     def fingerprint(self, _):
         return {}
@@ -134,7 +137,8 @@ class Heard(list):
 def course(monkeypatch):
     """Measures the workload by a script; gives the script, what was heard, and what came of it or was raised."""
 
-    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "", **change):
+    def run(told, conditions=CONDITIONS, arms=(SIX,), asked=(TEN,), refuses=lambda needed_s: "",
+            *, testbed=BUILTIN["loopback"], **change):  # fmt: skip
         script, heard = Script(told, **change), Heard()
         monkeypatch.setattr(workload, "stand", script.stand)
         monkeypatch.setattr(workload, "leased", lambda *_: contextlib.nullcontext())
@@ -142,7 +146,7 @@ def course(monkeypatch):
         plan = plan_for(WORKLOAD, [conditions.reference, *arms], conditions.design, 1)
         questions = {"asked": dict.fromkeys(arms, asked), "refuses": refuses}
         try:
-            return script, heard, measure(plan, BUILTIN["loopback"], conditions, heard, **questions)
+            return script, heard, measure(plan, testbed, conditions, heard, **questions)
         except (InvalidError, LabError) as error:
             return script, heard, error
 
@@ -164,6 +168,33 @@ def test_every_run_of_the_plan_is_made_in_its_order_and_told(course):
     assert {place: len(rows) for place, rows in found.rows.items()} == {
         (arm, epoch): 2 * 300 for arm in (FOUR, SIX) for epoch in range(6)
     }
+
+
+def test_a_record_tells_the_links_of_its_arms_and_by_what_they_went(course):
+    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=rated("lab.100mbit", BUILTIN), trains={"client": 9.71e7})
+    native, tunnelled = (answer(found, Cell(WORKLOAD, arm), CONDITIONS, TEN).records[0] for arm in (SIX, TUNNEL))
+    assert (native.backend, native.rate_bit_s, native.one_machine) == ("", 1e8, True)
+    assert tunnelled.backend == "made up"
+    assert tunnelled.test.pace is not None
+    assert native.reference.pace is not None
+    assert (round(tunnelled.test.pace.ceiling_bit_s), round(native.reference.pace.ceiling_bit_s)) == (
+        91547464,
+        94148244,
+    )
+    assert tunnelled.test.pace.path_bit_s == 9.71e7
+
+
+def test_a_path_that_misses_its_rate_is_noted_and_measured(course):
+    script, heard, _ = course(well, testbed=rated("lab.100mbit", BUILTIN), trains={"client": 9.71e7, "server": None})
+    why = "from the client it has 97.1 Mbit/s; from the server nothing came through"
+    assert f"arm ipv6: its path does not have its 100 Mbit/s (epoch 0): {why}" in heard
+    assert script.ran.count(SIX) == 18
+
+
+def test_links_without_a_rate_have_no_pace(course):
+    _, _, found = course(well)
+    told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).records[0]
+    assert (told.rate_bit_s, told.one_machine, told.test.pace) == (0.0, True, None)
 
 
 def test_an_arm_whose_run_contradicts_itself_is_measured_no_further(course):

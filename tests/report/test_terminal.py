@@ -8,6 +8,7 @@ from pytest_ipperf.core.effect import compare
 from pytest_ipperf.core.instrument import Instrument
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
@@ -72,6 +73,36 @@ def test_tables_come_in_one_order_whatever_the_order_of_the_records():
 def test_cells_of_different_servers_are_never_in_one_table():
     lines = tables([record(10), record(10, server="aiosmtpd 1.4.6 (embedded)")])
     assert sum(line.startswith("SMTP response time") for line in lines) == 2
+
+
+def on_links(record: Record, path_bit_s: float) -> Record:
+    paces = [
+        Pace(rate_bit_s=1e8, ceiling_bit_s=ceiling, goodput_bit_s=goodput, path_bit_s=path)
+        for ceiling, goodput, path in ((9.155e7, 3.312e7, path_bit_s), (9.415e7, 3.5e7, 1e8))
+    ]
+    sides = [
+        dataclasses.replace(side, pace=pace) for side, pace in zip((record.test, record.reference), paces, strict=True)
+    ]
+    return dataclasses.replace(record, test=sides[0], reference=sides[1], backend="kernel", rate_bit_s=1e8)
+
+
+def test_the_rate_and_what_carried_tunnels_stand_beside_the_testbed_and_goodput_beside_its_ceiling():
+    tunnel = {"transport": "tunnel", "test": side("ipv6-tunnel", 0.0121)}
+    lines = tables([on_links(record(10, **tunnel), 1e8), on_links(record(100, **tunnel), 9.71e7)])
+    assert lines[1].startswith("testbed lab at 100 Mbit/s, tunnels by the kernel's sit driver, server postfix 3.7.11, ")
+    rows = [line.split()[4:] for line in lines if line.startswith("  goodput, of at most")]
+    assert rows == [["35", "of", "94.2", "Mbit/s"] * 2, ["33.1", "of", "91.5", "Mbit/s"] * 2]
+    (missed,) = (line for line in lines if line.startswith("  path misses its rate"))
+    assert missed.split() == ["path", "misses", "its", "rate", "97.1", "of", "100", "Mbit/s"]
+    assert "A path that misses its rate by more than 1 % is not the one that was asked for." in lines
+    assert not [line for line in tables([on_links(record(10), 1e8)]) if "misses" in line]
+
+
+def test_links_without_a_rate_within_one_machine_are_told_as_that():
+    note = "Links without a rate, within one machine: its processors bound these figures, and no network."
+    assert note in tables([record(10, one_machine=True)])
+    assert note not in tables([record(10)])
+    assert note not in tables([on_links(record(10, one_machine=True), 1e8)])
 
 
 def of_standard(connections: int, look: int, **change) -> Record:

@@ -1,0 +1,77 @@
+"""The pace of an arm, and what speaks against one that is too fast."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.instrument import ClientFacts
+from pytest_ipperf.core.pace import Pace, pace
+from pytest_ipperf.core.proof import goodput_contradictions, rate_contradictions, rate_misses
+from pytest_ipperf.core.run import Run
+
+TUNNEL = Layers(ipver=6, overhead_bytes=20)
+
+
+def run(wall_s, completed=10, *, warmup=False):
+    client = ClientFacts(cpu_s=0.1, wall_s=wall_s, connections=10, lag_s=0.0, peak=10, tcp={})
+    return Run(
+        arm=Arm(6, "tunnel"), epoch=0, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=10, failed={},
+        samples=(0.01,) * completed, value=0.01, client=client,
+    )  # fmt: skip
+
+
+def test_goodput_is_what_completed_in_the_time_of_the_bursts():
+    runs = [run(0.5), run(1.5, 5), run(9.0, warmup=True)]
+    found = pace(1e8, TUNNEL, runs, 1000, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}])
+    assert found == Pace(
+        rate_bit_s=1e8, ceiling_bit_s=ceiling_bit_s(1e8, TUNNEL), goodput_bit_s=60000.0, path_bit_s=9.98e7
+    )
+    assert not found.misses
+
+
+def test_links_without_a_rate_have_no_pace():
+    assert pace(0.0, TUNNEL, [run(0.5)], 1000, []) is None
+
+
+def test_where_connections_arrive_at_a_rate_their_time_is_none_of_the_links():
+    found = pace(1e8, TUNNEL, [run(None)], 1000, [{}])
+    assert found is not None
+    assert (found.goodput_bit_s, found.path_bit_s, found.misses) == (None, None, False)
+
+
+@pytest.mark.parametrize(("seen", "misses"), [(0.991e8, False), (0.989e8, True), (None, True), (1.2e8, False)])
+def test_a_path_misses_its_rate_where_one_direction_does_by_more_than_a_hundredth(seen, misses):
+    found = pace(1e8, TUNNEL, [run(0.5)], 1000, [{"client": 1e8, "server": 1e8}, {"client": 1e8, "server": seen}])
+    assert found is not None
+    assert found.misses is misses
+
+
+def test_trains_that_are_too_fast_are_contradictions_and_those_too_slow_are_not():
+    trains = {"client": 1.02e8, "server": 0.971e8}
+    assert rate_contradictions(1e8, trains) == ["expected at most 100 Mbit/s from the client, seen 102 Mbit/s"]
+    assert rate_misses(1e8, trains) == ["from the server it has 97.1 Mbit/s"]
+    assert rate_misses(1e8, {"client": None}) == ["from the client nothing came through"]
+    for fine in ({}, {"client": 1.0099e8, "server": 0.9901e8}):
+        assert rate_contradictions(1e8, fine) == rate_misses(1e8, fine) == []
+
+
+def test_more_payload_than_the_links_let_through_is_a_contradiction():
+    def spoken(moved_bytes, bucket_bytes):
+        return goodput_contradictions(1e8, TUNNEL, moved_bytes=moved_bytes, time_s=1.0, bucket_bytes=bucket_bytes)
+
+    assert spoken(11_500_000, 0) == []
+    assert spoken(11_600_000, 0) == ["expected at most 91.55 Mbit/s of payload, seen 92.8 Mbit/s"]
+    assert spoken(11_600_000, 163840) == []
+
+
+@given(st.floats(1e6, 1e9), st.integers(1, 5000), st.integers(1, 30))
+def test_bursts_that_the_bucket_lets_pass_at_once_contradict_nothing(rate, packets, bursts):
+    """Each finds it full, so that the first of its packets take no time."""
+    wire = packets * 1538
+    time_s = bursts * max(1e-6, (wire - 16384) * 8 / rate)
+    moved = bursts * packets * TUNNEL.room_bytes
+    assert not goodput_contradictions(rate, TUNNEL, moved_bytes=moved, time_s=time_s, bucket_bytes=16384 * bursts)

@@ -1,0 +1,79 @@
+"""Trains through the links of real labs, which have their rate, or another than they are thought to have."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.proof import rate_contradictions, rate_misses
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.pace import layers, too_much, train_rates
+from pytest_ipperf.lab.standing import stand
+
+ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
+WORKLOAD = Workload(testbed="lab.50mbit", protocol="http", client="lean", connections=10, payload_bytes=20000)
+
+
+def shaped(name):
+    """A lab with a rate, and what stands of it."""
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    testbed = rated(name, BUILTIN)
+    assert testbed
+    return testbed, stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None, transports=["tunnel", "isatap"])
+
+
+def thought(testbed, **links):
+    return dataclasses.replace(testbed, links=dataclasses.replace(testbed.links, **links))
+
+
+def test_every_path_of_a_lab_has_its_rate_in_both_directions():
+    testbed, standing_up = shaped("lab.50mbit")
+    with standing_up as standing:
+        service = standing.serve(WORKLOAD, "embedded")
+        for arm in ARMS:
+            if arm.transport in standing.tunnels.trouble:
+                continue
+            facts = standing.prove(arm, service, WORKLOAD)
+            assert facts["contradictions"] == []
+            assert sorted(facts["trains"]) == ["client", "server"]
+            assert rate_misses(testbed.links.rate_bit_s, facts["trains"]) == []
+            receipt = standing.run(arm, service, WORKLOAD, bursts=3, deadline_s=10.0)
+            assert receipt.contradictions == ()
+
+
+def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
+    testbed, standing_up = shaped("pair.50mbit")
+    with standing_up as standing:
+        slower, faster = (thought(testbed, rate_bit_s=rate) for rate in (60e6, 40e6))
+        missed = rate_misses(60e6, train_rates(slower, ARMS[1], standing._links, 1500))
+        exceeded = rate_contradictions(40e6, train_rates(faster, ARMS[1], standing._links, 1500))
+        service = standing.serve(WORKLOAD, "embedded")
+        receipt = standing.run(ARMS[1], service, WORKLOAD, bursts=10, deadline_s=10.0)
+    assert [sentence.partition(" it has ")[0] for sentence in missed] == ["from the client", "from the server"]
+    assert len(exceeded) == 2
+    for sentence, host in zip(exceeded, ("client", "server"), strict=True):
+        assert sentence.startswith(f"expected at most 40 Mbit/s from the {host}, seen 50")
+    told, completed = receipt.proof, len(receipt.rows)
+    assert completed == 100
+    assert not too_much(testbed, ARMS[1], WORKLOAD, told, completed)
+    (sentence,) = too_much(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told, completed)
+    assert sentence.startswith("expected at most 928.5 kbit/s of payload, seen ")
+
+
+def test_nothing_is_sent_where_a_train_could_tell_nothing():
+    testbed = rated("lab.50mbit", BUILTIN)
+    assert testbed
+    assert train_rates(BUILTIN["lab"], ARMS[0], {}, 1500) == {}
+    assert train_rates(thought(testbed, loss=0.01), ARMS[0], {}, 1500) == {}
+    assert not too_much(BUILTIN["lab"], ARMS[0], WORKLOAD, {}, 1000)
+
+
+def test_layers_are_those_of_the_arm_and_its_protocol():
+    looked_up = dataclasses.replace(WORKLOAD, protocol="dns")
+    assert [layers(arm, WORKLOAD).room_bytes for arm in ARMS] == [1448, 1428, 1408, 1408]
+    assert [layers(arm, looked_up).room_bytes for arm in ARMS] == [1472, 1452, 1432, 1432]
