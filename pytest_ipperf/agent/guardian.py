@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -94,7 +95,7 @@ def run(argv: Sequence[str]) -> str:
         try:
             Path(argv[1]).write_text(argv[2], encoding="ascii")
         except OSError as error:
-            return f"{argv[1]} cannot be set to {argv[2]}: {error.strerror}"
+            return f"{argv[1]} cannot be set to {argv[2]}: {error.strerror}{_hint(str(error))}"
         return ""
     try:
         done = subprocess.run(
@@ -108,7 +109,11 @@ def run(argv: Sequence[str]) -> str:
     if not done.returncode:
         return ""
     said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit status {done.returncode}"]
-    return f"{' '.join(argv)}: {' '.join(said)}"
+    return f"{' '.join(argv)}: {' '.join(said)}{_hint(done.stderr)}"
+
+
+def _hint(said: str) -> str:
+    return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", said) else ""
 
 
 def settled(records: Iterable[dict[str, Any]]) -> list[str]:

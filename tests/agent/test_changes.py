@@ -165,6 +165,24 @@ def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     assert guardian.run(["no-such"]) == "program 'no-such' is not installed"
 
 
+def test_who_may_not_change_anything_is_told_who_may(host):
+    found = host("""
+        from pytest_ipperf.agent import guardian as room
+        try:
+            os.setresuid(65534, 65534, 65534)
+            print([room.run(["ip", "link", "del", "va"]), room.run([":write", f"{CONF}/va/mtu", "1400"])])
+        except OSError:  # in a user namespace there is nobody else
+            print([])
+    """)
+    assert found in (
+        [],
+        [
+            "ip link del va: RTNETLINK answers: Operation not permitted; it takes root",
+            "/proc/sys/net/ipv6/conf/va/mtu cannot be set to 1400: Permission denied; it takes root",
+        ],
+    )
+
+
 def test_a_setting_that_is_as_wanted_is_left_alone(host):
     """So whoever sets it meanwhile to something else is not overruled."""
     assert host("""
