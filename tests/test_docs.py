@@ -13,11 +13,18 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.figures import PHASES
+from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.core.planning import MIN_EPOCHS, detectable, minimum_detectable
-from pytest_ipperf.core.proof import Expected, path_contradictions, run_contradictions
+from pytest_ipperf.core.proof import (
+    Expected,
+    goodput_contradictions,
+    path_contradictions,
+    rate_contradictions,
+    run_contradictions,
+)
 from pytest_ipperf.core.shelf import Shelf
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
@@ -349,6 +356,15 @@ def test_the_proof_says_what_the_page_shows():
     assert len(found) == 6
     shown = "".join(blocks(page("docs/proof.md"), ""))
     assert not [sentence for sentence in found if sentence not in shown]
+
+
+def test_the_proof_says_of_links_with_a_rate_what_the_page_shows():
+    shown, layers = page("docs/proof.md"), Layers(ipver=6, overhead_bytes=20)
+    moved = goodput_contradictions(1e8, layers, moved_bytes=11_675_000, time_s=1.0, bucket_bytes=16384)
+    for sentence in (*rate_contradictions(1e8, {"client": 1.042e8}), *moved):
+        assert sentence in "".join(blocks(shown, ""))
+    ceilings = [ceiling_bit_s(1e8, each) / 1e6 for each in (Layers(ipver=4), Layers(ipver=6), layers)]
+    assert "{:.2f} Mbit/s for `ipv4`, {:.2f} for `ipv6`, {:.2f} for `ipv6-tunnel`".format(*ceilings) in shown
 
 
 # --- sentences and links ----------------------------------------------------------------------------------------------
