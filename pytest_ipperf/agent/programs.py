@@ -190,7 +190,7 @@ def _check_outer(a: Assembler, rules: Rules, outer: int) -> None:
     for at in range(0, OUTER_BYTES, 4):
         a.load(WORD, R1, STACK, outer + at)
         a.combine(R3, "+", R1)
-    for bits in (32, 16, 16, 16):
+    for bits in (32, 16, 16):
         _fold(a, bits)
     a.jump("next", R3, "!=", 0xFFFF)
 

@@ -130,6 +130,39 @@ def test_the_checksum_is_right_for_every_address(source, to, ttl, first):
 
 
 @needs_bpf
+@pytest.mark.parametrize("short", [0, 1])
+def test_a_carry_that_makes_another_is_brought_round_too(short):
+    rest = 0x4500 + 0x3C + 0x4000 + (64 << 8 | 41) + (0xC612 + 1) + 0xC612
+    low = (0xFFFF - short - rest) & 0xFFFF
+    assert (rest + low) >> 16 > short, "else there is no second carry"
+    to = struct.pack("!HH", 0xC612, low)
+    rules = Rules(HERE, to, isatap=False, ttl=64)
+    packet = struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
+    program = bpf.load(encap(rules, 1), "test_encap")
+    try:
+        assert bpf.run(program, ethernet(packet, b"\x86\xdd"))[1][14:] == rules.encapsulated(packet)
+    finally:
+        os.close(program)
+
+
+@needs_bpf
+@given(check=st.integers(1, 0xFFFF), identification=st.integers(0, 0xFFFF))
+def test_a_header_whose_words_sum_up_to_all_ones_is_right(check, identification):
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 60, identification, 0x4000, 64, 41, check) + PEER
+    # The sum of all words of 32 bits, read as this host does, with the carry brought round, is 0xFFFFFFFF.
+    local = struct.pack("<I", 0xFFFFFFFF - sum(struct.unpack("<4I", head)) % 0xFFFFFFFF)
+    packet = head + local + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
+    rules = Rules(local, PEER, isatap=False, ttl=64)
+    program = bpf.load(decap(rules, 1), "test_decap")
+    try:
+        verdict, made = bpf.run(program, ethernet(packet, b"\x08\x00"))
+    finally:
+        os.close(program)
+    assert verdict == REDIRECT
+    assert made[14:] == rules.decapsulated(packet) == packet[20:]
+
+
+@needs_bpf
 @pytest.mark.parametrize("length", [0, 65475, 65476, 65535])
 def test_what_is_too_long_for_ipv4_is_dropped(programs, length):
     packet = struct.pack("!IHBB", 6 << 28, length, 59, 1) + b"\x20\1" * 16
