@@ -177,7 +177,7 @@ def paths(request: pytest.FixtureRequest) -> Iterator[Paths | Elsewhere]:
         if why := missing():
             pytest.skip(why)
         with Guest() as guest:
-            told = guest.pytest(str(request.path), "-k", KERNEL)
+            told = guest.pytest(str(request.path), "-k", KERNEL, "-p", "no:ipperf")
         yield Elsewhere(told)
         return
     with (nobody if request.param == AS_NOBODY else me)() as user, standing(request.param.split()[0], user) as lab:

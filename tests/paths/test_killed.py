@@ -1,0 +1,223 @@
+"""A session that is killed while it builds a lab with tunnels, and measures on it, leaves nothing of either."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.servers.base import true_root
+from pytest_ipperf.transports.base import CLIENT
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SPAN_S = 2.5
+_RNG = random.Random("kill -9")
+MOMENTS_S = [SPAN_S * (part + _RNG.random()) / 10 for part in range(10)]
+"""Since a session's first process: one in each tenth of the time in which it builds its lab and begins to measure."""
+PATIENCE_S = 10.0
+SUITE = """
+import pytest
+
+@pytest.mark.http
+@pytest.mark.levels(connections=[1, 10], payload=["10k"])
+def test_http(measured, margin):
+    assert measured.slowdown <= margin
+"""
+_OWN_NETWORK = ("unshare", "--net", "sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"', "sh")
+_BPF, _PROG_GET_NEXT_ID, _PROG_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD = 321, 11, 13, 15
+_NAME = slice(64, 80)  # of struct bpf_prog_info (linux/bpf.h)
+_NAMESPACES = ("net", "mnt", "pid", "uts")
+
+
+def eventually(condition):
+    """Whether it comes to hold."""
+    end = time.monotonic() + PATIENCE_S
+    while not (held := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return held
+
+
+# --- BPF programs -----------------------------------------------------------------------------------------------------
+
+
+def bpf(command, words, size=16):
+    """bpf(2): the attributes afterwards, or what it returned; OSError where it fails."""
+    attributes = (ctypes.c_uint32 * size)(*words)
+    libc = ctypes.CDLL(None, use_errno=True)
+    returned = libc.syscall(_BPF, command, attributes, ctypes.sizeof(attributes))
+    if returned < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return returned, list(attributes)
+
+
+def programs():
+    """The numbers of our BPF programs on this machine, of this and of other sessions."""
+    found: set[int] = set()
+    number = 0
+    while True:
+        try:
+            number = bpf(_PROG_GET_NEXT_ID, [number])[1][1]
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return found
+        with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+            if program_name(number).startswith("ipperf"):
+                found.add(number)
+
+
+def program_name(number):
+    handle = bpf(_PROG_GET_FD_BY_ID, [number])[0]
+    try:
+        told = ctypes.create_string_buffer(128)
+        address = ctypes.addressof(told)
+        bpf(_OBJ_GET_INFO_BY_FD, [handle, len(told), address & 0xFFFFFFFF, address >> 32])
+    finally:
+        os.close(handle)
+    return told.raw[_NAME].rstrip(b"\0").decode()
+
+
+def held(pids):
+    """The BPF programs on which descriptors of these processes are open."""
+    said = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            said += [each.read_text() for each in Path(f"/proc/{pid}/fdinfo").iterdir()]
+    return {int(number) for each in said for number in re.findall(r"^prog_id:\s*(\d+)", each, re.MULTILINE)}
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def namespaces(pids):
+    """Those in which these processes are, by name and number."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found |= {str(Path(f"/proc/{pid}/ns/{name}").readlink()) for name in _NAMESPACES}
+    return found
+
+
+def devices(pids):
+    """The network devices that these processes see."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found |= set(re.findall(r"^ *(\S+):", Path(f"/proc/{pid}/net/dev").read_text(), re.MULTILINE))
+    return found
+
+
+def everybody():
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+
+
+class Sessions:
+    """Where they are begun: in a network namespace and with a folder for temporary files of their own."""
+
+    def __init__(self, folder):
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        (folder / "test_any.py").write_text(SUITE)
+        (folder / "pytest.ini").write_text("")
+        argv = [*_OWN_NETWORK, sys.executable, str(HERE / "sessions.py"), "--design=smoke", "--testbed=lab",
+                "--transport=tunnel,isatap", "-p", "no:randomly", "-p", "no:cacheprovider"]  # fmt: skip
+        self._process = subprocess.Popen(
+            argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "TMPDIR": str(self.temporary), "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        self.pid = self._process.pid
+
+    def begin(self):
+        """The process of a new session, as soon as it has started another one."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        pid = int(self._process.stdout.readline())
+        assert eventually(lambda: len(tree(pid)) > 1), "it has started nothing"
+        return pid
+
+    def below(self):
+        """The processes of sessions, also of those that are gone themselves."""
+        return [process.pid for level in tree(self.pid)[1:] for process in level if process.alive]
+
+    def around(self):
+        """Devices and routes where sessions begin."""
+        words = ["nsenter", "--target", str(self.pid), "--net", "sh", "-c"]
+        asked = "PATH=$PATH:/usr/sbin:/sbin; ip -o link; ip route show table all; ip -6 route show table all"
+        return subprocess.run([*words, asked], capture_output=True, text=True, check=True).stdout
+
+    def close(self):
+        for pid in self.below():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    if not true_root():
+        pytest.skip("only root sees all that could be left")
+    if why := lab_backend(BUILTIN["lab"], AUTO)[1]:
+        pytest.skip(f"nothing can carry tunnels here: {why}")
+    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-killed-") as folder:
+        made = Sessions(Path(folder))
+        yield made
+        made.close()
+
+
+def nothing_is_left(sessions, come):
+    """Begins a session, kills it when `come` says so, and looks."""
+    outside, others = set(socket.if_nameindex()), programs()
+    session = sessions.begin()
+    try:
+        around = sessions.around()
+        come()
+        below = sessions.below()
+        inside, loaded = namespaces(below) - namespaces([sessions.pid]), held(below)
+        assert session in below, "it has ended by itself"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(session, signal.SIGKILL)
+    assert eventually(lambda: not sessions.below()), [
+        Path(f"/proc/{pid}/cmdline").read_bytes() for pid in sessions.below()
+    ]
+    assert eventually(lambda: not list(sessions.temporary.iterdir())), list(sessions.temporary.iterdir())
+    assert eventually(lambda: not inside & namespaces(everybody()))
+    assert eventually(lambda: not loaded & programs())
+    # What other sessions of this machine have loaded meanwhile, they hold.
+    assert eventually(lambda: not programs() - others - held(everybody()))
+    assert sessions.around() == around
+    assert set(socket.if_nameindex()) <= outside
+
+
+@pytest.mark.parametrize("moment_s", MOMENTS_S, ids=lambda each: f"after {each:.2f} s")
+def test_nothing_is_left_of_a_session_that_is_killed(sessions, moment_s):
+    nothing_is_left(sessions, lambda: time.sleep(moment_s))
+
+
+def test_nothing_is_left_of_one_whose_tunnels_stand(sessions):
+    def come():
+        wanted = {path.devices[CLIENT] for path in BUILTIN["lab"].paths.values()}
+        assert eventually(lambda: wanted <= devices(sessions.below()))
+
+    nothing_is_left(sessions, come)
