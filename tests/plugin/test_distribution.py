@@ -54,7 +54,7 @@ def test_testbeds_that_share_a_host_or_a_link_through_others_are_one_group():
     assert sorted(map(sorted, independent(chain))) == [["p", "q", "r"], ["s"]]
     linked = [remote("p", "a", "b", "switch"), remote("q", "c", "d", "switch")]
     assert independent(linked) == [{"p", "q"}]
-    assert independent(BUILTIN.values()) == [{"lab", "loopback"}]
+    assert independent(BUILTIN.values()) == [{"lab", "pair", "loopback"}]
 
 
 class Worker:

@@ -18,9 +18,10 @@ from pytest_ipperf.lab import namespaces
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
 
-SMOKE = ("--design=smoke", "--connections=2", "--ipperf-server=embedded")
+NATIVE = ("--transport=native", "--ipperf-server=embedded")
+SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
 # Long enough to be killed in the middle, and no longer than a patient test.
-LONG = ("--design=quick", "--connections=20", "--ipperf-server=embedded")
+LONG = ("--design=quick", "--connections=20", *NATIVE)
 
 needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
 
@@ -133,13 +134,13 @@ def test_the_lab_proves_that_no_packet_took_the_other_family(project):
         other = {"ipv4": "ipv6", "ipv6": "ipv4"}[run["arm"]]
         assert run["proof"]["packets"][other] == 0
         assert run["proof"]["packets"][run["arm"]] > 3 * 30
-        assert run["proof"]["protocol41"] == {"client": 0, "server": 0}
+        assert run["proof"]["protocol41"] == dict.fromkeys(("client", "router", "server"), {"in": 0, "out": 0})
 
 
 @needs("postfix")
 @needs_lab
 def test_real_postfix_is_chosen_where_it_is_installed(project):
-    result = project.run("--design=smoke", "--connections=1,10,100", testbed="lab")
+    result = project.run("--design=smoke", "--connections=1,10,100", "--transport=native", testbed="lab")
     assert result.ret == NOTHING_DECIDED
     result.stdout.fnmatch_lines(["*server postfix *", "* 1 * 10 * 100", "IPv4 *", "IPv6 *"])
 
@@ -183,7 +184,7 @@ def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(proje
     inner.wait_for_runs(2)
     os.kill(inner.victim(r"python\S* -P -u -c"), signal.SIGKILL)
     said = inner.said()
-    assert re.search(r"host (client|server): the agent died", said), said
+    assert re.search(r"host (client|router|server): the agent died", said), said
     assert "1 passed, " in said or "1 inconclusive" in said, said
     assert "1 error" in said
     assert "Traceback" not in said
