@@ -29,6 +29,7 @@ from pytest_ipperf.core.shelf import Shelf
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
+from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS
@@ -133,7 +134,9 @@ def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_aw
     _, _, example = text.partition("#\n")
     path = tmp_path / "hosts.ini"
     path.write_text(re.sub(r"^# ?", "", example, flags=re.MULTILINE))
-    assert "office" in inventory.read_inventory(path)
+    found = inventory.read_inventory(path)
+    assert not found["office"].lacks(Arm(6, "tunnel"))
+    assert found["far"].links == Links(rate_bit_s=2e7, loss=0.001, delay_s=0.025)
 
 
 def test_the_records_are_read_back_as_the_page_shows(tmp_path):
@@ -283,6 +286,7 @@ def test_hosts_and_their_keys_are_those_of_the_code():
     assert {key for key, columns in keys if columns == 2} == inventory._TESTBED_KEYS
     of_ways = {key for name in ways for key in WAYS[name].keys}
     assert {key for key, columns in keys if columns == 3} == inventory._HOST_KEYS | of_ways
+    assert set(names("docs/hosts.md", "key", "value")) == inventory._LAB_KEYS
     assert names("docs/hosts.md", "way") == ways
     assert f"{inventory.DEFAULT_PORTS[0]}-{inventory.DEFAULT_PORTS[1]}" in page("docs/hosts.md")
 
@@ -335,11 +339,10 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
 
 
 def test_the_proof_says_what_the_page_shows():
-    lab = inventory.BUILTIN["lab"]
+    lab = inventory.BUILTIN["pair"]
     expected = {
         ipver: Expected(
             ipver=ipver,
-            encapsulated=False,
             client=lab.client.address(ipver),
             server=lab.server.address(ipver),
             exclusive=True,
@@ -347,7 +350,8 @@ def test_the_proof_says_what_the_page_shows():
         for ipver in (4, 6)
     }
     seen = {"families": ["AF_INET6"], "peers": {"::ffff:198.18.0.2": 300}, "sources": [], "completed": 300,
-            "packets": {"ipv4": 3600, "ipv6": 0}, "protocol41": {"client": None, "server": 1800}}  # fmt: skip
+            "packets": {"ipv4": 3600, "ipv6": 0},
+            "protocol41": {"client": None, "server": {"in": 1800, "out": 0}}}  # fmt: skip
     route = {"device": "sit1", "type": 776}
     found = [
         *path_contradictions(expected[6], {"routes": {"client": route}, "fits": {1500: "no answer", 1501: "too big"}}),
