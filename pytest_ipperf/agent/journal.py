@@ -83,7 +83,8 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
 def abandoned() -> Journal | None:
     """The journal of this network if a guardian was killed that has not undone it."""
     network = _network()
-    if network is None or not (_folder() / f"journal{network}").exists():
+    # The folder may be root's, and closed to this user.
+    if network is None or not os.access(_folder() / f"journal{network}", os.F_OK):
         return None
     descriptor = _locked(_folder() / f"journal{network}", 0)
     return None if descriptor is None else Journal(_folder() / f"journal{network}", descriptor)
@@ -113,7 +114,7 @@ def marked() -> str:
 
 def tidy() -> None:
     """Removes what is kept there of network namespaces that are gone; only who sees all of the machine can tell."""
-    if not _sees_all() or not _folder().is_dir():
+    if not _sees_all() or not os.access(_folder(), os.R_OK | os.X_OK):
         return
     alive = set(_networks())
     for path in _folder().iterdir():
