@@ -395,6 +395,13 @@ def test_every_sentence_of_the_trouble_page_is_in_the_source():
     assert not [sentence for sentence, form in forms.items() if not any(map(form.search, known))]
 
 
+def test_the_tunnels_page_lists_every_check_of_the_wire():
+    rows = [row[0].partition(" (RFC")[0].replace("-", " ").lower() for row in table("docs/tunnels.md", "check")]
+    told = [re.sub("[^a-z0-9 ]", "", row) for row in rows]
+    asked = re.findall(r"^def test_(\w+)", page("tests/paths/test_wire.py"), re.MULTILINE)
+    assert [each.replace("_", " ") for each in asked] == told
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_relative_link_leads_somewhere(path):
     targets = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ The client's address in the ISATAP site, and the router's on the client's link, 
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import pytest
@@ -179,11 +180,12 @@ def echoes(paths):
 def arrived(paths, arm, role, *addresses):
     """How many echo requests the client is given when a node sends one of its own making, and the server one after.
 
-    All come by the client's one link, where nothing overtakes; so the last to come tells that no other will.
+    All come by the client's one link, where nothing overtakes what the same processor has sent; so the last to come
+    tells that no other will.
     """
-    before = echoes(paths)
-    assert not paths.run(role, paths.user.python, "-c", paths.source("forged.py"), *addresses)
-    assert whole(ping(paths, SERVER, FROM[arm]))
+    before, bound = echoes(paths), ("taskset", "--cpu-list", str(min(os.sched_getaffinity(0))))
+    assert not paths.run(role, *bound, paths.user.python, "-c", paths.source("forged.py"), *addresses)
+    assert whole(paths.run(SERVER, *bound, "ping", "-n", "-c", "1", "-W", "2", FROM[arm]))
     return echoes(paths) - before - 1
 
 
