@@ -29,7 +29,8 @@ from pytest_ipperf.core.shelf import Shelf
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS
@@ -130,7 +131,7 @@ def test_the_inventory_of_the_hosts_page_is_read(tmp_path):
 
 def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_away(tmp_path):
     text = page("hosts.ini")
-    assert set(inventory.read_inventory(TOP / "hosts.ini")) == set(inventory.BUILTIN)
+    assert set(inventory.read_inventory(TOP / "hosts.ini")) == set(BUILTIN)
     _, _, example = text.partition("#\n")
     path = tmp_path / "hosts.ini"
     path.write_text(re.sub(r"^# ?", "", example, flags=re.MULTILINE))
@@ -277,9 +278,9 @@ def test_shelves_are_those_of_the_code():
 
 
 def test_hosts_and_their_keys_are_those_of_the_code():
-    assert names("docs/hosts.md", "testbed") == list(inventory.BUILTIN)
+    assert names("docs/hosts.md", "testbed") == list(BUILTIN)
     for row in table("docs/hosts.md", "testbed"):
-        for host in inventory.BUILTIN[codes(row[0])[0]].hosts:
+        for host in BUILTIN[codes(row[0])[0]].hosts:
             assert {host.ipv4, host.ipv6} <= set(re.findall(r"[\d:.]+[\d]", row[1]))
     ways = [name for name in WAYS if WAYS[name].in_inventory]
     keys = [(codes(row[0])[0], len(row)) for row in table("docs/hosts.md", "key", "meaning")]
@@ -288,7 +289,7 @@ def test_hosts_and_their_keys_are_those_of_the_code():
     assert {key for key, columns in keys if columns == 3} == inventory._HOST_KEYS | of_ways
     assert set(names("docs/hosts.md", "key", "value")) == inventory._LAB_KEYS
     assert names("docs/hosts.md", "way") == ways
-    assert f"{inventory.DEFAULT_PORTS[0]}-{inventory.DEFAULT_PORTS[1]}" in page("docs/hosts.md")
+    assert f"{DEFAULT_PORTS[0]}-{DEFAULT_PORTS[1]}" in page("docs/hosts.md")
 
 
 def test_exit_statuses_are_pytests_and_ours():
@@ -339,7 +340,7 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
 
 
 def test_the_proof_says_what_the_page_shows():
-    lab = inventory.BUILTIN["pair"]
+    lab = BUILTIN["pair"]
     expected = {
         ipver: Expected(
             ipver=ipver,

@@ -199,8 +199,7 @@ def failures(made):
 
 def contradictions(address, receipt):
     """What the proof says to a run that was to go to `address`."""
-    expected = Expected(ipver=6 if ":" in address else 4, encapsulated=False, client=address, server=address,
-                        exclusive=False)  # fmt: skip
+    expected = Expected(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
     seen = {**receipt, "completed": len(rows_of(receipt["rows"])), "packets": PACKETS, "protocol41": {}}
     return run_contradictions(expected, seen)
 

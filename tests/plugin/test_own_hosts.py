@@ -241,4 +241,3 @@ def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
                 assert carried(receipt.proof) == carriers
             assert hosts.state() == before
         assert hosts.state() == before
-    assert not {"sit1", "is0"} & hosts.devices("client")
