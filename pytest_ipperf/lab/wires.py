@@ -35,7 +35,9 @@ _FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
 _BURST_BYTES = 16384
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
-_LATENCY = "20ms"
+# What a Linux interface queues by default, in full packets. A shorter queue overflows at the host that sends, of which
+# TCP hears at once on a native path, and through a tunnel never: it would compare queues.
+_QUEUE_BYTES = 1000 * 1514
 # Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
 # It spares what finds neighbours (ARP; ICMPv6 133 to 137, RFC 4861), as each of those lost is a second of silence.
 # Of TC_ACT_SHOT the sender hears: TCP sends such a packet later and takes none for lost, unless a tunnel has taken it.
@@ -116,7 +118,7 @@ def _shaping(port: Port, links: Links) -> Iterator[str]:
     if links.rate_bit_s:
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
-            f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} latency {_LATENCY}"
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} limit {_QUEUE_BYTES}"
         )
     if links.loss and port.role != ROUTER:
         share = int(links.loss * 2**32)
