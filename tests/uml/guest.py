@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -188,28 +188,45 @@ class Guest:
         line, _, self._heard = self._heard.partition(b"\n")
         return line.decode().strip()
 
-    def sh(self, script: str, patience_s: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script in the repository's folder; one at a time."""
+    def begin(self, script: str) -> Callable[[float], subprocess.CompletedProcess[str]]:
+        """Begins a shell script in the repository's folder, one at a time; gives what waits for it, so many seconds."""
         number = str(next(self._numbers))
         paths = [self.folder / f"{number}{end}" for end in ("", ".out", ".err")]
         paths[0].write_text(script)
         os.write(self._say, f"{number}\n".encode())
-        told, status = self._hear(patience_s).split()
-        assert told == number
-        out, err = (path.read_text(errors="replace") for path in paths[1:])
-        return subprocess.CompletedProcess(script, int(status), out, err)
+
+        def ended(patience_s: float) -> subprocess.CompletedProcess[str]:
+            told, status = self._hear(patience_s).split()
+            assert told == number
+            out, err = (path.read_text(errors="replace") for path in paths[1:])
+            return subprocess.CompletedProcess(script, int(status), out, err)
+
+        return ended
+
+    def sh(self, script: str, patience_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """Runs a shell script."""
+        return self.begin(script)(patience_s)
 
     def run(self, argv: Sequence[str], patience_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Runs a command."""
         return self.sh(shlex.join(argv), patience_s)
 
-    def pytest(self, *arguments: str, patience_s: float = 120.0) -> list[Told]:
-        """Runs tests of this repository with the Python that runs these, and tells what came of each."""
+    def begin_pytest(self, *arguments: str) -> Callable[[float], list[Told]]:
+        """Begins tests of this repository with the Python that runs these; gives what waits for them."""
         junit = self.folder / "junit.xml"
         own = ["-p", "no:cacheprovider", "-p", "no:randomly", f"--junitxml={junit}"]
-        done = self.run([sys.executable, "-m", "pytest", *own, *arguments], patience_s)
-        assert done.returncode in (0, 1), done.stdout + done.stderr
-        return list(_told(junit))
+        ended = self.begin(shlex.join([sys.executable, "-m", "pytest", *own, *arguments]))
+
+        def told(patience_s: float) -> list[Told]:
+            done = ended(patience_s)
+            assert done.returncode in (0, 1), done.stdout + done.stderr
+            return list(_told(junit))
+
+        return told
+
+    def pytest(self, *arguments: str, patience_s: float = 120.0) -> list[Told]:
+        """Runs tests of this repository, and tells what came of each."""
+        return self.begin_pytest(*arguments)(patience_s)
 
     def close(self) -> None:
         """Powers it off, or kills it where it does not hear."""
