@@ -137,7 +137,9 @@ class Session:
         design, workload = self.settings.design, plan.workload
         connections = workload.connections * design.bursts(workload.connections)
         arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
-        run_s = _RUN_S + max(connections * PROTOCOLS[workload.protocol].typical_s, arriving_s)
+        rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
+        sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
+        run_s = _RUN_S + max(connections * PROTOCOLS[workload.protocol].typical_s, arriving_s, sending_s)
         return design.epochs * _EPOCH_S + plan.first_runs * run_s
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
