@@ -1,0 +1,96 @@
+"""What a measurement is rebuilt from, beside its runs: by what its arms travelled, and at which rate."""
+
+import json
+from array import array
+
+from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.instrument import ClientFacts
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.experiment import Conditions, Measurement, answer
+from pytest_ipperf.experiment.measurement import Network
+from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.plugin.asking import state_digest
+from pytest_ipperf.plugin.rebuilding import rebuild
+from pytest_ipperf.store import Journal
+from pytest_ipperf.store.journal import _plain
+from pytest_ipperf.store.reading import KeptWorkload
+
+FOUR, TUNNEL = Arm(4, "native"), Arm(6, "tunnel")
+WORKLOAD = Workload(testbed="lab.100mbit", protocol="http", client="lean", connections=1, payload_bytes=1024)
+DESIGN = DESIGNS["paper"]  # of a single epoch, so that it may be as even as this
+
+
+def measured():
+    """A workload of a lab with a rate, as the experiment gives it."""
+    plan = plan_for(WORKLOAD, [FOUR, TUNNEL], DESIGN, 1)
+    client = ClientFacts(cpu_s=0.1, wall_s=0.2, connections=1, lag_s=0.0, peak=1, tcp={})
+    row = (0.0, 0.001, 0.002, 0.003, 0.01, 0.0, 0.0)
+    runs = [
+        Run(
+            arm=arm, epoch=epoch.number, block=block, slot=slot, warmup=block < 0, started_at=0.0, attempted=1,
+            failed={}, samples=(0.01,), value=0.01, client=client,
+        )
+        for epoch in plan.epochs
+        for block, arms in enumerate((epoch.warmups, *epoch.blocks), start=-1)
+        for slot, arm in enumerate(arms)
+    ]  # fmt: skip
+    return Measurement(
+        plan=plan,
+        service=Service("apache", "2.4", embedded=False, port=80, resolver_port=53, resolver="bind 9"),
+        runs=tuple(runs),
+        rows={(arm, epoch.number): (row,) for arm in (FOUR, TUNNEL) for epoch in plan.epochs},
+        looks={FOUR: 1, TUNNEL: 1},
+        trouble={},
+        stopped="",
+        seconds=(1.0,),
+        floors={},
+        answered=frozenset(),
+        network=Network(rate_bit_s=1e8, one_machine=True, backends={"tunnel": "ebpf"}),
+        trains={
+            (arm, epoch.number): {"client": 1e8, "server": None if arm == TUNNEL else 9.99e7}
+            for arm in (FOUR, TUNNEL)
+            for epoch in plan.epochs
+        },
+    )
+
+
+def kept(measurement, folder):
+    """The same as a journal gives it back."""
+    journal = Journal(folder, "main")
+    facts = [
+        {
+            "arm": str(run.arm), "epoch": run.epoch, "block": run.block, "slot": run.slot, "warmup": run.warmup,
+            "started_at": 0.0, "attempted": 1, "failed": {}, "value": run.value, "client": run.client, "rows": 1,
+            "offset": journal.append_samples(array("d", (0.0, 0.001, 0.002, 0.003, 0.01, 0.0, 0.0)).tobytes()),
+        }
+        for run in measurement.runs
+    ]  # fmt: skip
+    journal.close()
+    epochs = [
+        {"epoch": epoch.number, "paths": {str(arm): {"trains": measurement.trains[arm, epoch.number]}
+                                          for arm in (FOUR, TUNNEL)}}
+        for epoch in measurement.plan.epochs
+    ]  # fmt: skip
+    complete = {
+        "state": state_digest(ServerState()), "service": measurement.service, "network": measurement.network,
+        "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "seconds": [1.0],
+    }  # fmt: skip
+    told = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))
+    return KeptWorkload(folder / "main.f64", {}, told["epochs"], told["runs"], [], told["complete"])
+
+
+def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
+    measurement = measured()
+    rebuilt = rebuild(kept(measurement, tmp_path), measurement.plan, ServerState(), 10.0)
+    assert (rebuilt.network, rebuilt.trains) == (measurement.network, measurement.trains)
+    conditions = Conditions(design=DESIGN, reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0)
+    cell, margin = Cell(WORKLOAD, TUNNEL), Margin.parse("10%")
+    (record,) = answer(rebuilt, cell, conditions, margin).records
+    assert (record,) == answer(measurement, cell, conditions, margin).records
+    assert (record.backend, record.rate_bit_s) == ("ebpf", 1e8)
+    assert record.test.pace is not None
+    assert record.test.pace.misses
