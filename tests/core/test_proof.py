@@ -85,6 +85,18 @@ def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
     ]
 
 
+def test_what_lossy_links_have_lost_the_carriers_need_not_have_met():
+    lossy = dataclasses.replace(TUNNEL, lossy=True)
+    assert run_contradictions(lossy, counted(client=(60, 79), server=(75, 60))) == []
+    assert run_contradictions(lossy, counted(client=(60, 79), server=(29, 60))) == [
+        "expected at least 30 packets of protocol 41 received by the server, seen 29"
+    ]
+    # The kernel's own tunnel has counted them before they were lost.
+    for sent, said in ((80, []), (81, ["expected no packet sent by ipv4 beside the tunnel's, seen 1"])):
+        beside = counted(client=(60, 77), server=(75, 60)) | {"packets": {"ipv4": sent, "ipv6": 80}}
+        assert run_contradictions(lossy, beside) == said
+
+
 def test_behind_the_router_of_isatap_the_server_sees_no_tunnel():
     isatap = dataclasses.replace(TUNNEL, transport="isatap", carriers=("client", "router"))
     assert run_contradictions(isatap, counted(client=(70, 80), router=(80, 70), server=(0, 0))) == []
