@@ -168,12 +168,12 @@ class _Course:
 
     def epoch(self, epoch: Epoch, standing: Standing) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
+        self._note_tunnels(standing)
         workload = self.plan.workload
         service = standing.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
         if verified := standing.verify(self.conditions.reference, service, workload, self.conditions.deadline_s):
             self.hear.note(verified)
-        self._note_tunnels(standing)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
