@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS, Design, design_named
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import parse_bytes, parse_seconds
+from pytest_ipperf.core.units import parse_bytes, parse_rate, parse_seconds
 from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated
@@ -35,6 +35,8 @@ _HOSTS = "hosts.ini"
 _MOST_WORKERS = 64
 _MOST_CAPTURED = 10000
 _SERVER_WORDS = ("auto", "real", "embedded")
+# The testbed in the id of a test.
+_NAMED = rf"\[(.+?)-(?:{'|'.join(PROTOCOLS)})-"
 _MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 
 FILTERS = (
@@ -285,7 +287,10 @@ def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Te
     """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
     _, values = _asked_testbeds(config)
     named = [name.strip() for value in values for name in value.split(",")]
-    named += [match[1] for argument in config.args for match in re.finditer(r"\[([\w.]+)-", argument)]
+    for argument in config.args:
+        for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
+            parts = match[1].split("-")
+            named += ["-".join(parts[at:]) for at in range(len(parts))]
     return {name: testbed for name in named if (testbed := rated(name, inventory))}
 
 
@@ -299,7 +304,23 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
     source, values = _asked_testbeds(config)
     if values and trouble:
         raise UsageError(trouble)
-    return _read_list(source, values, _one_of(list(inventory)))
+    return _read_list(source, values, _testbed_of(inventory))
+
+
+def _testbed_of(inventory: Mapping[str, Testbed]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text in inventory:
+            return text
+        base, dot, rate = text.partition(".")
+        if dot and base in inventory:
+            if not inventory[base].is_lab:
+                raise UsageError(f"{text!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
+            parse_rate(rate)  # which says in words what is wrong with it
+        raise UsageError(
+            f"{text!r} does not exist; there are {', '.join(inventory)}, and labs with a rate: lab.100mbit"
+        )
+
+    return read
 
 
 def _check_arms(settings: Settings) -> None:

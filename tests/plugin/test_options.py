@@ -10,7 +10,27 @@ from pytest_ipperf.protocols import PROTOCOLS
     [
         (["--ipver=5"], "--ipver: '5' is no IP version; there are 4 and 6"),
         (["--transport=teredo"], "--transport: 'teredo' does not exist; there are isatap, native, tunnel"),
-        (["--testbed=office"], "--testbed: 'office' does not exist; there are lab, pair, loopback*"),
+        (
+            ["--testbed=office"],
+            "--testbed: 'office' does not exist; there are lab, pair, loopback, and labs with a rate: lab.100mbit",
+        ),
+        (
+            ["--testbed=lab.100"],
+            "--testbed: rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
+        ),
+        (["--testbed=pair,pair.0mbit"], "--testbed: rate '0mbit' is not a number of bits a second such as 512kbit, *"),
+        (
+            ["--testbed=loopback.1mbit"],
+            "--testbed: 'loopback.1mbit' cannot have a rate, as testbed loopback is no lab; one is lab.100mbit",
+        ),
+        (
+            ["--testbed=office.1mbit"],
+            "--testbed: 'office.1mbit' does not exist; there are *labs with a rate: lab.100m*",
+        ),
+        (
+            ["--ipperf-backend=nonsense"],
+            "--ipperf-backend: 'nonsense' does not exist; there are auto, kernel, ebpf, u*",
+        ),
         (["--connections=0"], "--connections: '0' is not a number of connections such as 1, 10 or 100"),
         (["--connections=1,,2"], "--connections: '' is not a number of connections such as 1, 10 or 100"),
         (["--payload=big"], "--payload: size 'big' is not a whole number of bytes such as 512, 1k or 2m"),
