@@ -3,8 +3,9 @@
 The receiver's kernel stamps them (SO_TIMESTAMPNS) and keeps them until they are read after the train, so that no work
 of ours is in the figure. A token bucket of rate R lets bytes pass until it is empty, and then one packet for each size
 / R seconds: the stamps lie on that line, or above it where the machine was late with one. So the line is laid under
-them. A pause that lets the bucket run over lifts the rest of the line; it can only make a train look slow, and of
-several the fastest is right.
+them. A pause before the bucket that lets it run over lifts the rest of the line, and the train looks slow. A program
+behind it, such as a tunnel's forwarder, that takes packets late and hands them on at once makes a train look fast. So
+it takes several to tell.
 """
 
 from __future__ import annotations
