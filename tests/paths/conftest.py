@@ -173,7 +173,7 @@ class Elsewhere:
 @pytest.fixture(scope="module")
 def elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[[], Elsewhere]]:
     """Gives what came of the module's tests in a guest, which runs them beside those of other backends."""
-    asked = any(item.path == request.path and f"[{KERNEL}" in item.name for item in request.session.items)
+    asked = any(item.path == request.path and _by_kernel(item) for item in request.session.items)
     if not asked or in_guest() or not BACKENDS[KERNEL].missing():
         yield lambda: pytest.fail("there is nothing elsewhere")
     elif why := missing():
@@ -192,6 +192,22 @@ def paths(request: pytest.FixtureRequest, elsewhere: Callable[[], Elsewhere]) ->
         return
     with (nobody if request.param == AS_NOBODY else me)() as user, standing(request.param.split()[0], user) as lab:
         yield lab
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever the order, the guest's tests are told last, as they take longest and need not be waited for."""
+    places = [place for place, item in enumerate(items) if item.path.parent == HERE]
+    modules: dict[Path, list[pytest.Item]] = {}
+    for place in places:
+        modules.setdefault(items[place].path, []).append(items[place])
+    ordered = [item for each in modules.values() for item in sorted(each, key=_by_kernel)]
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
+
+
+def _by_kernel(item: pytest.Item) -> bool:
+    return f"[{KERNEL}" in item.name
 
 
 @pytest.hookimpl(tryfirst=True)
