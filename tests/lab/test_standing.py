@@ -233,11 +233,11 @@ def test_a_name_server_that_sends_the_client_elsewhere_is_found_out(up, arm):
     """Everything completes; only the addresses tell that it was not the server."""
     standing, work = up("loopback"), workload()
     service = standing.serve(work, "embedded")
-    host = standing._server.host
+    testbed, host = standing._testbed, standing._server.host
     elsewhere = dataclasses.replace(host, ipv4="127.0.0.2", ipv6="2001:2:0:10::2")
-    standing._server.host = elsewhere  # what the experiment takes for the server
+    standing._testbed = dataclasses.replace(testbed, server=elsewhere)  # what the experiment takes for the server
     expected = standing._expected(arm, work)
-    standing._server.host = host
+    standing._testbed = testbed
     standing._expected = lambda *_: expected
     receipt = standing.run(arm, service, work, bursts=1, deadline_s=5.0)
     assert receipt.failed == {}
