@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ipperf.agent.train import BUCKET_BYTES
 from pytest_ipperf.lab import delaying
 from pytest_ipperf.lab.labs import FAR, FAR6, NEAR, NEAR6
 from pytest_ipperf.lab.testbed import Links, Testbed
@@ -32,7 +33,6 @@ _SYSCTLS = {
     "net/core/somaxconn": "65535",
 }
 _FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
-_BURST_BYTES = 16384
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
 # What a Linux interface queues by default, in full packets. A shorter queue overflows at the host that sends, of which
@@ -118,7 +118,7 @@ def _shaping(port: Port, links: Links) -> Iterator[str]:
     if links.rate_bit_s:
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
-            f"tbf rate {links.rate_bit_s:.0f}bit burst {_BURST_BYTES} limit {_QUEUE_BYTES}"
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {_QUEUE_BYTES}"
         )
     if links.loss and port.role != ROUTER:
         share = int(links.loss * 2**32)
