@@ -7,6 +7,7 @@ a file each. What breaks is real, and so is everything that meets it.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import os
 import re
@@ -28,7 +29,9 @@ import pytest
 import pytest_ipperf
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import Process, survivors, tree
+from pytest_ipperf.lab.labs import BUILTIN
 
+PAIR = BUILTIN["pair"]
 SUITE = """
     import dataclasses
 
@@ -106,8 +109,9 @@ class Session:
         self.broke_at = 0.0
         self._seen: dict[tuple[int, int], Process] = {}
         self._pinned: set[str] = set()
+        pytests = ["-m", "pytest", "-p", "no:randomly", f"--testbed={PAIR.name}", "--transport=native"]
         self._process = subprocess.Popen(
-            [*entry, sys.executable, "-m", "pytest", "-p", "no:randomly", "--testbed=lab", *argv],
+            [*entry, sys.executable, *pytests, *argv],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(site), "TMPDIR": str(self.tmp)},
             stdout=subprocess.PIPE,
@@ -136,10 +140,11 @@ class Session:
         self._observe()
 
     def victim(self, name: str) -> int:
-        """The process of `client` or `server`, which are agents and started in this order, or of an embedded server."""
-        agent = ("client", "server").index(name) if name in ("client", "server") else None
-        pattern = _AGENT if agent is not None else rf"^\S*python\S* -m pytest_ipperf\.servers\.{name} "
-        return sorted(pid for pid in self._own() if re.search(pattern, _command(pid)))[agent or 0]
+        """The process of `client` or `server`, which are agents and told apart by their host, or of a server."""
+        role = PAIR.roles.get(name)
+        pattern = _AGENT if role else rf"^\S*python\S* -m pytest_ipperf\.servers\.{name} "
+        found = sorted(pid for pid in self._own() if re.search(pattern, _command(pid)))
+        return next(pid for pid in found if not role or _has(pid, role.ipv6))
 
     def parent(self, pid: int) -> int:
         """The process that started that one."""
@@ -262,6 +267,11 @@ def _command(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     return ""
+
+
+def _has(pid: int, ipv6: str) -> bool:
+    """Whether that process is on the host with this address."""
+    return ipaddress.IPv6Address(ipv6).packed.hex() in Path(f"/proc/{pid}/net/if_inet6").read_text()
 
 
 def _namespaces(pid: int) -> set[str]:

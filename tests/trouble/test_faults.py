@@ -116,7 +116,7 @@ def test_a_server_that_serves_nobody_is_told(session, note, fault, form):
     (with_accounts,) = (each for each in ACCOUNT_FAULTS if each.how == fault.how)
     for it, protocols in ((fault, ("smtp",)), (with_accounts, ("ftp", "imap"))):
         for protocol in protocols:
-            told, seconds = inner.told(rf"^  broke off lab-{protocol}-c10-1k after \d of 8 runs: {it.words}")
+            told, seconds = inner.told(rf"^  broke off pair-{protocol}-c10-1k after \d of 8 runs: {it.words}")
             assert seconds < BOUND_S[form]
             assert len(told) < 1000
         errors = re.findall(f"^{it.words}", inner.text, re.MULTILINE)
@@ -138,7 +138,7 @@ def test_a_server_that_dies_before_anything_is_measured_is_told(session, note, f
     inner = session("--design=smoke", "--connections=10", "--ipperf-server=dies_imap", "-m", "imap", *deadline(form, 5))
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
-    told, seconds = inner.told(rf"^  broke off lab-imap-c10-1k after 0 of 8 runs: {DIES.words}")
+    told, seconds = inner.told(rf"^  broke off pair-imap-c10-1k after 0 of 8 runs: {DIES.words}")
     assert seconds < BOUND_S[form]
     note(inner.row(DIES.name, told, seconds))
 
@@ -218,7 +218,7 @@ CLIENT_FAULTS = [
     ),
 ]
 FEW_PORTS = (
-    "lab/namespaces.py",
+    "lab/wires.py",
     '"net/ipv4/ip_local_port_range": "30000 65535"',
     '"net/ipv4/ip_local_port_range": "40000 40049"',
 )
@@ -235,7 +235,7 @@ def test_a_client_that_cannot_have_so_many_sockets_is_told_before_it_begins(sess
     )  # fmt: skip
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
-    told, seconds = inner.told(rf"^  broke off lab-http-c100-1k after 0 of 8 runs: {fault.words}")
+    told, seconds = inner.told(rf"^  broke off pair-http-c100-1k after 0 of 8 runs: {fault.words}")
     assert seconds < BOUND_S[form]
     note(inner.row(fault.name, told, seconds))
 
@@ -287,7 +287,7 @@ def lied_to(session, fault, form):
 @each(RESOLVER_FAULTS)
 def test_a_resolver_at_fault_is_told(session, note, fault, form):
     inner = lied_to(session, fault, form)
-    told, seconds = inner.told(rf"^  broke off lab-smtp-c10-1k after \d of 8 runs: {fault.words}")
+    told, seconds = inner.told(rf"^  broke off pair-smtp-c10-1k after \d of 8 runs: {fault.words}")
     assert seconds < BOUND_S[form]
     assert not any(run["rows"] for run in inner.kept_runs())
     note(inner.row(fault.name, told, seconds))
@@ -350,7 +350,7 @@ def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form
     assert inner.end() == ERRORS, inner.text
     assert inner.outcome == "1 error"
     words = fault.words.replace(" S s ", f" {PATIENCE_S.get(fault.how, {}).get(form)} s ")
-    told, seconds = inner.told(rf"^  broke off lab-smtp-c1-1k after \d of 36 runs: {words}")
+    told, seconds = inner.told(rf"^  broke off pair-smtp-c1-1k after \d of 36 runs: {words}")
     assert seconds < BOUND_S[form]
     runs = inner.kept_runs()
     assert runs[0]["rows"] > 0
@@ -456,7 +456,7 @@ def test_a_full_disk_is_told_and_what_was_written_is_whole(session, note, pytest
     runs = inner.kept_runs()
     assert len(runs) > 1
     inner.broke_at = runs[-1]["at"]  # it was the next one that found no room
-    told, seconds = inner.told(rf"^  broke off lab-smtp-c10-1k after {len(runs)} of 36 runs: {FULL.words}")
+    told, seconds = inner.told(rf"^  broke off pair-smtp-c10-1k after {len(runs)} of 36 runs: {FULL.words}")
     assert seconds < BOUND_S[form]
     note(inner.row(FULL.name, told, seconds))
 
@@ -485,7 +485,7 @@ def test_a_clock_that_is_set_changes_no_figure(session, note, pytester, form):
     assert {round((run["at"] - now) / 3600) for run in runs} == {-1, 0, 1}
     assert all(0 < run["value"] < 5 and not run["failed"] for run in runs)
     assert [run["started_at"] for run in runs] == sorted(run["started_at"] for run in runs)
-    took = [int(seconds) for seconds in re.findall(r"  measured lab-http-\S+: 22 runs in (\d+) s", inner.text)]
+    took = [int(seconds) for seconds in re.findall(r"  measured pair-http-\S+: 22 runs in (\d+) s", inner.text)]
     assert len(took) == 2
     assert max(took) < 600
     note(inner.row(CLOCK.name, "nothing", None))

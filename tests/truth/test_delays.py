@@ -106,7 +106,7 @@ def changes(bench, protocol, ipver, connections, *, delay_s, rounds, base_s=None
     """What a delay at each point did to all phases: medians of the rounds."""
     subject = SUBJECTS[protocol]
     workload = Workload(
-        testbed="lab", protocol=protocol, client="lean", connections=connections, payload_bytes=subject.payload_bytes
+        testbed="pair", protocol=protocol, client="lean", connections=connections, payload_bytes=subject.payload_bytes
     )
     run = ipver, bench.null(workload), workload, BURSTS[connections]
     base = dict.fromkeys(subject.points, BASE_S[connections] if base_s is None else base_s)

@@ -264,7 +264,7 @@ class Both:
 def workload_of(protocol: str) -> Workload:
     """The largest that its server has to bear."""
     return Workload(
-        testbed="lab", protocol=protocol, client="lean", connections=100, payload_bytes=PAYLOAD_BYTES[protocol]
+        testbed="pair", protocol=protocol, client="lean", connections=100, payload_bytes=PAYLOAD_BYTES[protocol]
     )
 
 

@@ -40,7 +40,7 @@ pytestmark = [
 def test_an_arm_measured_twice_differs_from_itself_no_more_often_than_chance_has_it(tmp_path, tell):
     (tmp_path / "test_twins.py").write_text(SUITE)
     (tmp_path / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
-    argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=lab", "--ipperf-twin=yes", "--ipver=4", "--ipperf-seed=1",
+    argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=pair", "--ipperf-twin=yes", "--ipver=4", "--ipperf-seed=1",
             f"--connections={','.join(map(str, CONNECTIONS))}", f"--payload={','.join(PAYLOADS)}"]  # fmt: skip
     done = subprocess.run([sys.executable, *argv], cwd=tmp_path, capture_output=True, text=True, check=False)
     journals = list(tmp_path.glob(".ipperf/runs/*/main.jsonl"))

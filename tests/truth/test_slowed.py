@@ -104,8 +104,9 @@ def run_session(folder: Path, server: str, schedule: Schedule, seed: int, size: 
     (folder / "test_slower.py").write_text(SUITE)
     (folder / "conftest.py").write_text(SIZE.format(size=dict(size)))
     (folder / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
-    argv = ["-m", "pytest", "-p", "no:randomly", "-q", "--testbed=lab", "--ipver=6", f"--ipperf-server={server}",
-            f"--ipperf-seed={seed}", f"--connections={','.join(map(str, schedule))}"]  # fmt: skip
+    argv = ["-m", "pytest", "-p", "no:randomly", "-q", "--testbed=pair", "--transport=native",
+            f"--ipperf-server={server}", f"--ipperf-seed={seed}",
+            f"--connections={','.join(map(str, schedule))}"]  # fmt: skip
     done = subprocess.run(
         [*foremost(), sys.executable, *argv],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "site")}, capture_output=True, text=True, check=False,
