@@ -66,7 +66,7 @@ def nobody() -> Iterator[User]:
 @contextlib.contextmanager
 def me() -> Iterator[User]:
     """The user who runs the tests."""
-    yield User((), sys.executable, str(ROOT))
+    yield User((), sys.executable, os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))))
 
 
 @dataclass(frozen=True)
