@@ -22,7 +22,8 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 _HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus", *TUNNELLED}
 _TESTBED_KEYS = {CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED}
 _LAB_KEYS = {"nodes", "rate", "loss", "delay", "backend"}
-_LEAST_BIT_S, _MOST_BIT_S, _LONGEST_DELAY_S = 1e3, 1e11, 10.0
+_LEAST_BIT_S, _MOST_BIT_S = 1e3, 1e11
+_LONGEST_DELAY_S = 0.4  # what proves a path waits no longer for a packet
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
@@ -206,7 +207,9 @@ def _lab(where: str, name: str, keys: dict[str, str]) -> Testbed:
     if loss >= 1:
         raise UsageError(f"{where}: loss = {keys['loss']!r} lets nothing through; it has to be below 100%")
     if delay_s > _LONGEST_DELAY_S:
-        raise UsageError(f"{where}: delay = {keys['delay']!r} is too long; it may be up to {_LONGEST_DELAY_S:g}s")
+        raise UsageError(
+            f"{where}: delay = {keys['delay']!r} is too long; it may be up to {1000 * _LONGEST_DELAY_S:g}ms"
+        )
     links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)
     return lab(name, int(nodes), links, _backend(where, keys))
 

@@ -221,6 +221,7 @@ class Standing:
     def _run(
         self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
     ) -> Receipt:
+        time.sleep(2 * self._testbed.links.delay_s)  # what is still on its way belongs to the run before
         for link in self._beside:  # which sets their packet counts back
             link.order("quiet", 0.0)
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)

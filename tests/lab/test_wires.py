@@ -65,6 +65,10 @@ def ponged(ping):
     return int(received[1]), float(fastest[1]) / 1000 if fastest else math.inf
 
 
+def _said(entry, *argv):
+    return subprocess.run([*entry, *argv], capture_output=True, text=True, check=True).stdout
+
+
 # --- loss -------------------------------------------------------------------------------------------------------------
 
 
@@ -125,10 +129,7 @@ def test_what_finds_neighbours_is_not_lost():
             for _ in range(3):
                 subprocess.run([*entry, "ip", "neigh", "flush", "dev", "eth0"], check=True)
                 ponged(pinging(entry, address, "-c1", "-W0.2"))
-                said = subprocess.run(
-                    [*entry, "ip", "-j", "neigh", "show", address], capture_output=True, text=True, check=True
-                ).stdout
-                (known,) = json.loads(said)
+                (known,) = json.loads(_said(entry, "ip", "-j", "neigh", "show", address))
                 assert known.get("lladdr"), known
 
 
@@ -141,6 +142,8 @@ def test_every_packet_is_delayed_once_each_way_on_every_arm():
         asked = {arm: pinging(up.entries["client"], testbed.path(arm).server, "-c40", "-i0.01", "-W2") for arm in arms}
         near = ponged(pinging(up.entries["client"], "198.18.0.2", "-c20", "-i0.01"))
         found = {str(arm): ponged(ping) for arm, ping in asked.items()}
+        (port,) = json.loads(_said(up.entries["client"], "ip", "-j", "-d", "link", "show", "eth0"))
+    assert port["gso_max_segs"] == 1
     assert near[0] == 20
     assert near[1] < DELAY_S
     for count, fastest_s in found.values():
@@ -268,8 +271,7 @@ def _kernel_delays():
 
 def test_the_kernel_holds_the_frames_where_it_can_and_else_the_program():
     with namespaces(lab("far", 2, Links(delay_s=DELAY_S))) as entries:
-        listing = [*entries["client"], "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]
-        alive = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+        alive = _said(entries["client"], "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
     assert ("delaying.py" in alive) == (not _kernel_delays())
 
 
