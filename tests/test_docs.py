@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
@@ -29,7 +30,9 @@ from pytest_ipperf.core.shelf import Shelf
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
+from pytest_ipperf.lab.carrying import AUTO, lab_backend
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.proving import expected
 from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
@@ -102,14 +105,18 @@ def test_the_readmes_suite_has_the_ids_that_it_shows(pytester):
     pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
     pytester.makepyfile(test_mail=suite)
     shown = re.findall(r"^test_mail\.py::.*$", text, re.MULTILINE)
-    assert [line for line in collected(pytester, "-m", "smtp").outlines if "::" in line] == shown
+    asked = re.search(r"`~/ipperf/bin/pytest (-m smtp .*)` measures it", text)
+    assert asked
+    found = [line for line in collected(pytester, *asked[1].split()).outlines if "::" in line]
+    assert found == (shown if lab_backend(BUILTIN["lab"], AUTO)[0] else shown[:1])
 
 
 def test_the_suite_of_the_suites_page_has_its_levels_and_its_grid(pytester):
     pytester.makepyfile(test_mail=blocks(page("docs/suites.md"), "python")[0])
     everyday = [f"lab-smtp-c{number}-1k-ipv6" for number in (1, 10, 100)]
-    assert ids(collected(pytester)) == everyday
-    assert ids(collected(pytester, "--design=paper")) == [*everyday, "lab-smtp-c500-1k-ipv6"]
+    native = ("--transport=native",)
+    assert ids(collected(pytester, *native)) == everyday
+    assert ids(collected(pytester, *native, "--design=paper")) == [*everyday, "lab-smtp-c500-1k-ipv6"]
 
 
 def test_the_ini_example_is_accepted(pytester):
@@ -274,7 +281,19 @@ def test_shelves_are_those_of_the_code():
         "transports/": list(TRANSPORTS),
         "metrics/": list(METRICS),
         "lab/ways/": list(WAYS),
+        "agent/backends/": list(BACKENDS),
     }
+
+
+def test_every_module_on_the_way_to_a_path_is_there():
+    for row in table("docs/house.md", "step"):
+        named = [code for cell in row[1:] for code in codes(cell)]
+        folders = [code.rpartition("/")[0] for code in codes(row[1])]
+        found = [code for code in named if code.endswith((".py", "/"))]
+        assert found
+        for code in found:
+            candidates = [code, *(f"{folder}/{code}" for folder in folders)]
+            assert any((TOP / "pytest_ipperf" / each).exists() for each in candidates), code
 
 
 def test_hosts_and_their_keys_are_those_of_the_code():
@@ -341,7 +360,7 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
 
 def test_the_proof_says_what_the_page_shows():
     lab = BUILTIN["pair"]
-    expected = {
+    demanded = {
         ipver: Expected(
             ipver=ipver,
             client=lab.client.address(ipver),
@@ -355,12 +374,39 @@ def test_the_proof_says_what_the_page_shows():
             "protocol41": {"client": None, "server": {"in": 1800, "out": 0}}}  # fmt: skip
     route = {"device": "sit1", "type": 776}
     found = [
-        *path_contradictions(expected[6], {"routes": {"client": route}, "fits": {1500: "no answer", 1501: "too big"}}),
-        *run_contradictions(expected[6], seen),
+        *path_contradictions(demanded[6], {"routes": {"client": route}, "fits": {1500: "no answer", 1501: "too big"}}),
+        *run_contradictions(demanded[6], seen),
     ]
     assert len(found) == 6
     shown = "".join(blocks(page("docs/proof.md"), ""))
     assert not [sentence for sentence in found if sentence not in shown]
+
+
+def test_the_proof_says_of_tunnels_what_the_page_shows():
+    lab, arm = BUILTIN["lab"], Arm(6, "tunnel")
+    demanded, none = expected(lab, arm, datagram=False), {"in": 0, "out": 0}
+    route = {"device": demanded.devices["client"]["tunnel"], "type": 1, "mtu": 1480}
+    seen = {"families": ["AF_INET6"], "peers": {demanded.server: 300}, "sources": [demanded.client], "completed": 300,
+            "packets": {"ipv4": 0, "ipv6": 3600},
+            "protocol41": {"client": none, "router": none, "server": {"in": 3600, "out": 0}}}  # fmt: skip
+    routes = [{"client": {**route, **change}} for change in ({"device": "eth0"}, {"mtu": 1400})]
+    found = run_contradictions(demanded, seen)
+    for each in routes:
+        found += path_contradictions(demanded, {"routes": each, "fits": {}})
+    assert len(found) == 4
+    shown = "".join(blocks(page("docs/proof.md"), ""))
+    assert not [sentence for sentence in found if sentence not in shown]
+
+
+def test_the_arms_of_the_proofs_page_have_the_devices_and_carriers_of_the_code():
+    with_router, without = BUILTIN["lab"], BUILTIN["pair"]
+    paths = [with_router.paths["tunnel"], with_router.paths["isatap"], without.paths["isatap"]]
+    rows = table("docs/proof.md", "arm", "device, MTU")[1:]
+    for path, row in zip(paths, rows, strict=True):
+        assert codes(row[1]) == list(dict.fromkeys(path.devices.values()))
+        assert {str(end.mtu) for end in path.ends.values()} == set(re.findall(r"\d{4}", row[1]))
+        assert re.findall("client|router|server", row[1]) == list(path.devices)
+        assert set(re.findall("client|router|server", row[2])) == set(path.carriers)
 
 
 def test_the_proof_says_of_links_with_a_rate_what_the_page_shows():
