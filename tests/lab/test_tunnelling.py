@@ -134,4 +134,6 @@ def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):
     name, why = lab_backend(BUILTIN["lab"], AUTO)
     assert name == ""
     assert why.endswith("userspace: it is so slow that it needs links with a rate, and --testbed=lab.100mbit has one")
-    assert lab_backend(rated("lab.100mbit", BUILTIN), AUTO) == ("userspace", "")
+    limited = rated("lab.100mbit", BUILTIN)
+    assert limited
+    assert lab_backend(limited, AUTO) == ("userspace", "")
