@@ -36,7 +36,7 @@ class Agent:
         way = WAYS["local"].spec(BUILTIN["loopback"].client.settings, entry)
         gateway = self.group.makegateway(f"popen//python={way['python']}")
         self.channel = gateway.remote_exec(_BOOT)
-        self.channel.send(cargo())
+        self.channel.send(cargo(self.channel.receive(20)))
         self.hello = self.channel.receive(20)
         line: Any = gateway._io
         self.line = line
