@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.agent import leash
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.lab.carrying import AUTO, lab_backend
 from pytest_ipperf.lab.labs import BUILTIN
@@ -192,7 +193,7 @@ def nothing_is_left(sessions, come):
     try:
         around = sessions.around()
         come()
-        below = sessions.below()
+        below, everything = sessions.below(), leash._processes()
         inside, loaded = namespaces(below) - namespaces([sessions.pid]), held(below)
         assert session in below, "it has ended by itself"
     finally:
@@ -202,10 +203,11 @@ def nothing_is_left(sessions, come):
         Path(f"/proc/{pid}/cmdline").read_bytes() for pid in sessions.below()
     ]
     assert eventually(lambda: not list(sessions.temporary.iterdir())), list(sessions.temporary.iterdir())
-    assert eventually(lambda: not inside & namespaces(everybody()))
+    # The numbers of namespaces that have gone are given to new ones, which others of this machine may make.
+    assert eventually(lambda: not inside & namespaces(each.pid for each in leash.survivors(everything)))
     assert eventually(lambda: not loaded & programs())
-    # What other sessions of this machine have loaded meanwhile, they hold.
-    assert eventually(lambda: not programs() - others - held(everybody()))
+    # What those have loaded meanwhile, they hold.
+    assert eventually(lambda: not programs() - others - held(everybody())), programs() - others - held(everybody())
     assert sessions.around() == around
     assert set(socket.if_nameindex()) <= outside
 
