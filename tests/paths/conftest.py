@@ -134,6 +134,9 @@ class Paths:
 @contextlib.contextmanager
 def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
     """A lab whose tunnels that backend carries, but for hosts in these roles; skips where it cannot."""
+    for program, package in (("ping", "iputils-ping"), ("iperf3", "iperf3")):
+        if not shutil.which(program, path=SEARCH):
+            pytest.skip(f"{program} is not installed (Debian: apt-get install {package})")
     with subprocess.Popen(
         [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED, *bare],
         env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.path}, cwd="/", text=True,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.leash import survivors, tree
+from tests.uml import guest
 from tests.uml.guest import ROOT, SEARCH, Guest, missing
 
 _TESTS = """
@@ -47,6 +48,20 @@ def _go(condition, limit_s=10.0):
 
 def _below(pid):
     return [process for level in tree(pid) for process in level]
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        ([], "linux.uml is not installed (Debian: apt-get install user-mode-linux)"),
+        (["linux.uml"], "busybox is not installed (Debian: apt-get install busybox-static)"),
+    ],
+)
+def test_what_is_missing_for_it_is_told(monkeypatch, tmp_path, there, why):
+    for program in there:
+        (tmp_path / program).symlink_to("/bin/true")
+    monkeypatch.setattr(guest, "SEARCH", str(tmp_path))
+    assert guest.missing() == why
 
 
 def test_its_kernel_has_the_driver_that_this_one_may_lack(uml):
@@ -104,18 +119,18 @@ def network():
 
 
 def test_it_is_a_peer_on_the_wire(network):
-    with Guest(["vec0:transport=tap,ifname=eth0,depth=128,gro=1"], network) as guest:
-        done = guest.sh("ip addr add 198.18.0.1/24 dev vec0; ip link set vec0 up; ping -n -c 2 -i 0.1 198.18.0.2")
+    with Guest(["vec0:transport=tap,ifname=eth0,depth=128,gro=1"], network) as machine:
+        done = machine.sh("ip addr add 198.18.0.1/24 dev vec0; ip link set vec0 up; ping -n -c 2 -i 0.1 198.18.0.2")
         assert " 0% packet loss" in done.stdout, done.stderr
 
 
 def test_nothing_is_left_of_one_that_does_not_hear():
     if why := missing():
         pytest.skip(why)
-    with Guest() as guest:
-        folder, processes = guest.folder, _below(guest._process.pid)
+    with Guest() as machine:
+        folder, processes = machine.folder, _below(machine._process.pid)
         with pytest.raises(AssertionError, match=r"silent for 0\.2 s"):
-            guest.sh("exec sleep 1000", 0.2)
+            machine.sh("exec sleep 1000", 0.2)
     assert len(processes) > 5
     assert survivors(processes) == []
     assert not folder.exists()
