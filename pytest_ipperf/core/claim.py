@@ -5,7 +5,8 @@ It is true when shown, false when refuted, and raises when neither: `assert` can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, UndecidedError, UsageError
@@ -48,7 +49,8 @@ class Slowdown:
 
     `effects` holds the effect at each look, empty when nothing could be compared; the first that decides a claim
     answers it. `alpha` is the one-sided level of one of the design's `looks`, `stopped` says why not all of them were
-    taken. Designs that only show (`judges=False`) answer no claim.
+    taken. Designs that only show (`judges=False`) answer no claim. `doubts` says of verdicts why they would not be
+    believed here: then the claim has no answer.
     """
 
     effects: tuple[Effect, ...]
@@ -57,6 +59,7 @@ class Slowdown:
     alpha: float = 0.05
     looks: int = 1
     stopped: str = ""
+    doubts: Mapping[Verdict, str] = field(default_factory=dict)
 
     def __le__(self, margin: Margin | str) -> Claim:
         """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
@@ -68,6 +71,8 @@ class Slowdown:
         judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
         if not self.judges:
             judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
+        if doubt := self.doubts.get(judgement.verdict):
+            return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
         return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped))
 
     def _unmeasured(self, margin: Margin) -> Judgement:

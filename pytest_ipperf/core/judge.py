@@ -29,7 +29,8 @@ class Verdict(enum.Enum):
 class Judgement:
     """A verdict with the question that was asked.
 
-    `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`.
+    `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
+    `doubted`; then `doubt` says why what the data show is not believed.
     `margin_fraction` is the margin that counted at this reference, `p_exceeds` the one-sided p-value of the
     slow-down being at most that, `mde_fraction` what this design detects in 9 of 10 cases with the spread seen.
     `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
@@ -48,6 +49,7 @@ class Judgement:
     look: int = 1
     looks: int = 1
     stopped: str = ""
+    doubt: str = ""
 
     @property
     def decided(self) -> bool:
@@ -63,6 +65,8 @@ class Judgement:
             return f"{self.verdict.value}: there is nothing to compare with"
         if self.verdict is Verdict.INVALID:
             return _zero_spread_text(self.effect)
+        if self.doubt:
+            return f"{self.effect.finding()}; {self.verdict.value}: {self.doubt}"
         if self.verdict is Verdict.INCONCLUSIVE:
             why = self._why_not(self.effect, self.mde_fraction)
             return f"{self.effect.finding()}; {self.verdict.value}: {why}; {self._advice(self.effect)}"

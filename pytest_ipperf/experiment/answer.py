@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm, Cell
 from pytest_ipperf.core.effect import Effect, difference
@@ -33,7 +34,8 @@ class Answer:
 
     `effects` and `records` have one for each look. Under a design of a single epoch, which has no spread to tell, there
     is no effect, and `failures` (the difference of the failed shares in percentage points) is None. The records hold
-    no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one.
+    no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one. `doubts`
+    says of verdicts that would tell of what carried a tunnel why they are not to be believed.
     """
 
     effects: tuple[Effect, ...]
@@ -41,6 +43,7 @@ class Answer:
     records: tuple[Record, ...]
     runs: tuple[Run, ...]
     stopped: str
+    doubts: Mapping[Verdict, str]
 
 
 def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin: Margin) -> Answer:
@@ -67,6 +70,7 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin:
             for look in range(1, looks + 1)
         ),
         runs=runs,
+        doubts=_doubts(measurement, cell.arm, conditions.reference),
         stopped="" if looks == plan.looks else _ANSWERED if cell.arm in measurement.answered else measurement.stopped,
     )
 
@@ -117,6 +121,18 @@ def _side(measurement: Measurement, arm: Arm, epochs: int) -> ArmSummary:
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.rate_bit_s, layers(arm, workload)
     return dataclasses.replace(summary, pace=pace(rate_bit_s, around, own, workload.payload_bytes, trains))
+
+
+def _doubts(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:
+    """What a handicap of one side's backend may have made: a slow tunnel looks worse, and others better beside it."""
+    carried = measurement.network.backends
+    sides = ((Verdict.EXCEEDS, arm), (Verdict.WITHIN, reference))
+    found = {verdict: carried.get(side.transport, "") for verdict, side in sides}
+    return {
+        verdict: BACKENDS[name].handicap
+        for verdict, name in found.items()
+        if name in BACKENDS and BACKENDS[name].handicap
+    }
 
 
 def _backend(measurement: Measurement, *arms: Arm) -> str:

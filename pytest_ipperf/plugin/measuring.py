@@ -83,6 +83,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
             alpha=design.alpha,
             looks=design.looks,
             stopped=found.stopped,
+            doubts=found.doubts,
             item=item,
             records=records,
         )

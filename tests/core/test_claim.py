@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import pickle
 import statistics
@@ -35,6 +36,18 @@ def slowdown(ratio, noise=0.01, *, judges=True, design="quick", alpha=0.05):
 def test_a_claim_is_true_when_shown_and_false_when_refuted():
     assert slowdown(1.02) <= "10%"
     assert not slowdown(1.3) <= "10%"
+
+
+@pytest.mark.parametrize(("ratio", "doubted"), [(1.3, Verdict.EXCEEDS), (1.02, Verdict.WITHIN)])
+def test_a_verdict_that_is_not_believed_is_no_answer(ratio, doubted):
+    other = ({Verdict.EXCEEDS, Verdict.WITHIN} - {doubted}).pop()
+    believed = dataclasses.replace(slowdown(ratio), doubts={other: "its forwarder is slow"}) <= "10%"
+    assert believed.judgement.verdict is doubted
+    claim = dataclasses.replace(slowdown(ratio), doubts={doubted: "its forwarder is slow"}) <= "10%"
+    with pytest.raises(InconclusiveError) as caught:
+        bool(claim)
+    assert claim.judgement.reasons == ("doubted",)
+    assert str(caught.value).endswith("; not enough evidence: its forwarder is slow")
 
 
 def test_a_margin_is_a_margin_or_its_text():

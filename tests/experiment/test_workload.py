@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, RestoreError
@@ -182,6 +183,17 @@ def test_a_record_tells_the_links_of_its_arms_and_by_what_they_went(course):
         94148244,
     )
     assert tunnelled.test.pace.path_bit_s == 9.71e7
+
+
+def test_of_a_tunnel_with_a_handicap_nobody_hears_that_it_is_slow_nor_that_others_are_fast(course):
+    _, _, found = course(well, arms=(SIX, TUNNEL), testbed=rated("lab.100mbit", BUILTIN))
+    carried = dataclasses.replace(found.network, backends={"tunnel": "userspace"})
+    found = dataclasses.replace(found, network=carried)
+    why = BACKENDS["userspace"].handicap
+    assert answer(found, Cell(WORKLOAD, TUNNEL), CONDITIONS, TEN).doubts == {Verdict.EXCEEDS: why}
+    assert answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN).doubts == {}
+    turned = dataclasses.replace(CONDITIONS, reference=TUNNEL)
+    assert answer(found, Cell(WORKLOAD, SIX), turned, TEN).doubts == {Verdict.WITHIN: why}
 
 
 def test_a_path_that_misses_its_rate_is_noted_and_measured(course):

@@ -23,6 +23,9 @@ class Backend(ABC):
     needs_rate: bool = False
     """Whether it is so slow that it would be what is measured, unless the link is slower still."""
 
+    handicap: str = ""
+    """Why tunnels are slower by it than by any driver, which is nothing to hold against tunnels; empty where not."""
+
     @abstractmethod
     def missing(self) -> str:
         """Why it cannot work on this host for this user, as the end of a sentence; empty where it can."""

@@ -36,8 +36,9 @@ class Userspace(Backend):
     """Each end has a forwarder; those of ISATAP are told which packets are for the tunnels beside them."""
 
     name = "userspace"
-    title = "forwarder in Python"
+    title = "a forwarder in Python"
     needs_rate = True
+    handicap = "the tunnel's forwarder is a Python program, and its own time is part of the figures"
 
     def __init__(self) -> None:
         self._peers: list[str] = []
