@@ -1,7 +1,7 @@
 """Runs measuring sessions: each line of its input begins one, a pytest of its own in a child, and is answered its pid.
 
-What a session leaves behind when it is killed becomes a child of this process, so nothing can hide. It is all gone when
-its input ends. Arguments: those of pytest.
+What a session leaves behind when it is killed becomes a child of this process, so nothing can hide. When this process
+ends, its session is killed. Arguments: those of pytest.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import scipy.stats  # noqa: F401 - takes long, and every session needs it
 import pytest_ipperf.plugin.measuring
 import pytest_ipperf.plugin.summary  # noqa: F401 - likewise
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def run(arguments: list[str]) -> None:
     """One session, in a child."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     log = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

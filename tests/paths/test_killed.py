@@ -125,6 +125,11 @@ def devices(pids):
     return found
 
 
+def runs(records):
+    """How many runs all sessions have kept."""
+    return sum(path.read_text().count('"event": "run"') for path in records.rglob("*.jsonl"))
+
+
 def everybody():
     return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
 
@@ -133,8 +138,9 @@ class Sessions:
     """Where they are begun: in a network namespace and with a folder for temporary files of their own."""
 
     def __init__(self, folder):
-        self.temporary = folder / "tmp"
+        self.temporary, self.records = folder / "tmp", folder / ".ipperf"
         self.temporary.mkdir()
+        folder.chmod(0o755)  # a server's user has to find its pages
         (folder / "test_any.py").write_text(SUITE)
         (folder / "pytest.ini").write_text("")
         argv = [*_OWN_NETWORK, sys.executable, str(HERE / "sessions.py"), "--design=smoke", "--testbed=lab",
@@ -223,3 +229,9 @@ def test_nothing_is_left_of_one_whose_tunnels_stand(sessions):
         assert eventually(lambda: wanted <= devices(sessions.below()))
 
     nothing_is_left(sessions, come)
+
+
+def test_nothing_is_left_of_one_that_measures(sessions):
+    before = runs(sessions.records)
+    nothing_is_left(sessions, lambda: eventually(lambda: runs(sessions.records) > before))
+    assert runs(sessions.records) > before
