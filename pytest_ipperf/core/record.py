@@ -99,8 +99,8 @@ class Record:
     With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
     `resolver` is the name server, which is the server itself where that is what is measured.
     `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
-    `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s` the rate of the
-    links, 0 where they have none; `one_machine` says that there are no others than those within a machine.
+    `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
+    `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
     """
 
     cell: str
@@ -142,6 +142,8 @@ class Record:
     workers: int = 1
     backend: str = ""
     rate_bit_s: float = 0.0
+    loss: float = 0.0
+    delay_s: float = 0.0
     one_machine: bool = False
 
     def to_json(self) -> str:

@@ -85,6 +85,8 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         resolver=measurement.service.resolver,
         backend=_backend(measurement, cell.arm, conditions.reference),
         rate_bit_s=measurement.network.rate_bit_s,
+        loss=measurement.network.loss,
+        delay_s=measurement.network.delay_s,
         one_machine=measurement.network.one_machine,
         metric=METRIC,
         design=design.name,

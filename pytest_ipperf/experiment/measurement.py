@@ -47,12 +47,14 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The links of a testbed: their rate, 0 where they have none, and whether all of them lie within one machine.
+    """The links of a testbed: their rate, loss and delay, 0 where they have none; whether one machine has all of them.
 
     `backends` are what carried its tunnels, by transport.
     """
 
     rate_bit_s: float
+    loss: float
+    delay_s: float
     one_machine: bool
     backends: Mapping[str, str]
 

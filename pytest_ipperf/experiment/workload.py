@@ -112,6 +112,8 @@ class _Course:
             answered=frozenset(self.answered),
             network=Network(
                 rate_bit_s=self.testbed.links.rate_bit_s,
+                loss=self.testbed.links.loss,
+                delay_s=self.testbed.links.delay_s,
                 one_machine=len({host.machine for host in self.testbed.hosts}) == 1,
                 backends=self.backends,
             ),

@@ -55,7 +55,8 @@ def _question(record: Record) -> dict[str, Any]:
         "design": record.design, "seed": record.seed, "epochs": record.epochs, "blocks": record.blocks,
         "deadline_s": record.deadline_s, "taken_from": record.taken_from,
         "rate_per_s": record.rate_per_s, "workers": record.workers,
-        "rate_bit_s": record.rate_bit_s or None, "backend": record.backend, "one_machine": record.one_machine,
+        "rate_bit_s": record.rate_bit_s or None, "loss": record.loss, "delay_s": record.delay_s,
+        "backend": record.backend, "one_machine": record.one_machine,
     }  # fmt: skip
 
 

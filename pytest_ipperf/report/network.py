@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.pace import TOLERANCE, Pace
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.report.layout import Row, row
 
 
 def testbed_text(records: Iterable[Record]) -> str:
-    """The testbed, with the rate of its links and what carried its tunnels: what its results depend on first of all."""
+    """The testbed, with what its links do and what carried its tunnels: what its results depend on first of all."""
     told = list(records)
-    rate_bit_s = told[0].rate_bit_s
+    links = Links(rate_bit_s=told[0].rate_bit_s, loss=told[0].loss, delay_s=told[0].delay_s)
+    do = f" {'at' if links.rate_bit_s else 'with'} {links}" if links != Links() else ""
     names = sorted({name for each in told for name in each.backend.split(", ") if name})
     by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
-    rate = f" at {rate_text(rate_bit_s)}" if rate_bit_s else ""
-    return f"testbed {told[0].testbed}{rate}" + (f", tunnels by {by}" if by else "")
+    return f"testbed {told[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
 
 
 def pace_notes(records: Sequence[Record]) -> list[str]:
@@ -31,7 +31,7 @@ def pace_notes(records: Sequence[Record]) -> list[str]:
     paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
     lines = [
         "Goodput: the payload that completed in the time of the bursts; at most what full packets leave of the rate,",
-        "their headers and 38 bytes of Ethernet taken off.",
+        "their headers and 38 bytes of Ethernet taken off. A burst begins with 16 KB that the links let pass at once.",
     ]
     if any(pace.misses for pace in paces):
         lines.append(

@@ -3,6 +3,8 @@
 import dataclasses
 import textwrap
 
+import pytest
+
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import compare
 from pytest_ipperf.core.instrument import Instrument
@@ -84,6 +86,18 @@ def on_links(record: Record, path_bit_s: float) -> Record:
         dataclasses.replace(side, pace=pace) for side, pace in zip((record.test, record.reference), paces, strict=True)
     ]
     return dataclasses.replace(record, test=sides[0], reference=sides[1], backend="kernel", rate_bit_s=1e8)
+
+
+@pytest.mark.parametrize(
+    ("links", "told"),
+    [
+        ({"rate_bit_s": 1e7, "loss": 0.01, "delay_s": 0.005}, " at 10 Mbit/s, loss 1 %, delay 5 ms, server"),
+        ({"delay_s": 0.005}, " with delay 5 ms, server"),
+        ({}, ", server"),
+    ],
+)
+def test_what_links_do_stands_beside_the_testbed(links, told):
+    assert tables([dataclasses.replace(record(10), **links)])[1].startswith(f"testbed lab{told}")
 
 
 def test_the_rate_and_what_carried_tunnels_stand_beside_the_testbed_and_goodput_beside_its_ceiling():
