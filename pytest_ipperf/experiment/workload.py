@@ -90,6 +90,7 @@ class _Course:
     stopped: str = ""
     backends: dict[str, str] = field(default_factory=dict)
     trains: dict[tuple[Arm, int], Trains] = field(default_factory=dict)
+    slow: set[Arm] = field(default_factory=set)
 
     @property
     def open(self) -> list[Arm]:
@@ -283,8 +284,10 @@ class _Course:
             self.hear.note(f"arm {arm}: {error}; it is not measured")
 
     def _note_misses(self, arm: Arm, trains: Trains, where: str) -> None:
-        rate_bit_s = self.testbed.links.rate_bit_s
-        if missed := rate_misses(rate_bit_s, trains):
+        """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""
+        rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_misses(self.testbed.links.rate_bit_s, trains)
+        if missed and arm not in self.slow:
+            self.slow.add(arm)
             self.hear.note(
                 f"arm {arm}: its path does not have its {rate_text(rate_bit_s)} ({where}): {'; '.join(missed)}"
             )
