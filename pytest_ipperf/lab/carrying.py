@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.agent.backends import BACKENDS, PREFERRED
+from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.lab.namespaces import rights_of_hosts
 from pytest_ipperf.lab.testbed import Testbed
 
@@ -35,7 +35,7 @@ def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
     asked = wanted if wanted != AUTO else testbed.backend
     if asked != AUTO:
         return (asked,)
-    return PREFERRED if testbed.is_lab else PREFERRED[:1]
+    return preferred() if testbed.is_lab else preferred()[:1]
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.backends import PREFERRED
+from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS, Design, design_named
 from pytest_ipperf.core.errors import UsageError
@@ -68,7 +68,7 @@ SETTINGS = (
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       f"names, with one of these words for the other protocols: {', '.join(_MEASURED)}")),
     ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
-     f"works) or one of {', '.join(PREFERRED)}")),
+     f"works) or one of {', '.join(preferred())}")),
     ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
@@ -148,7 +148,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         rate_per_s=_setting(config, "--arrivals", _rate),
         workers=_setting(config, "--ipperf-workers", _workers),
         server=_setting(config, "--ipperf-server", _server),
-        backend=_setting(config, "--ipperf-backend", _one_of((AUTO, *PREFERRED))),
+        backend=_setting(config, "--ipperf-backend", _one_of((AUTO, *preferred()))),
         capture=_setting(config, "--ipperf-capture", _capture),
         inventory=inventory,
         inventory_trouble=trouble,

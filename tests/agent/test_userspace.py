@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent import packets
-from pytest_ipperf.agent.backends import BACKENDS, userspace
+from pytest_ipperf.agent.backends import BACKENDS, preferred, userspace
 from pytest_ipperf.agent.packets import Rules
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.transports.base import End
@@ -226,3 +226,8 @@ def test_what_is_missing_is_told_in_words(monkeypatch):
 
 def test_only_the_slow_backend_asks_for_a_rate():
     assert [name for name in BACKENDS if BACKENDS[name].needs_rate] == ["userspace"]
+
+
+def test_what_real_hosts_use_is_tried_first():
+    assert preferred() == ("kernel", "ebpf", "userspace")
+    assert sorted(each.rank for each in BACKENDS.values()) == list(range(len(BACKENDS)))

@@ -23,7 +23,7 @@ from typing import Any
 import execnet
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS, PREFERRED
+from pytest_ipperf.agent.backends import BACKENDS, preferred
 from tests.uml.guest import Guest, Told, in_guest, missing
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 _CAPTURE_S, _GUEST_S = 20, 240.0
 TESTBED = "lab.100mbit"  # as a backend may need a rate
 KERNEL, AS_NOBODY = "kernel", "userspace as nobody"
-CARRIERS = (*PREFERRED, *([AS_NOBODY] if os.geteuid() == 0 else []))  # who is not root is as nobody anyway
+CARRIERS = (*preferred(), *([AS_NOBODY] if os.geteuid() == 0 else []))  # who is not root is as nobody anyway
 
 
 @dataclass(frozen=True)

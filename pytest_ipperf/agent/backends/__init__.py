@@ -5,5 +5,7 @@ from pytest_ipperf.core.shelf import Shelf
 
 BACKENDS: Shelf[Backend] = Shelf(__name__, list(__path__), "backend")
 
-PREFERRED = ("kernel", "ebpf", "userspace")
-"""In this order they are tried: what real hosts use first, then what comes closest to it."""
+
+def preferred() -> tuple[str, ...]:
+    """In this order they are tried: what real hosts use first, then what comes closest to it."""
+    return tuple(sorted(BACKENDS, key=lambda name: BACKENDS[name].rank))

@@ -20,6 +20,8 @@ class Backend(ABC):
     name: str
     title: str
     """For the tables: by what the packets were encapsulated."""
+    rank: int
+    """Its place in the order in which they are tried, from 0 on: what comes closer to real hosts is tried earlier."""
     needs_rate: bool = False
     """Whether it is so slow that it would be what is measured, unless the link is slower still."""
 

@@ -37,6 +37,7 @@ class Ebpf(Backend):
 
     name = "ebpf"
     title = "BPF programs at tc"
+    rank = 1
 
     def missing(self) -> str:
         if not true_root():

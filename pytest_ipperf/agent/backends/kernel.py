@@ -38,6 +38,7 @@ class Kernel(Backend):
 
     name = "kernel"
     title = "the kernel's sit driver"
+    rank = 0
 
     def missing(self) -> str:
         for wanted, package in (("ip", "iproute2"), ("unshare", "util-linux")):

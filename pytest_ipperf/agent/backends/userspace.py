@@ -37,6 +37,7 @@ class Userspace(Backend):
 
     name = "userspace"
     title = "a forwarder in Python"
+    rank = 2
     needs_rate = True
     handicap = "the tunnel's forwarder is a Python program, and its own time is part of the figures"
 
