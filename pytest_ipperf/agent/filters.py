@@ -8,8 +8,8 @@ import struct
 from collections.abc import Sequence
 
 _SO_ATTACH_FILTER = 26
-LOAD_HALF, LOAD_BYTE, JUMP_EQUAL, RETURN = 0x28, 0x30, 0x15, 0x06
-"""Instructions: load 16 or 8 bits, jump if they are equal, end with so many bytes seen."""
+LOAD_WORD, LOAD_HALF, LOAD_BYTE, JUMP_EQUAL, RETURN = 0x20, 0x28, 0x30, 0x15, 0x06
+"""Instructions: load 32, 16 or 8 bits, jump if they are equal, end with so many bytes seen."""
 PROTOCOL, KIND, NETWORK = 0xFFFFF000, 0xFFFFF004, 0xFFF00000
 """What can be loaded beside a packet's bytes: its protocol, its PACKET_ kind; from NETWORK on lies its IP header."""
 

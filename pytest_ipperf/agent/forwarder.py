@@ -14,10 +14,10 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable, Collection
 
+from pytest_ipperf.agent.filters import JUMP_EQUAL, LOAD_WORD, RETURN, attach
 from pytest_ipperf.agent.packets import PROTOCOL, Rules
 from pytest_ipperf.transports.base import End
 
@@ -26,7 +26,6 @@ UP = b"up\n"
 _ETH_P_IPV6 = 0x86DD
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _IP_HDRINCL = 3
-_SO_ATTACH_FILTER = 26
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _PR_SET_PDEATHSIG = 1
 _BUFFER_BYTES = 8 << 20
@@ -34,6 +33,8 @@ _ETHERNET_BYTES = 14
 _READ_BYTES = 1 << 16
 # Packets carried one way before the other gets its turn.
 _TURN = 64
+# Of a filter: where an IPv4 header has its source, and a packet's end.
+_SOURCE, _ALL = 12, 0xFFFFFFFF
 
 
 class Forwarder:
@@ -116,12 +117,9 @@ class Forwarder:
 
 def _spare(sock: socket.socket, sources: Collection[bytes]) -> None:
     """Has the kernel drop what comes from these IPv4 addresses (socket(7), SO_ATTACH_FILTER)."""
-    # ldw [12]; for each address: jeq it, to the end; ret all; ret nothing
-    equal = [(0x15, len(sources) - at, 0, int.from_bytes(each, "big")) for at, each in enumerate(sources)]
-    steps = ((0x20, 0, 0, 12), *equal, (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 0))
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    said = struct.pack("HL", len(steps), ctypes.addressof(program))
-    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, said)
+    nothing = len(sources)  # steps from the first comparison to the last return
+    equal = [(JUMP_EQUAL, nothing - at, 0, int.from_bytes(each, "big")) for at, each in enumerate(sources)]
+    attach(sock, [(LOAD_WORD, 0, 0, _SOURCE), *equal, (RETURN, 0, 0, _ALL), (RETURN, 0, 0, 0)])
 
 
 def main() -> None:
