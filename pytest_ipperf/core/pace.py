@@ -35,7 +35,7 @@ class Pace:
     @property
     def misses(self) -> bool:
         """Whether the path was slower than asked for, so that its figures are those of another path."""
-        return self.path_bit_s is not None and too_slow(self.rate_bit_s, self.path_bit_s)
+        return self.path_bit_s is not None and below_rate(self.rate_bit_s, self.path_bit_s)
 
 
 def pace(
@@ -56,11 +56,11 @@ def pace(
     )
 
 
-def too_slow(rate_bit_s: float, seen_bit_s: float) -> bool:
+def below_rate(rate_bit_s: float, seen_bit_s: float) -> bool:
     """Whether a path misses its rate."""
     return seen_bit_s < (1 - TOLERANCE) * rate_bit_s
 
 
-def too_fast(rate_bit_s: float, seen_bit_s: float) -> bool:
+def above_rate(rate_bit_s: float, seen_bit_s: float) -> bool:
     """Whether a path exceeds its rate."""
     return seen_bit_s > (1 + TOLERANCE) * rate_bit_s

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s, goodput_excess
-from pytest_ipperf.core.pace import TOLERANCE, Trains, too_fast, too_slow
+from pytest_ipperf.core.pace import TOLERANCE, Trains, above_rate, below_rate
 from pytest_ipperf.core.units import rate_text
 
 # Hardware types of devices that carry IP in IP (linux/if_arp.h): IPIP, IP6-in-IP6, SIT, GRE, GRE over IPv6.
@@ -150,7 +150,7 @@ def rate_contradictions(rate_bit_s: float, trains: Trains) -> list[str]:
     return [
         f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
         for host, found in trains.items()
-        if found is not None and too_fast(rate_bit_s, found)
+        if found is not None and above_rate(rate_bit_s, found)
     ]
 
 
@@ -159,7 +159,7 @@ def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
     return [
         f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
         for host, found in trains.items()
-        if found is None or too_slow(rate_bit_s, found)
+        if found is None or below_rate(rate_bit_s, found)
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ipperf.agent.train import BUCKET_BYTES, length
 from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers
 from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.pace import Trains, too_fast, too_slow
+from pytest_ipperf.core.pace import Trains, above_rate, below_rate
 from pytest_ipperf.core.proof import goodput_contradictions
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
@@ -63,7 +63,7 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
         ident = secrets.randbits(32)
         links[sender].order("train_send", {**order, "ident": ident})
         found = links[receiver].order("train_taken", ident, datagrams, wire_bytes)
-        if found is not None and not too_slow(rate_bit_s, found) and not too_fast(rate_bit_s, found):
+        if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
             return float(found)
         seen += [] if found is None else [found]
     return statistics.median(seen) if seen else None
