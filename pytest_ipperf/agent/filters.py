@@ -14,6 +14,19 @@ PROTOCOL, KIND, NETWORK = 0xFFFFF000, 0xFFFFF004, 0xFFF00000
 """What can be loaded beside a packet's bytes: its protocol, its PACKET_ kind; from NETWORK on lies its IP header."""
 
 
+Condition = tuple[int, int, int, bool]
+"""What is loaded (instruction and operand), a value, and whether it has to be that or has not to be."""
+
+
+def accepting(conditions: Sequence[Condition]) -> list[tuple[int, int, int, int]]:
+    """The steps of a filter that takes the first byte of the packets for which all of them hold, and no others."""
+    steps = []
+    for left, (load, operand, value, equal) in zip(range(len(conditions), 0, -1), conditions, strict=True):
+        past = 2 * left - 1  # to the last step
+        steps += [(load, 0, 0, operand), (JUMP_EQUAL, 0 if equal else past, past if equal else 0, value)]
+    return [*steps, (RETURN, 0, 0, 1), (RETURN, 0, 0, 0)]
+
+
 def attach(sock: socket.socket, steps: Sequence[tuple[int, int, int, int]]) -> None:
     """Filters what a socket sees from now on; a step is instruction, jump if true, jump if false, operand."""
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))

@@ -61,6 +61,7 @@ class Agent:
         self._daemons: dict[str, Daemon] = {}
         self._protocol41 = path.Protocol41()
         stack.callback(self._protocol41.close)
+        self._bare: path.BareIpv6 | None = None
         stack.enter_context(contextlib.closing(stamping()))
         self._trains = stack.enter_context(contextlib.ExitStack())
         self._captures = stack.enter_context(contextlib.ExitStack())
@@ -101,6 +102,11 @@ class Agent:
     def passes(self) -> None:
         """Takes note that the host goes as a whole, so that nothing which is changed here has to be put back."""
         self._changes = Passing()
+
+    def watch(self, device: str) -> None:
+        """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""
+        self._bare = path.BareIpv6(device)
+        self._stack.callback(self._bare.close)
 
     def cannot_carry(self, backend: str) -> str:
         """Why that backend cannot carry a tunnel here; empty where it can."""
@@ -169,14 +175,15 @@ class Agent:
     def quiet(self, limit_s: float) -> dict[str, Any]:
         """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.
 
-        Counted since the last such order: packets of protocol 41, TCP's trouble, the servers' processor time.
+        Counted since the last such order: packets of protocol 41 and bare ones of IPv6, TCP's trouble, the servers'
+        processor time.
         """
         busy = [said for daemon in self._daemons.values() if (said := daemon.wait_quiet(limit_s))]
         dead = [daemon.exit_sentence() for daemon in self._daemons.values() if not daemon.alive()]
         tcp, cpu_s = tcp_trouble(), sum(daemon.cpu_seconds() for daemon in self._daemons.values())
         since = {"tcp": risen(self._tcp, tcp), "cpu_s": cpu_s - self._cpu_s}
         self._tcp, self._cpu_s = tcp, cpu_s
-        return {"busy": busy, "dead": dead, "protocol41": self._protocol41.count(), **since}
+        return {"busy": busy, "dead": dead, **self._counted(), **since}
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log."""
@@ -188,12 +195,17 @@ class Agent:
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
         """One run, with the packets counted around it."""
-        self._protocol41.count()
+        self._counted()
         before = path.ip_packets()
         receipt = load(LoadOrder(**order), signs_of_life(self._say))
         after = path.ip_packets()
         packets = {version: after[version] - before[version] for version in after}
-        return {**receipt, "packets": packets, "protocol41": self._protocol41.count()}
+        return {**receipt, "packets": packets, **self._counted()}
+
+    def _counted(self) -> dict[str, Any]:
+        """The packets since the last time."""
+        bare = self._bare.count() if self._bare else None
+        return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
 
     def route(self, destination: str) -> dict[str, Any]:
         """The route from here to an address."""

@@ -12,13 +12,14 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.filters import JUMP_EQUAL, KIND, LOAD_BYTE, LOAD_HALF, NETWORK, PROTOCOL, RETURN, attach
+from pytest_ipperf.agent.filters import KIND, LOAD_BYTE, LOAD_HALF, NETWORK, PROTOCOL, Condition, accepting, attach
 from pytest_ipperf.core import dns
 
-_ETH_P_ALL, _ETH_P_IP = 0x0003, 0x0800
+_ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
 _PACKET_HOST, _PACKET_OUTGOING = 0, 4
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _RTM_GETROUTE, _NLM_F_REQUEST, _NLMSG_ERROR = 26, 1, 2
@@ -29,8 +30,8 @@ _PROBE_TRIES, _PROBE_WAIT_S = 4, 0.5
 _NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
 
 
-class Protocol41:
-    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), fragments too, that this host receives and sends.
+class PacketCount:
+    """Counts the packets of one kind, fragments too, that this host receives and sends, on one device or on all.
 
     One packet socket for each direction, with a filter: the kernel counts, and nothing is read. They listen to all
     protocols, as the kernel shows a packet to such sockets before any program at a device's ingress takes it, and after
@@ -38,15 +39,16 @@ class Protocol41:
     passes several devices of this host counts at each of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, conditions: Sequence[Condition], device: str = "") -> None:
         self._socks: dict[str, socket.socket] = {}
         with contextlib.suppress(PermissionError):
             for direction, kind in (("in", _PACKET_HOST), ("out", _PACKET_OUTGOING)):
-                self._socks[direction] = sock = socket.socket(
-                    socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ETH_P_ALL)
-                )
-                attach(sock, _of_protocol_41(kind))
+                protocol = 0 if device else socket.htons(_ETH_P_ALL)
+                self._socks[direction] = sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
+                attach(sock, accepting([(LOAD_HALF, KIND, kind, True), *conditions]))
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # what is queued, nobody reads
+                if device:
+                    sock.bind((device, _ETH_P_ALL))
             self.count()
 
     def count(self) -> dict[str, int] | None:
@@ -65,17 +67,22 @@ class Protocol41:
         self._socks = {}
 
 
-def _of_protocol_41(kind: int) -> list[tuple[int, int, int, int]]:
-    return [
-        (LOAD_HALF, 0, 0, PROTOCOL),
-        (JUMP_EQUAL, 0, 5, _ETH_P_IP),
-        (LOAD_HALF, 0, 0, KIND),
-        (JUMP_EQUAL, 0, 3, kind),
-        (LOAD_BYTE, 0, 0, NETWORK + 9),
-        (JUMP_EQUAL, 0, 1, socket.IPPROTO_IPV6),
-        (RETURN, 0, 0, 1),
-        (RETURN, 0, 0, 0),
-    ]
+class Protocol41(PacketCount):
+    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), on all devices."""
+
+    def __init__(self) -> None:
+        super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IP, True), (LOAD_BYTE, NETWORK + 9, socket.IPPROTO_IPV6, True)])
+
+
+class BareIpv6(PacketCount):
+    """Counts IPv6 packets that are inside no others on a device, without ICMPv6 and what has options for each hop.
+
+    Those are neighbours and routers that look for each other, and groups that are joined.
+    """
+
+    def __init__(self, device: str) -> None:
+        others = [(LOAD_BYTE, NETWORK + 6, each, False) for each in (socket.IPPROTO_ICMPV6, socket.IPPROTO_HOPOPTS)]
+        super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IPV6, True), *others], device)
 
 
 def ip_packets() -> dict[str, int]:

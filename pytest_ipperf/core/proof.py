@@ -19,6 +19,8 @@ from pytest_ipperf.core.units import rate_text
 _TUNNEL_TYPES = {768: "ipip", 769: "ip6tnl", 776: "sit", 778: "gre", 823: "ip6gre"}
 # SYN, ACK, and one segment of data: no TCP transaction sends fewer.
 _LEAST_PACKETS = 3
+_LEAST_BACK = 2
+_DONE = {"in": "received", "out": "sent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,8 @@ class Expected:
 
     The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
     a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
-    own, and `mtu` that of its tunnel, where it is known. On `lossy` links the carriers may miss some.
+    own, and `mtu` that of its tunnel, where it is known.
+    `outer_counted`: whether the client's counter of IPv4 packets has those that its tunnel makes.
     """
 
     ipver: int
@@ -43,14 +46,14 @@ class Expected:
     transport: str = "native"
     devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     mtu: int = 0
-    lossy: bool = False
+    outer_counted: bool = False
 
 
 def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against one run.
 
     `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
-    `packets` (sent by the client during the run, by IP version) and `protocol41` (by host what was received, `in`, and
+    `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and `protocol41` (by host what was received, `in`, and
     sent, `out`; None where it cannot be counted).
     """
     found = []
@@ -75,12 +78,15 @@ def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[
     if expected.exclusive and (strange := seen["packets"][other] - _outer(expected, seen)) > 0:
         beside = " beside the tunnel's" if expected.carriers else ""
         found.append(f"expected no packet sent by {other}{beside}, seen {strange}")
+    bare = seen["bare_ipv6"]
+    if expected.exclusive and expected.carriers and bare and any(bare.values()):
+        told = f"{bare['out']} sent and {bare['in']} received"
+        found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {told}")
     for host, counts in seen["protocol41"].items():
         if counts is None:
             continue
         if host in expected.carriers:
-            whole = expected.exclusive and not expected.lossy
-            found += _missed(expected, host, counts, max(least, seen["packets"][own] if whole else 0))
+            found += _missed(expected, host, counts, seen["completed"])
         # Elsewhere than in the lab a host may have tunnels of its own; so few packets did not carry this run. And a
         # router there may be on the way of a tunnel that it is no end of.
         elif (count := counts["in"] + counts["out"]) and (
@@ -91,25 +97,26 @@ def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[
 
 
 def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
-    """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell.
-
-    The kernel's own tunnels count among them, those of a program at a port do not.
-    """
-    if not expected.carriers:
+    """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell."""
+    if not expected.carriers or not expected.outer_counted:
         return 0
     counts = seen["protocol41"][expected.carriers[0]]
-    if counts is None:
-        return math.inf
-    made: float = max(counts["out"], seen["packets"][f"ipv{expected.ipver}"] if expected.lossy else 0)
-    return made
+    # What the port has lost, as it had no room, was sent all the same.
+    return math.inf if counts is None else max(counts["out"], seen["packets"][f"ipv{expected.ipver}"])
 
 
-def _missed(expected: Expected, host: str, counts: Mapping[str, int], least: int) -> list[str]:
-    """What speaks against a carrier: the client sends all that goes out, the other receives it."""
-    way, verb = ("out", "sent") if host == expected.carriers[0] else ("in", "received")
-    if counts[way] >= least:
-        return []
-    return [f"expected at least {least} packets of protocol 41 {verb} by the {host}, seen {counts[way]}"]
+def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
+    """What speaks against a carrier, which meets all that goes there, and at the tunnel's two ends all that comes back.
+
+    There go a query, SYN and data at least, and back come an answer, SYN and data; some of these may be merged.
+    """
+    there, back = (1, 1) if expected.datagram else (_LEAST_PACKETS, _LEAST_BACK)
+    ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
+    return [
+        f"expected at least {least * completed} packets of protocol 41 {_DONE[way]} by the {host}, seen {counts[way]}"
+        for way, least in ends.get(host, {"in": there}).items()
+        if counts[way] < least * completed
+    ]
 
 
 def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:

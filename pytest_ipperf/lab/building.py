@@ -17,6 +17,7 @@ from pytest_ipperf.lab.testbed import Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import ports
+from pytest_ipperf.transports.base import CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ def built(
         made = stack.enter_context(tunnels(testbed, links, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
             _unmerge(testbed, links, made)
+        if testbed.is_lab:
+            links[CLIENT].order("watch", ports(testbed)[0][0].device)
         yield Built(entries, links, made)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.agent.arrivals import longest_s
+from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
@@ -36,6 +37,9 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
+# For a full queue of the slowest links there is none; and three frames may be on their way from host to host.
+_DRAINED_S = 15.0
+_FRAMES_BITS = 3 * 1538 * 8
 _VERIFIED_S = 15.0
 _KINDS = 3
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
@@ -182,7 +186,9 @@ class Standing:
         return {**facts, "trains": trains, "contradictions": found}
 
     def _expected(self, arm: Arm, workload: Workload) -> Expected:
-        return expected(self._testbed, arm, datagram=PROTOCOLS[workload.protocol].datagram)
+        demanded = expected(self._testbed, arm, datagram=PROTOCOLS[workload.protocol].datagram)
+        name = self.tunnels.backends.get(arm.transport, "")
+        return dataclasses.replace(demanded, outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4)
 
     def run(
         self,
@@ -221,9 +227,7 @@ class Standing:
     def _run(
         self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
     ) -> Receipt:
-        time.sleep(2 * self._testbed.links.delay_s)  # what is still on its way belongs to the run before
-        for link in self._beside:  # which sets their packet counts back
-            link.order("quiet", 0.0)
+        settled = self._drained() and self._settled
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         told = self._load(dataclasses.replace(order, pattern=pattern))
         after = self._server.order("quiet", _SETTLE_S)
@@ -233,7 +237,7 @@ class Standing:
         values = array("d", told.pop("rows"))
         rows = tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
         # What the run before has left open may still send packets of its own IP version.
-        exclusive = self._testbed.exclusive and self._settled
+        exclusive = self._testbed.exclusive and settled
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
         self._settled = not after["busy"]
         proof = {
@@ -258,10 +262,27 @@ class Standing:
             client=_client_facts(told, after, workload),
         )
 
-    @property
-    def _beside(self) -> list[Link]:
-        """The hosts that take part in a run beside the client."""
-        return [link for role, link in self._links.items() if role != CLIENT]
+    def _drained(self) -> bool:
+        """Sets all packet counts back once nothing of the run before is on its way; False where that does not end."""
+        links = self._testbed.links
+        pause_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
+        end = time.monotonic() + _DRAINED_S
+        while True:
+            self._counted()
+            if not pause_s:
+                return True
+            time.sleep(pause_s)
+            if not self._counted():
+                return True
+            if time.monotonic() > end:
+                return False
+
+    def _counted(self) -> int:
+        """The packets of tunnels, and those that should be in one, that all hosts have met since the last time."""
+        told = [link.order("quiet", 0.0) for link in self._links.values()]
+        return sum(
+            sum(counts.values()) for each in told for counts in (each["protocol41"], each["bare_ipv6"]) if counts
+        )
 
     def _forwarded(self) -> dict[str, Any]:
         """The packets of protocol 41 at the router, if there is one."""

@@ -200,7 +200,8 @@ def failures(made):
 def contradictions(address, receipt):
     """What the proof says to a run that was to go to `address`."""
     expected = Expected(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
-    seen = {**receipt, "completed": len(rows_of(receipt["rows"])), "packets": PACKETS, "protocol41": {}}
+    completed = len(rows_of(receipt["rows"]))
+    seen = {**receipt, "completed": completed, "packets": PACKETS, "protocol41": {}, "bare_ipv6": None}
     return run_contradictions(expected, seen)
 
 

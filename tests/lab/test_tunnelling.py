@@ -98,7 +98,29 @@ def test_a_tunnel_whose_routes_lead_straight_to_the_native_path_is_invalid_in_wo
     receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
     assert (receipt.failed, len(receipt.rows)) == ({}, 20)
     sent = receipt.proof["packets"]["ipv6"]
-    assert f"expected at least {sent} packets of protocol 41 sent by the client, seen 0" in receipt.contradictions
+    assert receipt.contradictions == (
+        f"expected no IPv6 packet outside the tunnel at the client, seen {sent} sent and 0 received",
+        "expected at least 60 packets of protocol 41 sent by the client, seen 0",
+        "expected at least 60 packets of protocol 41 received by the server, seen 0",
+    )
+
+
+def test_answers_that_come_back_outside_the_tunnel_are_invalid_in_words(up):
+    testbed = lab_named("lab")
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    client, server = testbed.paths["tunnel"].client, testbed.paths["tunnel"].server
+    inside(standing, "server", f"route add {client}/128 from {server} via 2001:2:0:11::2")
+    inside(standing, "router", f"route add {client}/128 via {testbed.client.ipv6} dev eth0")
+    receipt = standing.run(ARMS[2], service, work, bursts=2, deadline_s=10.0)
+    assert (receipt.failed, len(receipt.rows)) == ({}, 20)
+    received = receipt.proof["bare_ipv6"]["in"]
+    assert received >= 40
+    assert receipt.contradictions == (
+        f"expected no IPv6 packet outside the tunnel at the client, seen 0 sent and {received} received",
+        "expected at least 40 packets of protocol 41 received by the client, seen 0",
+        "expected at least 40 packets of protocol 41 sent by the server, seen 0",
+    )
 
 
 def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
@@ -123,7 +145,7 @@ def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch
     standing, work = up(testbed), workload(testbed)
     reasons = "kernel: no kernel today; ebpf: no ebpf today; userspace: no userspace today"
     assert {name: str(error) for name, error in standing.tunnels.trouble.items()} == {
-        name: f"testbed lab: nothing can carry {name}: {reasons}" for name in TRANSPORTS
+        name: f"nothing can carry {name} on testbed lab ({reasons})" for name in TRANSPORTS
     }
     service = standing.serve(work, "embedded")
     measured(standing, ARMS[1], service, work)
@@ -133,7 +155,7 @@ def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):
     monkeypatch.setattr(carrying, "_missing_here", lambda name: "" if name == "userspace" else "not here")
     name, why = lab_backend(BUILTIN["lab"], AUTO)
     assert name == ""
-    assert why.endswith("userspace: it is so slow that it needs links with a rate, and --testbed=lab.100mbit has one")
+    assert why.endswith("userspace: it needs links with a rate, and testbed lab.100mbit has one")
     limited = rated("lab.100mbit", BUILTIN)
     assert limited
     assert lab_backend(limited, AUTO) == ("userspace", "")

@@ -25,6 +25,8 @@ class Backend(ABC):
     needs_rate: bool = False
     """Whether it is so slow that it would be what is measured, unless the link is slower still."""
 
+    counted_as_ipv4: bool = True
+    """Whether the host's counter of IPv4 packets has those that it makes."""
     handicap: str = ""
     """Why tunnels are slower by it than by any driver, which is nothing to hold against tunnels; empty where not."""
 

@@ -37,11 +37,12 @@ class Ebpf(Backend):
 
     name = "ebpf"
     title = "BPF programs at tc"
+    counted_as_ipv4 = False
     rank = 1
 
     def missing(self) -> str:
         if not true_root():
-            return "only root of the machine may load BPF programs; it works as root"
+            return "only root of the machine may load BPF programs"
         release = os.uname().release
         if tuple(map(int, re.findall(r"\d+", release)[:2])) < _OLDEST:
             return f"this is Linux {release}; it works from Linux {'.'.join(map(str, _OLDEST))} on"
