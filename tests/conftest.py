@@ -1,20 +1,24 @@
 """Settings for the project's own tests: hypothesis profiles, pytest's tester, and what runs only when asked for."""
 
+import ctypes
 import os
 import signal
+import subprocess
 
 import hypothesis
 import pytest
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
-pytest_plugins = ["pytester", "tests.uml.guest"]
+pytest_plugins = ["pytester", "tests.uml.guest", "tests.users"]
 
 # The same examples in every run, and no deadline, because a measuring machine is busy at times.
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
 
+
+_CLONE_NEWNET = 0x40000000
 
 # A shell starts what it puts in the background with Ctrl-C ignored, every child inherits that, and the tests that end
 # one by Ctrl-C would wait for ever.
@@ -23,7 +27,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        _leave_network()
     config.addinivalue_line("markers", "evidence: takes minutes; runs only when -m names it (make evidence)")
+
+
+def _leave_network() -> None:
+    """Gives a worker of xdist a network of its own: in one network, sessions that measure wait for each other."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise pytest.UsageError(f"-n takes root, as each worker needs a network of its own: {os.strerror(number)}")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # What a test starts is no worker.
+    os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,60 +13,23 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import execnet
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS, preferred
 from tests.uml.guest import Guest, Told, in_guest, missing
+from tests.users import User
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 _CAPTURE_S, _GUEST_S = 20, 240.0
 TESTBED = "lab.100mbit"  # as a backend may need a rate
 KERNEL, AS_NOBODY = "kernel", "userspace as nobody"
 CARRIERS = (*preferred(), *([AS_NOBODY] if os.geteuid() == 0 else []))  # who is not root is as nobody anyway
-
-
-@dataclass(frozen=True)
-class User:
-    """How a command is run as a user: the words before it, a Python that this user may run, and what finds the code."""
-
-    words: tuple[str, ...]
-    python: str
-    path: str
-
-
-@contextlib.contextmanager
-def nobody() -> Iterator[User]:
-    """A user without rights, with a copy of the package to read; root alone can become one."""
-    # By `env`, as setpriv itself may still start what this user may not.
-    words = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env")
-    for python in (sys.executable, "/usr/bin/python3"):
-        asked = [*words, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-        if not subprocess.run(asked, capture_output=True, check=False, cwd="/").returncode:
-            break
-    else:
-        pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
-    # Not below pytest's own folder, which nobody else may enter.
-    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
-        Path(folder).chmod(0o755)
-        shutil.copytree(ROOT / "pytest_ipperf", Path(folder, "pytest_ipperf"))
-        shutil.copytree(Path(execnet.__file__).parent, Path(folder, "execnet"))
-        yield User(words, python, folder)
-
-
-@contextlib.contextmanager
-def me() -> Iterator[User]:
-    """The user who runs the tests."""
-    yield User((), sys.executable, os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))))
 
 
 @dataclass(frozen=True)
@@ -139,7 +102,7 @@ def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
             pytest.skip(f"{program} is not installed (Debian: apt-get install {package})")
     with subprocess.Popen(
         [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED, *bare],
-        env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.path}, cwd="/", text=True,
+        env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.env["PYTHONPATH"]}, cwd="/", text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as owner:  # fmt: skip
         assert owner.stdout
@@ -193,7 +156,8 @@ def paths(request: pytest.FixtureRequest, elsewhere: Callable[[], Elsewhere]) ->
     if request.param == KERNEL and not in_guest() and BACKENDS[KERNEL].missing():
         yield elsewhere()
         return
-    with (nobody if request.param == AS_NOBODY else me)() as user, standing(request.param.split()[0], user) as lab:
+    user: User = request.getfixturevalue("nobody" if request.param == AS_NOBODY else "me")
+    with standing(request.param.split()[0], user) as lab:
         yield lab
 
 

@@ -10,18 +10,11 @@ import json
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
-from tests.paths.conftest import me, standing
+from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
+from tests.paths.conftest import standing
 from tests.uml.guest import Guest, missing
 
-LAB = BUILTIN["lab"]
-ARMS = (Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"))
-TUNNEL, ISATAP = ARMS[2:]
-TO, FROM = {}, {}  # the server's and the client's addresses
-for each in ARMS:
-    TO[each], FROM[each] = LAB.path(each).server, LAB.path(each).client
 AWAY = """
 ip addr flush dev eth0
 echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6
@@ -46,9 +39,6 @@ ip -6 route add 2001:2:0:12::/64 via fe80::5efe:c612:2 dev site
 """
 CAPTURED = 1000
 
-tunnelled = pytest.mark.parametrize("arm", [TUNNEL, ISATAP], ids=str)
-every = pytest.mark.parametrize("arm", ARMS, ids=str)
-
 
 def whole(said):
     """Whether no ping was lost."""
@@ -57,11 +47,11 @@ def whole(said):
 
 
 @pytest.fixture(scope="module", params=["ebpf", "userspace"])
-def paths(request):
+def paths(request, me):
     """A lab whose router and server have our ends, and whose client has none."""
     if why := missing():
         pytest.skip(why)
-    with me() as user, standing(request.param, user, CLIENT) as lab:
+    with standing(request.param, me, CLIENT) as lab:
         yield lab
 
 

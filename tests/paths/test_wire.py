@@ -12,21 +12,12 @@ import re
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
 from tests.paths.conftest import Elsewhere
 
-LAB = BUILTIN["lab"]
-ARMS = (Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"))
-TUNNEL, ISATAP = ARMS[2:]
-TO, FROM = {}, {}  # the server's and the client's addresses
-for each in ARMS:
-    TO[each], FROM[each] = LAB.path(each).server, LAB.path(each).client
 ISATAP_DEVICE = LAB.path(ISATAP).devices[CLIENT]
 CAPTURED = 400
-
-tunnelled = pytest.mark.parametrize("arm", [TUNNEL, ISATAP], ids=str)
 
 
 def whole(said):
@@ -54,7 +45,7 @@ def packets(paths):
     return found
 
 
-@pytest.mark.parametrize("arm", ARMS, ids=str)
+@every
 def test_the_server_answers_on_every_path(paths, arm):
     assert whole(ping(paths, CLIENT, TO[arm], count=3))
 
