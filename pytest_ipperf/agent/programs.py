@@ -253,23 +253,24 @@ def _mark_congestion(a: Assembler, outer: int, inner: int) -> None:
 
 def _read(a: Assembler, offset: int, length: int, to: int) -> None:
     """R0: not 0 where the packet is shorter."""
-    a.combine(R1, "=", R6)
-    a.compute(R2, "=", offset)
-    a.combine(R3, "=", STACK)
-    a.compute(R3, "+", to)
-    a.compute(R4, "=", length)
+    _bytes(a, offset, length, to)
     a.call(_LOAD_BYTES)
 
 
 def _write(a: Assembler, offset: int, length: int, source: int) -> None:
-    a.combine(R1, "=", R6)
-    a.compute(R2, "=", offset)
-    a.combine(R3, "=", STACK)
-    a.compute(R3, "+", source)
-    a.compute(R4, "=", length)
+    _bytes(a, offset, length, source)
     a.compute(R5, "=", _RECOMPUTE_CSUM)
     a.call(_STORE_BYTES)
     a.jump("drop", R0, "!=", 0)
+
+
+def _bytes(a: Assembler, offset: int, length: int, at: int) -> None:
+    """Names so many bytes of the packet, and their place on the stack, to a helper."""
+    a.combine(R1, "=", R6)
+    a.compute(R2, "=", offset)
+    a.combine(R3, "=", STACK)
+    a.compute(R3, "+", at)
+    a.compute(R4, "=", length)
 
 
 def _end(a: Assembler, label: str, verdict: int) -> None:
