@@ -67,7 +67,8 @@ venv: .venv/.packages .venv/.project
 	@python=$$(sh .ci/python) || exit $$?; \
 	echo "setting up .venv (about 40 s, once)"; \
 	"$$python" -m venv --clear .venv && \
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	{ $(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || { \
+	    echo "the packages of requirements.lock could not be installed: is a package index within reach?" >&2; exit 1; }; }
 	@touch $@
 
 .venv/.project: pyproject.toml .venv/.packages
