@@ -26,8 +26,8 @@ def too_slow(testbed: Testbed, name: str) -> str:
     """Why a backend would itself be what is measured there, as the end of a sentence; empty where it would not."""
     if not BACKENDS[name].needs_rate or testbed.links.rate_bit_s:
         return ""
-    remedy = f"--testbed={testbed.name}.100mbit has one" if testbed.is_lab else "hosts have none"
-    return f"it is so slow that it needs links with a rate, and {remedy}"
+    remedy = f"testbed {testbed.name}.100mbit has one" if testbed.is_lab else "hosts have none"
+    return f"it needs links with a rate, and {remedy}"
 
 
 def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:

@@ -111,12 +111,12 @@ class Testbed:
         inner = [path.server for name, path in self.paths.items() if name in transports]
         return list(dict.fromkeys(filter(None, (self.server.ipv4, self.server.ipv6, *inner))))
 
-    def lacks(self, arm: Arm) -> str:
-        """Why this testbed cannot have that arm; empty where it can."""
+    def lacks(self, arm: Arm, told: str = "") -> str:
+        """Why this testbed cannot have that arm; empty where it can. `told` stands for the name of the transport."""
         if arm.transport in self.paths:
             return ""
         if arm.transport != "native":
-            return f"testbed {self.name} has no {arm.transport}: {self._without(arm.transport)}"
+            return f"testbed {self.name} has no {told or arm.transport}: {self._without(arm.transport)}"
         for host in (self.client, self.server):
             if not host.address(arm.ipver):
                 return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"

@@ -55,7 +55,7 @@ def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Li
         return EXISTING
     name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, links, wanted)
     if why:
-        raise LabError(f"testbed {testbed.name}: nothing can carry {transport}: {why}")
+        raise LabError(f"nothing can carry {transport} on testbed {testbed.name} ({why})")
     with ThreadPoolExecutor(len(links)) as pool:
         making = [
             pool.submit(_make, link, name, path.legs.get(role), path.ends.get(role)) for role, link in links.items()
@@ -93,6 +93,8 @@ def _restore(links: Mapping[str, Link]) -> None:
             left += [f"host {link.host.name}: {sentence}" for sentence in link.order("restore")]
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
+        left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
+        marks += [told["mark"]] if told["mark"] and told["mark"] not in marks else []
     if left:
         raise RestoreError(
             f"not everything is as it was: {'; '.join(left)}; put it in order, then remove the mark there "

@@ -18,6 +18,8 @@ from pytest_ipperf.transports import TRANSPORTS
 
 DEFAULT_LEVELS: Mapping[str, Sequence[Any]] = {"connections": (1, 10, 100), "payload": ("1k",)}
 DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
+# For the names of all transports of which the same is said.
+_NAMES = "{transports}"
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
 MARKERS = (
@@ -203,7 +205,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     session = config.stash[SESSION]
     cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
     wanted = _wanted_testbeds(session, [cell.workload.testbed for cell in cells.values()])
-    lacking: set[str] = set()
+    lacking: set[tuple[str, str]] = set()
     kept, dropped = [], []
     for item in items:
         cell = cells.get(item)
@@ -216,17 +218,29 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
             dropped.append(item)
         else:
             kept.append(item)
-    session.lacking = [f"left out: {reason}" for reason in sorted(lacking)]
+    session.lacking = _left_out(lacking)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
 
 
-def _lacking(session: Session, cell: Cell) -> str:
+def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
+    """Why a cell cannot be measured, with room for the names of transports, and the transport of which that is said."""
     testbed = session.settings.inventory[cell.workload.testbed]
-    lacking = next(filter(None, (session.lacks(testbed, arm) for arm in (cell.arm, session.settings.reference))), "")
+    for arm in (cell.arm, session.settings.reference):
+        if why := session.lacks(testbed, arm, _NAMES):
+            return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
-    return lacking or _refused(cell.workload.protocol, cell.workload.payload_bytes)
+    refused = _refused(cell.workload.protocol, cell.workload.payload_bytes)
+    return (refused, cell.arm.transport) if refused else None
+
+
+def _left_out(lacking: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each reason."""
+    found: dict[str, list[str]] = {}
+    for why, transport in sorted(lacking, key=lambda pair: (pair[0], TRANSPORTS[pair[1]].rank)):
+        found.setdefault(why, []).append(transport)
+    return [f"left out: {why.replace(_NAMES, ', '.join(names))}" for why, names in found.items()]
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -55,6 +55,7 @@ class Session:
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Margin, ...]] = {}
         self.lacking: list[str] = []
+        self.told: list[str] = []  # of these, what is on the screen already
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
@@ -71,14 +72,18 @@ class Session:
         names = self.settings.testbeds or (self.default_testbed,)
         return [self.settings.inventory[name] for name in names]
 
-    def lacks(self, testbed: Testbed, arm: Arm) -> str:
-        """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here."""
-        if lacking := testbed.lacks(arm):
-            return lacking
+    def lacks(self, testbed: Testbed, arm: Arm, told: str) -> str:
+        """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here.
+
+        `told` stands for the name of the transport.
+        """
+        if lacking := testbed.lacks(arm, told):
+            instead = self.lab_trouble and not self.settings.testbeds and arm.transport != "native"
+            return f"{lacking}, and testbed lab cannot stand here: {self.lab_trouble}" if instead else lacking
         if arm.transport == "native" or not testbed.is_lab:
             return ""
         why = lab_backend(testbed, self.settings.backend)[1]
-        return f"testbed {testbed.name} cannot have {arm.transport} here: {why}" if why else ""
+        return f"testbed {testbed.name} cannot have {told} here: {why}" if why else ""
 
     def make_plans(self, selected: Iterable[tuple[Cell, Collection[Margin]]]) -> None:
         """The plan of every workload that the selected cells need, the reference included; and what is asked of them.

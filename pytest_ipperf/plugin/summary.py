@@ -41,6 +41,7 @@ def plan(config: pytest.Config) -> list[str]:
     """The plan with its forecast, and the arms that had to be left out. Under xdist the workers hold the items."""
     session = config.stash[SESSION]
     lines = forecast_lines(session, each=config.option.collectonly)
+    session.told = session.lacking
     return lines + [f"ipperf: {line}" for line in session.lacking]
 
 
@@ -61,12 +62,18 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
     if any(record.twin for record in tally.records):
         _sentinel(reporter, tally)
     for line in session.lacking:
-        reporter.write_line(line)
+        reporter.write_line(_shorter(line) if line in session.told else line)
     _resumed(reporter, tally, session)
     if config.stash[KEEPER].trouble:
         reporter.write_line(config.stash[KEEPER].trouble, red=True)
     _kept(reporter, session, interrupted=interrupted)
     _exit_line(reporter, tally, config)
+
+
+def _shorter(line: str) -> str:
+    """What was told with its reason before the first test."""
+    left_out, what, *why = line.split(": ", 2)
+    return f"{left_out}: {what}; the reason stands below the plan" if why else line
 
 
 def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: bool) -> None:

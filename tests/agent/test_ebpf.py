@@ -109,7 +109,7 @@ print(changes.undo(), devices())
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("true_root", lambda: False, "only root of the machine may load BPF programs; it works as root"),
+        ("true_root", lambda: False, "only root of the machine may load BPF programs"),
         ("_OLDEST", (99, 1), f"this is Linux {os.uname().release}; it works from Linux 99.1 on"),
         ("program", lambda _: "", "ip is not installed (Debian: apt-get install iproute2)"),
     ],
