@@ -26,6 +26,7 @@ from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
 from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.inventory import read_inventory
@@ -40,6 +41,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GLANCE_S = 0.5
 _ASK_S = 10.0
 _COLUMNS = 80
+_SHORT = {"--target": "-t", "--user": "-U", "--mount": "-m", "--pid": "-p", "--net": "-n", "--uts": "-u"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     lab.add_argument(
         "testbed", nargs="?", default="lab", metavar="TESTBED",
-        help="lab (client, router, server), pair (no router), or one of these with a rate, such as lab.100mbit",
+        help="lab (client, router, server), pair (no router), or one of these with any rate, such as lab.100mbit",
     )  # fmt: skip
     lab.add_argument(
         "--backend", default=AUTO, metavar="NAME",
@@ -92,17 +94,18 @@ def _told(sentence: str, status: int) -> int:
 
 
 def _testbed(name: str, hosts: str) -> Testbed:
-    """The lab of that name; an inventory that nobody named may be another tool's, and is read for other names only."""
-    found = BUILTIN.get(name) or rated(name, BUILTIN)
-    if not found or hosts:
-        path = Path(hosts or _HOSTS)
-        inventory = read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
-        found = inventory.get(name) or rated(name, inventory)
-    else:
-        inventory = dict(BUILTIN)
+    """The lab of that name; an inventory, which may be another tool's or half written, is read for other names only."""
+    with contextlib.suppress(UsageError):  # `lab.x` may be the name of a lab of one's own
+        if (found := BUILTIN.get(name) or rated(name, BUILTIN)) and found.is_lab:
+            return found
+    path = Path(hosts or _HOSTS)
+    inventory = read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
+    found = inventory.get(name) or rated(name, inventory)
     labs = ", ".join(each for each in inventory if inventory[each].is_lab)
     if not found:
-        raise UsageError(f"testbed {name!r} does not exist; there are {labs}, and these with a rate: lab.100mbit")
+        raise UsageError(
+            f"testbed {name!r} does not exist; there are {labs}, and these with any rate, such as lab.100mbit"
+        )
     if not found.is_lab:
         raise UsageError(f"testbed {name!r} is no lab, as its hosts are there without it; there are {labs}")
     return found
@@ -117,6 +120,8 @@ def _backend(name: str) -> str:
 
 def _keep(testbed: Testbed, backend: str) -> None:
     """Keeps a lab up until somebody has enough of it, or one of its hosts is gone, which is a LabError."""
+    if why := namespaces.unusable():
+        raise LabError(f"testbed {testbed.name} cannot stand here: {why}")
     began = time.monotonic()
     with _endings(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
         lines = list(_guide(testbed, lab, time.monotonic() - began))
@@ -188,8 +193,8 @@ def _drawing(testbed: Testbed) -> str:
 
 
 def _way_in(entry: Sequence[str]) -> str:
-    """What a person types: a shell of one's own needs no folder and no path."""
-    return shlex.join(entry[: entry.index("env")])
+    """What a person types: a shell of one's own needs no folder and no path, and a line has 80 columns."""
+    return shlex.join(_SHORT.get(word, word) for word in entry[: entry.index("env")])
 
 
 def _devices(entry: Sequence[str]) -> Iterator[str]:
@@ -226,6 +231,6 @@ def _example(testbed: Testbed, lab: Built) -> Iterator[str]:
     capture = f"tcpdump -ni eth0 {'ip proto 41' if arm.transport != 'native' else 'ip6'}"
     yield f"  on the client  ping {testbed.path(arm).server}"
     if "--user" in entry:
-        yield f"  as real root   nsenter --target {entry[entry.index('--target') + 1]} --net {capture}"
+        yield f"  as real root   nsenter -t {entry[entry.index('--target') + 1]} -n {capture}"
     else:
         yield f"  on the {watcher.name:<7} {capture}"

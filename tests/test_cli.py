@@ -22,7 +22,9 @@ from pytest_ipperf.agent.leash import survivors, tree
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab import namespaces
+from pytest_ipperf.lab.building import Built
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.tunnelling import Tunnels
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -177,7 +179,7 @@ def test_all_that_is_told_is_there_and_every_arm_answers(keep, user):
 
 def timeless(screen):
     """Without what differs from lab to lab."""
-    return re.sub(r"built in .*?;|--target \d+|  by .*|(?s:Load would disturb .*?\)\.\n)", "", screen)
+    return re.sub(r"built in .*?;|-t \d+|  by .*|(?s:Load would disturb .*?\)\.\n)", "", screen)
 
 
 def test_the_first_example_shows_a_packet_in_another(keep, me):
@@ -213,8 +215,8 @@ def test_what_cannot_be_there_is_told_with_the_reason(keep, me):
     kept = keep(me, "pair", "--backend=userspace")
     told = " ".join(kept.screen.split())
     for arm, name in (("ipv6-tunnel", "tunnel"), ("ipv6-isatap", "isatap")):
-        assert f"{arm} is not there: testbed pair: nothing can carry {name}: userspace: " in told
-    watcher = "as real root nsenter --target [0-9]+ --net" if os.geteuid() else "on the server"
+        assert f"{arm} is not there: nothing can carry {name} on testbed pair (userspace: " in told
+    watcher = "as real root nsenter -t [0-9]+ -n" if os.geteuid() else "on the server"
     assert re.search(rf" on the client ping 2001:2:0:10::2 {watcher} tcpdump -ni eth0 ip6 ", told)
     assert max(map(len, kept.screen.splitlines())) <= 80
 
@@ -287,12 +289,16 @@ def said(capsys, *arguments):
     ("arguments", "sentence"),
     [
         ([], "the following arguments are required: ORDER; pytest-ipperf --help tells what there is"),
-        (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and these with a rate: lab.100mbit"),
-        (["lab", "lab.x"], "testbed 'lab.x' does not exist; there are lab, pair, and these with a rate: lab.100mbit"),
+        (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and these with any rate, such as lab.100mbit"),
+        (
+            ["lab", "lab.100mbt"],
+            "rate '100mbt' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
+        ),
+        (["lab", "pair.1kbit"], "rate '1kbit' is not between 256kbit and 100gbit"),
         (["lab", "loopback"], "testbed 'loopback' is no lab, as its hosts are there without it; there are lab, pair"),
         (["lab", "lab", "y"], "unrecognized arguments: y; pytest-ipperf --help tells what there is"),
         (
-            ["lab", "--ipperf-hosts=/nowhere/hosts.ini"],
+            ["lab", "far", "--ipperf-hosts=/nowhere/hosts.ini"],
             "/nowhere/hosts.ini: cannot be read (No such file or directory); name an inventory with --ipperf-hosts",
         ),
     ],
@@ -314,7 +320,8 @@ def test_what_does_not_exist_is_told_with_what_does(capsys):
 def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(capsys, tmp_path, monkeypatch):
     (tmp_path / "hosts.ini").write_text("[webservers]\nalpha\n")
     monkeypatch.chdir(tmp_path)
-    assert cli._testbed("pair.10mbit", "").links.rate_bit_s == 1e7
+    for hosts in ("", "hosts.ini"):
+        assert cli._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
     status, told = said(capsys, "lab", "office")
     assert status == 4
     assert "hosts.ini" in told
@@ -330,14 +337,14 @@ def test_a_lab_of_ones_own_is_found_with_a_rate_of_its_own_or_another(capsys, tm
     assert str(cli._testbed("far", "").links) == "delay 20 ms"
     assert str(cli._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
     assert said(capsys, "lab", "near") == (
-        4, "testbed 'near' does not exist; there are lab, pair, far, and these with a rate: lab.100mbit",
+        4, "testbed 'near' does not exist; there are lab, pair, far, and these with any rate, such as lab.100mbit",
     )  # fmt: skip
 
 
 def test_a_lab_that_cannot_stand_here_is_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr(namespaces, "_way_to_root", lambda: (False, "no rights for namespaces (no)"))
     assert said(capsys, "lab") == (
-        1, "testbed lab: cannot stand here: no rights for namespaces (no); --testbed=loopback needs nothing",
+        1, "testbed lab cannot stand here: no rights for namespaces (no)",
     )  # fmt: skip
 
 
@@ -358,6 +365,15 @@ def test_a_signal_that_its_starter_ignores_stays_ignored():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_the_lines_to_type_have_80_columns_where_processes_have_seven_digits():
+    entry = ["nsenter", "--target", "1234567", "--user", "--preserve-credentials", "--mount", "--pid", "--net", "--uts"]
+    hosts = {host.name: [*entry, "env"] for host in BUILTIN["lab"].hosts}
+    lab = Built(hosts, {}, Tunnels({"tunnel": "userspace"}))
+    lines = [cli._way_in(hosts["client"]), *cli._example(BUILTIN["lab"], lab)]
+    assert lines[0] == "nsenter -t 1234567 -U --preserve-credentials -m -p -n -u"
+    assert max(map(len, lines)) <= 78
 
 
 def test_hosts_that_do_not_answer_are_told():

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import parse_percent, parse_rate, parse_seconds
+from pytest_ipperf.core.units import parse_percent, parse_seconds
 from pytest_ipperf.lab.addresses import literal, unfit
 from pytest_ipperf.lab.carrying import AUTO
-from pytest_ipperf.lab.labs import BUILTIN, lab, rated
+from pytest_ipperf.lab.labs import BUILTIN, ends_in_rate, lab, link_rate
 from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
 from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links, Testbed
 from pytest_ipperf.lab.ways import WAYS
@@ -22,24 +22,27 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 _HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus", *TUNNELLED}
 _TESTBED_KEYS = {CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED}
 _LAB_KEYS = {"nodes", "rate", "loss", "delay", "backend"}
-_LEAST_BIT_S, _MOST_BIT_S = 1e3, 1e11
 _LONGEST_DELAY_S = 0.4  # what proves a path waits no longer for a packet
+_COMMENTS = ("#", ";")
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 
 def read_inventory(path: Path) -> dict[str, Testbed]:
     """The built-in testbeds and those of the file; UsageError with section and key where a line makes no sense."""
     parser = configparser.ConfigParser(
-        delimiters=("=",), comment_prefixes=("#", ";"), interpolation=None, default_section="", strict=True
-    )
+        delimiters=("=",), comment_prefixes=_COMMENTS, inline_comment_prefixes=_COMMENTS, interpolation=None,
+        default_section="", strict=True,
+    )  # fmt: skip
+    text = ""
     try:
-        parser.read_string(path.read_text(encoding="utf-8"), source=str(path))
+        text = path.read_text(encoding="utf-8-sig")  # editors of other systems begin it with a mark
+        parser.read_string(text, source=str(path))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except configparser.Error as error:
-        raise UsageError(f"{path}, {_misread(error)}") from error
+        raise UsageError(f"{path}, {_misread(error, text)}") from error
     sections = _of(path, {name: dict(parser[name]) for name in parser.sections()})
     hosts = {name: _host(f"{path}: [host {name}]", name, keys) for kind, name, keys in sections if kind == "host"}
     found = dict(BUILTIN)
@@ -49,13 +52,10 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
             found[name] = _testbed(where, name, keys, hosts)
         elif kind == "lab":
             found[name] = _lab(where, name, keys)
-    for kind, name, _ in sections:
-        if kind != "host" and rated(name, found):
-            raise UsageError(f"{path}: [{kind} {name}] takes the name that a lab has with a rate; choose another")
     return found
 
 
-def _misread(error: configparser.Error) -> str:
+def _misread(error: configparser.Error, text: str) -> str:
     match error:
         case configparser.DuplicateSectionError():
             return f"line {error.lineno}: section [{error.section}] is there already; give it once"
@@ -64,8 +64,9 @@ def _misread(error: configparser.Error) -> str:
         case configparser.MissingSectionHeaderError():
             return f"line {error.lineno}: {error.line.strip()!r} comes before the first section, such as [host NAME]"
         case configparser.ParsingError():
-            number, line = error.errors[0]
-            return f"line {number}: {line} is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
+            number, _ = error.errors[0]
+            line = text.split("\n")[number - 1].strip()
+            return f"line {number}: {line!r} is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
     return " ".join(str(error).split())
 
 
@@ -80,6 +81,8 @@ def _of(path: Path, sections: Mapping[str, dict[str, str]]) -> list[tuple[str, s
             )
         if kind != "host" and name in BUILTIN:
             raise UsageError(f"{path}: [{section}] takes the name of a built-in testbed; choose another")
+        if kind != "host" and ends_in_rate(name):
+            raise UsageError(f"{path}: [{section}] takes the name that a lab has with a rate; choose another")
         if kind != "host" and any(name == other and kind_of != "host" for kind_of, other, _ in found):
             raise UsageError(f"{path}: [{section}] takes the name of another testbed; choose another")
         found.append((kind, name, keys))
@@ -199,11 +202,9 @@ def _lab(where: str, name: str, keys: dict[str, str]) -> Testbed:
     if nodes not in {"2", "3"}:
         raise UsageError(f"{where}: nodes = {nodes!r} is neither 2 nor 3; the third one is a router")
     with _at(where):
-        rate_bit_s = parse_rate(keys["rate"]) if "rate" in keys else 0.0
+        rate_bit_s = link_rate(keys["rate"]) if "rate" in keys else 0.0
         loss = parse_percent(keys["loss"]) if "loss" in keys else 0.0
         delay_s = parse_seconds(keys["delay"]) if "delay" in keys else 0.0
-    if rate_bit_s and not _LEAST_BIT_S <= rate_bit_s <= _MOST_BIT_S:
-        raise UsageError(f"{where}: rate = {keys['rate']!r} is not between 1kbit and 100gbit")
     if loss >= 1:
         raise UsageError(f"{where}: loss = {keys['loss']!r} lets nothing through; it has to be below 100%")
     if delay_s > _LONGEST_DELAY_S:

@@ -23,6 +23,8 @@ NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
 PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
 """What the lab sets apart for its tunnelled arms, by transport."""
 
+# At 64 kbit/s packets of one run came in the next; below 25 kbit/s a train is given up between two packets.
+_LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
 # Client and server on different processors where there are two; a host with one of them ignores the wish.
 _CPUS = {CLIENT: (1,), SERVER: (0,)}
 
@@ -63,12 +65,43 @@ def _loopback() -> Testbed:
 BUILTIN = {"lab": lab("lab", 3), "pair": lab("pair", 2), "loopback": _loopback()}
 
 
+def link_rate(text: str) -> float:
+    """What a lab's links may be limited to, in bit/s; UsageError for anything else."""
+    rate_bit_s = parse_rate(text)
+    if not _LEAST_BIT_S <= rate_bit_s <= _MOST_BIT_S:
+        raise UsageError(f"rate {text!r} is not between 256kbit and 100gbit")
+    return rate_bit_s
+
+
+def ends_in_rate(name: str) -> bool:
+    """Whether a name is of the form that labs with a rate have, whatever the rate."""
+    for _, text in _cut(name):
+        with contextlib.suppress(UsageError):
+            return bool(parse_rate(text))
+    return False
+
+
 def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
-    """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate; None for other names."""
-    for dot in re.finditer(r"\.", name):  # a rate may have one, and so may the lab's name
-        base = inventory.get(name[: dot.start()])
-        if base is not None and base.is_lab:
-            with contextlib.suppress(UsageError):
-                links = dataclasses.replace(base.links, rate_bit_s=parse_rate(name[dot.end() :]))
-                return dataclasses.replace(base, name=name, links=links)
+    """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate.
+
+    None for the names of no lab; UsageError where a lab's name is followed by what is no rate.
+    """
+    trouble = None
+    for before, text in _cut(name):
+        base = inventory.get(before)
+        if base is None or not base.is_lab:
+            continue
+        try:
+            links = dataclasses.replace(base.links, rate_bit_s=link_rate(text))
+        except UsageError as error:
+            trouble = error
+        else:
+            return dataclasses.replace(base, name=name, links=links)
+    if trouble:
+        raise trouble
     return None
+
+
+def _cut(name: str) -> list[tuple[str, str]]:
+    """What is before a dot and after it, for each dot: a rate may have one, and so may the lab's name."""
+    return [(name[: dot.start()], name[dot.end() :]) for dot in re.finditer(r"\.", name)]

@@ -93,7 +93,8 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
     """Builds a lab; yields for each host's name the command that enters it. Gone when the context ends."""
     user, why = _way_to_root()
     if why:
-        raise LabError(f"testbed {testbed.name}: cannot stand here: {why}; --testbed=loopback needs nothing")
+        why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # and has no rate
+        raise LabError(f"testbed {testbed.name}: cannot stand here: {why}")
     _sweep()
     folder, claim = _folder()
     names = [host.name for host in testbed.hosts]

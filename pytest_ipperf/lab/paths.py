@@ -87,7 +87,10 @@ def _made(transport: str, text: str, roles: Mapping[str, Host]) -> Path:
         if not host.ipv4:
             raise UsageError(f"{asked} goes through IPv4, which host {host.name} lacks; give it a key ipv4")
         if host.machine in machines:
-            raise UsageError(f"{asked} needs machines of their own for hosts {machines[host.machine]} and {host.name}")
+            raise UsageError(
+                f"{asked} needs machines of their own for hosts {machines[host.machine]} and {host.name}; "
+                "network namespaces of this one are such by way ssh, each with an sshd of its own"
+            )
         machines[host.machine] = host.name
     return kind.path({role: Place(host.ipv4, host.ipv6) for role, host in hosts.items()}, prefixes)
 

@@ -6,6 +6,7 @@ ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import secrets
@@ -21,7 +22,7 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS, Design, design_named
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import parse_bytes, parse_rate, parse_seconds
+from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated
@@ -43,7 +44,7 @@ FILTERS = (
     ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
     ("--transport", "NAME", f"measure only these transports: {', '.join(TRANSPORTS)}"),
     ("--testbed", "NAME", ("measure on these: lab (client, router and server as namespaces of this machine), pair "
-                           "(without the router), either with a rate (lab.100mbit), loopback, or one of hosts.ini; "
+                           "(without the router), either with any rate (lab.100mbit), loopback, or one of hosts.ini; "
                            "without it the better of lab and loopback that works here")),
 )  # fmt: skip
 LEVELS = (
@@ -291,7 +292,12 @@ def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Te
         for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
             parts = match[1].split("-")
             named += ["-".join(parts[at:]) for at in range(len(parts))]
-    return {name: testbed for name in named if (testbed := rated(name, inventory))}
+    found = {}
+    for name in named:
+        with contextlib.suppress(UsageError):  # which is told where the option is read; ids are anybody's
+            if testbed := rated(name, inventory):
+                found[name] = testbed
+    return found
 
 
 def _asked_testbeds(config: pytest.Config) -> tuple[str, list[str]]:
@@ -311,13 +317,12 @@ def _testbed_of(inventory: Mapping[str, Testbed]) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text in inventory:
             return text
-        base, dot, rate = text.partition(".")
+        rated(text, inventory)  # which says in words what is wrong with a rate
+        base, dot, _ = text.partition(".")
         if dot and base in inventory:
-            if not inventory[base].is_lab:
-                raise UsageError(f"{text!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
-            parse_rate(rate)  # which says in words what is wrong with it
+            raise UsageError(f"{text!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
         raise UsageError(
-            f"{text!r} does not exist; there are {', '.join(inventory)}, and labs with a rate: lab.100mbit"
+            f"{text!r} does not exist; there are {', '.join(inventory)}, and labs with any rate, such as lab.100mbit"
         )
 
     return read

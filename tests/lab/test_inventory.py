@@ -127,7 +127,7 @@ def test_only_addresses_for_benchmarks_are_in_the_lab():
     [
         ("client = alpha\n", ", line 1: 'client = alpha' comes before the first section, such as [host NAME]"),
         ("[host a]\n\nnonsense\n",
-         ", line 3: 'nonsense\\n' is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"),
+         ", line 3: 'nonsense' is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"),
         ("[host a]\n[host b]\n[host a]\n", ", line 3: section [host a] is there already; give it once"),
         ("[host a]\nipv4 = 192.0.2.1\nipv4 = 192.0.2.2\n",
          ", line 3: key 'ipv4' is in [host a] already; give it once"),
@@ -141,6 +141,9 @@ def test_only_addresses_for_benchmarks_are_in_the_lab():
         ("[lab one]\n[testbed one]\n", ": [testbed one] takes the name of another testbed; choose another"),
         ("[lab lab.1.5mbit]\n", ": [lab lab.1.5mbit] takes the name that a lab has with a rate; choose another"),
         ("[lab a.100mbit]\n[lab a]\n", ": [lab a.100mbit] takes the name that a lab has with a rate; choose another"),
+        ("[lab far.2mbit]\nrate = 1mbit\n",
+         ": [lab far.2mbit] takes the name that a lab has with a rate; choose another"),
+        ("[testbed a.1kbit]\n", ": [testbed a.1kbit] takes the name that a lab has with a rate; choose another"),
     ],
 )  # fmt: skip
 def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, text, sentence):
@@ -157,7 +160,7 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("ipv4 = 2001:db8::1\n", "ipv4 = '2001:db8::1' is not a literal IPv4 address"),
         ("ipv6 = 192.0.2.1\n", "ipv6 = '192.0.2.1' is not a literal IPv6 address"),
         ("ipv4 = alpha.example.org\n", "ipv4 = 'alpha.example.org' is not a literal IPv4 address"),
-        ("ipv4 = 192.0.2.1 # office\n", "ipv4 = '192.0.2.1 # office' is not a literal IPv4 address"),
+        ("ipv4 = 192.0.2.1# office\n", "ipv4 = '192.0.2.1# office' is not a literal IPv4 address"),
         ("ipv4 = 192.0.2.010\n", "ipv4 = '192.0.2.010' is not a literal IPv4 address"),
         ("ipv6 = ::ffff:192.0.2.1\n",
          f"ipv6 = '::ffff:192.0.2.1' is an IPv4 address in the clothes of IPv6, and what goes there is IPv4; {ONE}"),
@@ -277,8 +280,23 @@ def test_a_lab_has_a_name_for_every_rate(read):
     assert quick.name == "far.off.1.5mbit"
     assert quick.links == Links(rate_bit_s=1.5e6, delay_s=0.005)
     assert quick.hosts == found["far.off"].hosts
-    for name in ("far.off", "far.1mbit", "far.off.", "far.off.fast", "far.off.0mbit", "loopback.1mbit", "1mbit"):
+    for name in ("far.off", "far.1mbit", "loopback.1mbit", "1mbit"):
         assert rated(name, found) is None
+    for rate in ("", "fast", "0mbit"):
+        with pytest.raises(UsageError, match=f"rate '{rate}' is not a number of bits a second such as 512kbit"):
+            rated(f"far.off.{rate}", found)
+    for rate in ("255kbit", "100.1gbit"):
+        with pytest.raises(UsageError, match=f"rate '{rate}' is not between 256kbit and 100gbit"):
+            rated(f"far.off.{rate}", found)
+    for rate in ("256kbit", "100gbit"):
+        assert rated(f"far.off.{rate}", found)
+
+
+def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
+    found = read("[lab far]\n[lab far.off]\ndelay = 5ms\n")
+    quick = rated("far.off.1mbit", found)
+    assert quick is not None
+    assert quick.links == Links(rate_bit_s=1e6, delay_s=0.005)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +306,8 @@ def test_a_lab_has_a_name_for_every_rate(read):
         ("nodes = 4\n", "nodes = '4' is neither 2 nor 3; the third one is a router"),
         ("rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
-        ("rate = 10bit\n", "rate = '10bit' is not between 1kbit and 100gbit"),
-        ("rate = 101gbit\n", "rate = '101gbit' is not between 1kbit and 100gbit"),
+        ("rate = 255kbit\n", "rate '255kbit' is not between 256kbit and 100gbit"),
+        ("rate = 101gbit\n", "rate '101gbit' is not between 256kbit and 100gbit"),
         ("loss = 0.01\n", "share '0.01' is not a percentage such as 10%"),
         ("loss = 100%\n", "loss = '100%' lets nothing through; it has to be below 100%"),
         ("loss = 250%\n", "loss = '250%' lets nothing through; it has to be below 100%"),
@@ -390,7 +408,8 @@ def test_a_network_that_tunnels_cannot_have_is_told_with_what_is_right(refused, 
 def test_hosts_that_no_tunnel_can_join_are_told(refused):
     key = "tunnel = 2001:db8:41::/64\n"
     alone = "[testbed office]\nclient = alpha\nserver = alpha\n"
-    sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha"
+    sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha; "
+    sentence += "network namespaces of this one are such by way ssh, each with an sshd of its own"
     assert refused(f"{THREE}{alone}{key}") == f": [testbed office]: {sentence}"
     without = "[host delta]\nway = ssh\nssh = delta\n[testbed office]\nclient = alpha\nserver = delta\n"
     sentence = "tunnel = '2001:db8:41::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
@@ -493,6 +512,13 @@ def test_devices_do_not_join_a_host_with_itself(read):
     text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1")
     alone = read(f"{text}[testbed alone]\nclient = alpha\nserver = alpha\n")["alone"]
     assert alone.lacks(Arm(6, "tunnel")) == "testbed alone has no tunnel: its client and server are one host"
+
+
+def test_comments_may_follow_a_value_and_a_mark_of_unicode_begin_the_file(read, tmp_path):
+    text = "[lab far] # by wire\nrate = 20mbit # as measured\nloss = 1% ; twice\n[host alpha]\nipv4 = 192.0.2.1\t;x\n"
+    assert read(text)["far"].links == Links(rate_bit_s=2e7, loss=0.01)
+    (tmp_path / "marked.ini").write_text(text, encoding="utf-8-sig")
+    assert read_inventory(tmp_path / "marked.ini") == read(text)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

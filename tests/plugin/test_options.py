@@ -12,20 +12,21 @@ from pytest_ipperf.protocols import PROTOCOLS
         (["--transport=teredo"], "--transport: 'teredo' does not exist; there are isatap, native, tunnel"),
         (
             ["--testbed=office"],
-            "--testbed: 'office' does not exist; there are lab, pair, loopback, and labs with a rate: lab.100mbit",
+            "--testbed: 'office' does not exist; there are lab, pair, loopback, and labs with any rate, such as *",
         ),
         (
             ["--testbed=lab.100"],
             "--testbed: rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
         ),
         (["--testbed=pair,pair.0mbit"], "--testbed: rate '0mbit' is not a number of bits a second such as 512kbit, *"),
+        (["--testbed=lab.99999999gbit"], "--testbed: rate '99999999gbit' is not between 256kbit and 100gbit"),
         (
             ["--testbed=loopback.1mbit"],
             "--testbed: 'loopback.1mbit' cannot have a rate, as testbed loopback is no lab; one is lab.100mbit",
         ),
         (
             ["--testbed=office.1mbit"],
-            "--testbed: 'office.1mbit' does not exist; there are *labs with a rate: lab.100m*",
+            "--testbed: 'office.1mbit' does not exist; there are *labs with any rate, such as lab.100m*",
         ),
         (
             ["--ipperf-backend=nonsense"],
