@@ -93,8 +93,6 @@ def _restore(links: Mapping[str, Link]) -> None:
             left += [f"host {link.host.name}: {sentence}" for sentence in link.order("restore")]
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
-        left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
-        marks += [told["mark"]] if told["mark"] and told["mark"] not in marks else []
     if left:
         raise RestoreError(
             f"not everything is as it was: {'; '.join(left)}; put it in order, then remove the mark there "
