@@ -67,6 +67,7 @@ done
 echo o >/proc/sysrq-trigger
 sleep 10
 """
+_TRACED = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) < 0)"  # PTRACE_TRACEME
 # The first process of its namespace; not the kernel itself, as that could not end by a signal of its own then.
 _FIRST = 'folder=$1; shift; "$@"; rm -rf "$folder"'
 
@@ -78,6 +79,8 @@ def missing() -> str:
             return f"{program} is not installed (Debian: apt-get install {package})"
     if platform.machine() != "x86_64":
         return f"User Mode Linux is for x86_64, not for {platform.machine()}"
+    if subprocess.run([sys.executable, "-I", "-S", "-c", _TRACED], capture_output=True, check=False).returncode:
+        return "ptrace, by which User Mode Linux runs its processes, is forbidden here"
     if not _alone():
         return "no rights for a pid namespace, in which User Mode Linux leaves nothing behind"
     return ""

@@ -29,6 +29,16 @@ _TESTS = """
     def test_is_skipped():
         pytest.skip("as asked")
 """
+# Has the kernel refuse ptrace (101) to this process and its children (seccomp(2)), and looks.
+_FORBIDDEN = """
+import ctypes, struct
+from tests.uml.guest import missing
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == prctl(22, 2, struct.pack("HL", len(steps), ctypes.addressof(program))) == 0
+print(missing())
+"""
 _OWNER = """
 import sys
 from tests.uml.guest import Guest
@@ -62,6 +72,13 @@ def test_what_is_missing_for_it_is_told(monkeypatch, tmp_path, there, why):
         (tmp_path / program).symlink_to("/bin/true")
     monkeypatch.setattr(guest, "SEARCH", str(tmp_path))
     assert guest.missing() == why
+
+
+def test_where_ptrace_is_forbidden_it_is_told():
+    if why := missing():
+        pytest.skip(why)
+    done = subprocess.run([sys.executable, "-c", _FORBIDDEN], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "ptrace, by which User Mode Linux runs its processes, is forbidden here\n"
 
 
 def test_its_kernel_has_the_driver_that_this_one_may_lack(uml):
