@@ -49,7 +49,7 @@ def measured():
         seconds=(1.0,),
         floors={},
         answered=frozenset(),
-        network=Network(rate_bit_s=1e8, one_machine=True, backends={"tunnel": "ebpf"}),
+        network=Network(rate_bit_s=1e8, loss=0.01, delay_s=0.02, one_machine=True, backends={"tunnel": "ebpf"}),
         trains={
             (arm, epoch.number): {"client": 1e8, "server": None if arm == TUNNEL else 9.99e7}
             for arm in (FOUR, TUNNEL)
