@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_ipperf import __version__
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
         help="lab (client, router, server), pair (no router), or one of these with any rate, such as lab.100mbit",
     )  # fmt: skip
     lab.add_argument(
-        "--backend", default=AUTO, metavar="NAME",
-        help=f"what carries the tunnels: {', '.join(BACKENDS)}; default {AUTO}: the first of them that works here",
+        "--ipperf-backend", "--backend", dest="backend", default=AUTO, metavar="NAME",
+        help=f"what carries the tunnels: {', '.join(preferred())}; default {AUTO}: the first of them that works here",
     )  # fmt: skip
     lab.add_argument(
         "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {_HOSTS}"
@@ -112,9 +112,9 @@ def _testbed(name: str, hosts: str) -> Testbed:
 
 
 def _backend(name: str) -> str:
-    choices = [AUTO, *BACKENDS]
+    choices = [AUTO, *preferred()]
     if name not in choices:
-        raise UsageError(f"--backend: {name!r} does not exist; there are {', '.join(choices)}")
+        raise UsageError(f"--ipperf-backend: {name!r} does not exist; there are {', '.join(choices)}")
     return name
 
 

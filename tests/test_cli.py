@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import dataclasses
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 import tomllib
 from pathlib import Path
@@ -37,34 +34,11 @@ assert lease.acquire(1) == ""
 sys.exit(subprocess.run(sys.argv[1:]).returncode)
 """
 PAGE = (ROOT / "docs/lab.md").read_text(encoding="utf-8")
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env"]
-
-
-@pytest.fixture(scope="session")
-def nobody():
-    """A user without rights: for root another one, with a copy of what it may not read."""
-    if os.geteuid():
-        yield [], sys.executable, {**os.environ, "PYTHONPATH": str(ROOT)}
-        return
-    for python in (sys.executable, "/usr/bin/python3"):
-        asked = [*NOBODY, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-        if not subprocess.run(asked, capture_output=True, check=False, cwd="/").returncode:
-            break
-    else:
-        pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
-    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
-        Path(folder).chmod(0o755)
-        for name in ("pytest_ipperf", "execnet", "packaging"):
-            shutil.copytree(Path(str(importlib.import_module(name).__file__)).parent, Path(folder, name))
-        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        yield NOBODY, python, env
 
 
 @pytest.fixture(params=["me", "nobody"])
 def user(request):
-    if request.param == "nobody":
-        return request.getfixturevalue("nobody")
-    return [], sys.executable, {**os.environ, "PYTHONPATH": str(ROOT)}
+    return request.getfixturevalue(request.param)
 
 
 def found(pattern, text):
@@ -77,9 +51,9 @@ class Kept:
     """A lab that a person keeps up, with what is on the screen."""
 
     def __init__(self, user, *arguments):
-        self._words, python, self._env = user
+        self._user = user
         self.process = subprocess.Popen(
-            [*self._words, python, "-c", PROGRAM, "lab", *arguments], env=self._env, cwd="/", text=True,
+            user.argv(PROGRAM, "lab", *arguments), env=user.env, cwd="/", text=True,
             start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert self.process.stdout
@@ -97,8 +71,10 @@ class Kept:
 
     def types(self, host, command, **settings):
         """Another shell of the same person, with a terminal's words and nothing else."""
-        argv = [*self._words, "sh", "-c", f"{self.line(host)} {command}"]
-        return subprocess.run(argv, env=self._env, capture_output=True, text=True, check=False, timeout=20, **settings)
+        argv = [*self._user.words, "sh", "-c", f"{self.line(host)} {command}"]
+        return subprocess.run(
+            argv, env=self._user.env, capture_output=True, text=True, check=False, timeout=20, **settings
+        )
 
     def ended(self):
         """Its exit status and last words."""
@@ -133,11 +109,6 @@ def keep():
         for pipe in filter(None, (each.process.stdin, each.process.stdout)):
             pipe.close()
         assert each.left() == []
-
-
-@pytest.fixture
-def me():
-    return [], sys.executable, {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 # --- a look around ----------------------------------------------------------------------------------------------------
@@ -200,9 +171,8 @@ def test_the_first_example_shows_a_packet_in_another(keep, me):
 
 def test_who_measures_meanwhile_is_named(keep, me):
     """In a network of its own, as a lease of this machine would keep others waiting."""
-    _, python, env = me
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
-    kept = keep((["unshare", *rights, "--net", python, "-c", BUSY], python, env), "pair")
+    kept = keep(dataclasses.replace(me, words=("unshare", *rights, "--net", me.python, "-c", BUSY)), "pair")
     told = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
     assert re.match(
         r"Load would disturb a measurement that runs now, by process \d+ of user 0, running since .*\(", told
@@ -228,7 +198,7 @@ def test_what_cannot_be_there_is_told_with_the_reason(keep, me):
 def test_a_signal_takes_it_down_in_order_with_all_that_runs_in_it(keep, me, number):
     kept = keep(me, "pair")
     shell = ["sh", "-c", f"{kept.line('server')} sh -c 'echo there; sleep 1000'"]
-    with subprocess.Popen(shell, env=me[2], stdout=subprocess.PIPE, text=True) as inside:
+    with subprocess.Popen(shell, env=me.env, stdout=subprocess.PIPE, text=True) as inside:
         assert inside.stdout
         assert inside.stdout.readline() == "there\n"
         # As a terminal does at Ctrl-C or its end, and as a person does.
@@ -266,10 +236,9 @@ def command(pid):
 
 
 def test_a_pipe_that_nobody_reads_is_no_trouble(me):
-    _, python, env = me
     shown = subprocess.run(
-        ["sh", "-c", '"$@" </dev/null 2>&3 | :', "sh", python, "-c", PROGRAM, "lab", "pair"],
-        env=env, check=False, stderr=subprocess.PIPE, text=True, pass_fds=(), timeout=30,
+        ["sh", "-c", '"$@" </dev/null 2>&3 | :', "sh", *me.argv(PROGRAM, "lab", "pair")],
+        env=me.env, check=False, stderr=subprocess.PIPE, text=True, pass_fds=(), timeout=30,
     )  # fmt: skip
     assert shown.stderr == ""
 
@@ -309,9 +278,9 @@ def test_wrong_usage_is_one_sentence(capsys, tmp_path, monkeypatch, arguments, s
 
 
 def test_what_does_not_exist_is_told_with_what_does(capsys):
-    status, told = said(capsys, "lab", "--backend=magic")
-    assert (status, told.partition(";")[0]) == (4, "--backend: 'magic' does not exist")
-    assert "auto, " in told
+    for option in ("--ipperf-backend", "--backend"):
+        told = "--ipperf-backend: 'magic' does not exist; there are auto, kernel, ebpf, userspace"
+        assert said(capsys, "lab", f"{option}=magic") == (4, told)
     status, told = said(capsys, "lob")
     assert status == 4
     assert told.startswith("argument ORDER: invalid choice: 'lob' (choose from ")
