@@ -22,7 +22,7 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 _HOST_KEYS = {"way", "ipv4", "ipv6", "ports", "cpus", *TUNNELLED}
 _TESTBED_KEYS = {CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED}
 _LAB_KEYS = {"nodes", "rate", "loss", "delay", "backend"}
-_LONGEST_DELAY_S = 0.4  # what proves a path waits no longer for a packet
+_LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
 _COMMENTS = ("#", ";")
 _NAME = re.compile(r"[A-Za-z0-9_.]+")
 

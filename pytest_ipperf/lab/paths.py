@@ -45,6 +45,8 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, P
     for transport, text in networks.items():
         for each in text.split() or [text]:
             _set_apart(transport, each, roles, apart)
+    for host in roles.values():
+        _check_devices(host)
     found = {}
     for transport in TUNNELLED:
         if transport in networks:
@@ -101,6 +103,18 @@ def _wanted(transport: str, *, routed: bool) -> str:
     return "it takes one" + (", and two only through a router" if TRANSPORTS[transport].routed else "")
 
 
+def _check_devices(host: Host) -> None:
+    """UsageError where a host names one device for two transports."""
+    seen: dict[str, str] = {}
+    for transport, (device, _) in host.tunnels.items():
+        if device in seen:
+            raise UsageError(
+                f"host {host.name} names device {device} for {seen[device]} and for {transport}; "
+                "each has one of its own"
+            )
+        seen[device] = transport
+
+
 def _existing(transport: str, roles: Mapping[str, Host]) -> Path | None:
     named = {role: host.tunnels[transport] for role, host in roles.items() if transport in host.tunnels}
     ends = [roles[role] for role in (CLIENT, SERVER)]
@@ -111,6 +125,11 @@ def _existing(transport: str, roles: Mapping[str, Host]) -> Path | None:
         raise UsageError(
             f"host {having[0].name} names a device for {transport} and host {lacking[0].name} none; "
             f"give both a key {transport}, or none"
+        )
+    if named[CLIENT][1] == named[SERVER][1]:
+        raise UsageError(
+            f"hosts {ends[0].name} and {ends[1].name} have the same address {named[CLIENT][1]} for {transport}; "
+            "give each its own"
         )
     carriers = TRANSPORTS[transport].carriers(named[SERVER][1], router=ROUTER in roles)
     return Path(

@@ -313,7 +313,7 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
         ("loss = 250%\n", "loss = '250%' lets nothing through; it has to be below 100%"),
         ("delay = 5\n", "time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         ("delay = -5ms\n", "time '-5ms' is not a number with a unit, such as 0.5ms, 10s or 5min"),
-        ("delay = 401ms\n", "delay = '401ms' is too long; it may be up to 400ms"),
+        ("delay = 251ms\n", "delay = '251ms' is too long; it may be up to 250ms"),
         ("backend = sit\n", f"backend = 'sit' does not exist; there are {BACKED}"),
     ],
 )

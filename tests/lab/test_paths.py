@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
@@ -60,6 +60,7 @@ def test_a_network_in_which_a_host_is_already_is_refused(prefix, transport, role
 
 @given(unicast, unicast, st.booleans())
 def test_a_hosts_own_device_is_used_and_nothing_made(client, server, router):
+    assume(client != server)
     own = {"client": {"tunnels": {"tunnel": ("sit1", client)}}, "server": {"tunnels": {"tunnel": ("sit2", server)}}}
     found = paths(hosts(own, router=router), {})
     assert set(found) == {"tunnel"}
@@ -109,3 +110,18 @@ def test_an_address_is_of_one_version(address):
     assert literal(str(address), address.version)
     assert literal(str(address), 10 - address.version) == ""
     assert ipaddress.ip_address(literal(str(address), address.version)) == address
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "sentence"),
+    [
+        ({"tunnel": ("sit1", "2001:db8:41::1")}, {"tunnel": ("sit1", "2001:db8:41::1")},
+         "hosts client and server have the same address 2001:db8:41::1 for tunnel; give each its own"),
+        ({"tunnel": ("eth0", "2001:db8:41::1"), "isatap": ("eth0", "2001:db8:5e::1")}, {},
+         "host client names device eth0 for tunnel and for isatap; each has one of its own"),
+    ],
+)  # fmt: skip
+def test_devices_and_addresses_are_one_ends_alone(client, server, sentence):
+    with pytest.raises(UsageError) as caught:
+        paths(hosts({"client": {"tunnels": client}, "server": {"tunnels": server}}, router=False), {})
+    assert str(caught.value) == sentence
