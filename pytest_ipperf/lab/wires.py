@@ -35,7 +35,7 @@ _SYSCTLS = {
 _FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
-# What a Linux interface queues by default, in full packets. Where it overflows at the host that sends, TCP hears of that
+# What a Linux interface queues by default, in full packets. Where it overflows at the host that sends, TCP hears of it
 # at once on a native path and through a tunnel never, as with a real tunnel: it retransmits, which the tables tell.
 _QUEUE_BYTES = 1000 * 1514
 # Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
