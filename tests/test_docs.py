@@ -372,9 +372,12 @@ def test_the_proof_says_what_the_page_shows():
     seen = {"families": ["AF_INET6"], "peers": {"::ffff:198.18.0.2": 300}, "sources": [], "completed": 300,
             "packets": {"ipv4": 3600, "ipv6": 0},
             "bare_ipv6": None, "protocol41": {"client": None, "server": {"in": 1800, "out": 0}}}  # fmt: skip
-    route = {"device": "sit1", "type": 776}
+    native = {"device": "eth0", "type": 1, "mtu": 1500, "path_mtu": 0, "mss": 0}
+    facts = {"routes": {"client": native}, "fits": {1500: "no answer", 1501: "too big"}}
+    routed = {"routes": {"client": {"device": "sit1", "type": 776}}}
     found = [
-        *path_contradictions(demanded[6], {"routes": {"client": route}, "fits": {1500: "no answer", 1501: "too big"}}),
+        *path_contradictions(demanded[6], facts),
+        *path_contradictions(demanded[6], facts | routed),
         *run_contradictions(demanded[6], seen),
     ]
     assert len(found) == 6
@@ -386,14 +389,15 @@ def test_the_proof_says_of_tunnels_what_the_page_shows():
     lab, arm = BUILTIN["lab"], Arm(6, "tunnel")
     demanded = expected(lab, arm, datagram=False)
     met = {"client": {"in": 600, "out": 0}, "router": {"in": 250, "out": 250}, "server": {"in": 900, "out": 600}}
-    route = {"device": demanded.devices["client"]["tunnel"], "type": 1, "mtu": 1480}
+    route = {"device": demanded.devices["client"]["tunnel"], "type": 1, "mtu": 1480, "path_mtu": 0, "mss": 0}
     seen = {"families": ["AF_INET6"], "peers": {demanded.server: 300}, "sources": [demanded.client], "completed": 300,
             "packets": {"ipv4": 0, "ipv6": 3600}, "protocol41": met, "bare_ipv6": {"in": 0, "out": 3600}}  # fmt: skip
-    routes = [{"client": {**route, **change}} for change in ({"device": "eth0"}, {"mtu": 1400})]
+    routes = [{"client": {**route, **change}} for change in ({"device": "eth0"}, {"mtu": 1400}, {"path_mtu": 1300})]
     found = run_contradictions(demanded, seen)
     for each in routes:
         found += path_contradictions(demanded, {"routes": each, "fits": {}})
-    assert len(found) == 5
+    found += path_contradictions(demanded, {"routes": {"client": route}, "fits": {}, "back": {1480: "no answer"}})
+    assert len(found) == 7
     shown = "".join(blocks(page("docs/proof.md"), ""))
     assert not [sentence for sentence in found if sentence not in shown]
 
@@ -412,7 +416,10 @@ def test_the_arms_of_the_proofs_page_have_the_devices_and_carriers_of_the_code()
 def test_the_proof_says_of_links_with_a_rate_what_the_page_shows():
     shown, layers = page("docs/proof.md"), Layers(ipver=6, overhead_bytes=20)
     moved = goodput_contradictions(1e8, layers, moved_bytes=11_675_000, time_s=1.0, bucket_bytes=16384)
-    for sentence in (*rate_contradictions(1e8, {"client": 1.042e8}), *moved):
+    shaped = Expected(ipver=6, client="", server="", exclusive=True, rate_bit_s=1e8)
+    bare = path_contradictions(shaped, {"routes": {}, "fits": {}, "rates": {"server": {"eth0": 0.0}}})
+    assert len(bare) == 1
+    for sentence in (*rate_contradictions(1e8, {"client": 1.042e8}), *moved, *bare):
         assert sentence in "".join(blocks(shown, ""))
     ceilings = [ceiling_bit_s(1e8, each) / 1e6 for each in (Layers(ipver=4), Layers(ipver=6), layers)]
     assert "{:.2f} Mbit/s for `ipv4`, {:.2f} for `ipv6`, {:.2f} for `ipv6-tunnel`".format(*ceilings) in shown

@@ -33,6 +33,8 @@ from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.agent.passing import Passing
+from pytest_ipperf.agent.returning import Answerer, Asker
+from pytest_ipperf.agent.shaping import rates
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.train import Listener, rate_bit_s, send_train
 from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
@@ -64,6 +66,7 @@ class Agent:
         self._bare: path.BareIpv6 | None = None
         stack.enter_context(contextlib.closing(stamping()))
         self._trains = stack.enter_context(contextlib.ExitStack())
+        self._probes = stack.enter_context(contextlib.ExitStack())
         self._captures = stack.enter_context(contextlib.ExitStack())
         self._tcp = tcp_trouble()
         self._cpu_s = 0.0
@@ -207,14 +210,44 @@ class Agent:
         bare = self._bare.count() if self._bare else None
         return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
 
-    def route(self, destination: str) -> dict[str, Any]:
-        """The route from here to an address."""
-        return path.route(destination)
+    def route(self, destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
+        """The route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
+        return path.route(destination, source, arrives)
 
     def fits(self, order: dict[str, Any]) -> dict[int, str]:
         """What of the MTU, and of one byte more, gets to the name server unfragmented."""
         sizes = path.fit_sizes(order["mtu"], order["ipver"])
         return {size: path.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+
+    def back_listen(self, address: str, ports: tuple[int, int]) -> int:
+        """Answers probes of the way back from now on, on a free port; gives the port."""
+        self._probes.close()
+        port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
+        self._answerer = Answerer(address, port)
+        self._probes.callback(self._answerer.close)
+        return port
+
+    def back_open(self, source: str, address: str, port: int) -> None:
+        """Gets ready to ask there for packets of several sizes."""
+        self._probes.close()
+        self._asker = Asker(source, address, port)
+        self._probes.callback(self._asker.close)
+
+    def back_ask(self) -> None:
+        """Asks for them, once more where they have not come."""
+        self._asker.ask()
+
+    def back_answer(self, packets_bytes: list[int]) -> list[int]:
+        """Sends packets of these sizes to who has asked; gives those that this host refuses."""
+        return self._answerer.answer(packets_bytes)
+
+    def back_taken(self, packet_bytes: int) -> list[int]:
+        """The sizes that have come, up to that one."""
+        return self._asker.taken(packet_bytes)
+
+    def rates(self, devices: list[str]) -> dict[str, float]:
+        """By device: the rate in bit/s that it is shaped to; 0 where it is not."""
+        return rates(devices)
 
     def capture_begin(self, device: str, packets: int) -> bool:
         """Keeps the first packets that pass a device from now on; false where this user may not see them."""

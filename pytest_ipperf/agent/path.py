@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import os
 import socket
 import struct
 import time
@@ -17,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.filters import KIND, LOAD_BYTE, LOAD_HALF, NETWORK, PROTOCOL, Condition, accepting, attach
+from pytest_ipperf.agent.netlink import ask, attribute, attributes
 from pytest_ipperf.core import dns
 
 _ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
 _PACKET_HOST, _PACKET_OUTGOING = 0, 4
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
-_RTM_GETROUTE, _NLM_F_REQUEST, _NLMSG_ERROR = 26, 1, 2
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
+_RTM_GETROUTE = 26
+_RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_METRICS = 1, 2, 3, 4, 5, 7, 8
+_RTAX_MTU, _RTAX_ADVMSS = 2, 8
 _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
 _PROBE_TRIES, _PROBE_WAIT_S = 4, 0.5
@@ -100,37 +101,45 @@ def ip_packets() -> dict[str, int]:
     return found
 
 
-def route(destination: str) -> dict[str, Any]:
+def route(destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
     """The route to an address: `device`, its hardware `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
+
+    Of packets from a `source`, as other routes may be for those; and at a router, where one `arrives` by a device. The
+    route's own `path_mtu`, set or learned, and the segment size `mss` that TCP is to offer are 0 where it has none.
 
     Asked of the kernel by rtnetlink, as a bare host may have no `ip`. Where there is no route there is only `error`.
     """
     family = socket.AF_INET6 if ":" in destination else socket.AF_INET
-    packed = socket.inet_pton(family, destination)
-    attribute = struct.pack("=HH", 4 + len(packed), _RTA_DST) + packed
-    message = struct.pack("=BBBBBBBBI", family, len(packed) * 8, 0, 0, 0, 0, 0, 0, 0) + attribute
-    header = struct.pack("=IHHII", 16 + len(message), _RTM_GETROUTE, _NLM_F_REQUEST, 1, 0)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
-        netlink.settimeout(2)
-        netlink.send(header + message)
-        answer = netlink.recv(16384)
-    length, kind = struct.unpack_from("=IH", answer)
-    if kind == _NLMSG_ERROR:
-        return {"error": os.strerror(-struct.unpack_from("=i", answer, 16)[0])}
-    found: dict[int, bytes] = {}
-    at = 16 + 12
-    while at < length:
-        size, name = struct.unpack_from("=HH", answer, at)
-        found[name] = answer[at + 4 : at + size]
-        at += (size + 3) & ~3
+    given = {_RTA_DST: socket.inet_pton(family, destination)}
+    if source:
+        given[_RTA_SRC] = socket.inet_pton(family, source)
+    bits = [8 * len(given.get(name, b"")) for name in (_RTA_DST, _RTA_SRC)]
+    try:
+        if arrives:
+            given[_RTA_IIF] = struct.pack("=I", socket.if_nametoindex(arrives))
+        message = struct.pack("=BBBBBBBBI", family, *bits, 0, 0, 0, 0, 0, 0)
+        (answer,) = ask(_RTM_GETROUTE, message + b"".join(attribute(*each) for each in given.items()))
+    except OSError as error:
+        return {"error": error.strerror or str(error)}
+    found = attributes(answer[len(message) :])
+    metrics = attributes(found.get(_RTA_METRICS, b""))
     device = socket.if_indextoname(struct.unpack("=I", found[_RTA_OIF])[0])
     return {
         "device": device,
         "gateway": socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
         "source": socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
-        "mtu": _about(device, _SIOCGIFMTU, "i"),
+        "mtu": _mtu(device, family),
         "type": _about(device, _SIOCGIFHWADDR, "H"),
+        "path_mtu": struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
+        "mss": struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
     }
+
+
+def _mtu(device: str, family: int) -> int:
+    """That of a device, which may have a smaller one for IPv6 (RFC 4861, section 4.6.4)."""
+    mtu = _about(device, _SIOCGIFMTU, "i")
+    own = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
+    return min(mtu, int(own.read_text())) if family == socket.AF_INET6 and own.exists() else mtu
 
 
 def _about(device: str, request: int, form: str) -> int:

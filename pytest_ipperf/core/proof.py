@@ -33,7 +33,7 @@ class Expected:
 
     The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
     a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
-    own, and `mtu` that of its tunnel, where it is known.
+    own, and `mtu` that of its tunnel, where it is known. A lab's ports have `rate_bit_s`.
     `outer_counted`: whether the client's counter of IPv4 packets has those that its tunnel makes.
     """
 
@@ -46,6 +46,7 @@ class Expected:
     transport: str = "native"
     devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     mtu: int = 0
+    rate_bit_s: float = 0.0
     outer_counted: bool = False
 
 
@@ -53,8 +54,8 @@ def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]
     """What speaks against one run.
 
     `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
-    `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and `protocol41` (by host what was received, `in`, and
-    sent, `out`; None where it cannot be counted).
+    `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and `protocol41`
+    (by host what was received, `in`, and sent, `out`; None where it cannot be counted).
     """
     found = []
     family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
@@ -122,34 +123,76 @@ def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed:
 def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against an arm's path in an epoch.
 
-    `seen` holds `routes` (by host: device, gateway, source, mtu, type, or error) and `fits` (packet size in bytes ->
-    `yes`, `too big`, `no answer`, `silence`), for the MTU of the client's device and one byte more.
+    `seen` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
+    client, and `onward` its to the server. `fits` (packet size in bytes -> `yes`, `too big`, `no answer`, `silence`) is
+    for the MTU of the client's device and one byte more, and `back` the same from the server to the client. `rates` are
+    those of a lab's ports, by host and device in bit/s.
     """
+    routes = [(host, host, route) for host, route in seen["routes"].items()]
+    routes += [(f"{host} towards the server", host, route) for host, route in seen.get("onward", {}).items()]
+    # The sizes of a path that is another one say nothing of this, nor does what fits where they are wrong.
+    return (
+        [each for route in routes for each in _route_contradictions(expected, *route)]
+        or [each for place, _, route in routes for each in _size_contradictions(expected, seen, place, route)]
+        or [*_fit_contradictions(expected, seen), *_port_contradictions(expected, seen.get("rates", {}))]
+    )
+
+
+def _fit_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     found = []
-    for host, route in seen["routes"].items():
-        if "error" in route:
-            found.append(f"expected a route at the {host}, seen: {route['error']}")
-        else:
-            found += _route_contradictions(expected, host, route)
     for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
         if answer == "silence":
             found.append(f"expected an answer from the name server at {expected.server}, seen none")
         elif answer != wanted:
             found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
+    for (size, answer), wanted in zip(sorted(seen.get("back", {}).items()), ("yes", "too big"), strict=False):
+        # One that is too big for a router on the way back is lost there.
+        if (answer == "yes") != (wanted == "yes"):
+            told = f"{size} bytes with don't-fragment from the server"
+            found.append(f"expected {wanted!r} for a packet of {told}, seen {answer!r}")
     return found
 
 
-def _route_contradictions(expected: Expected, host: str, route: Mapping[str, Any]) -> list[str]:
+def _route_contradictions(expected: Expected, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
+    if "error" in route:
+        return [f"expected a route at the {place}, seen: {route['error']}"]
     devices, seen = expected.devices.get(host, {}), route["device"]
-    if expected.transport in devices:
+    if expected.transport in devices and place == host:
         wanted = devices[expected.transport]
         if seen != wanted:
-            return [f"expected a route by the tunnel device {wanted} at the {host}, seen device {seen}"]
+            return [f"expected a route by the tunnel device {wanted} at the {place}, seen device {seen}"]
         if expected.mtu and route["mtu"] != expected.mtu:
-            return [f"expected an MTU of {expected.mtu} on {wanted} at the {host}, seen {route['mtu']}"]
+            return [f"expected an MTU of {expected.mtu} on {wanted} at the {place}, seen {route['mtu']}"]
         return []
     kind = _TUNNEL_TYPES.get(route["type"], "tunnel" if seen in devices.values() else "")
-    return [f"expected a native route at the {host}, seen device {seen} of type {kind}"] if kind else []
+    return [f"expected a native route at the {place}, seen device {seen} of type {kind}"] if kind else []
+
+
+def _size_contradictions(
+    expected: Expected, seen: Mapping[str, Any], place: str, route: Mapping[str, Any]
+) -> list[str]:
+    """What speaks against a route that has packets smaller than the client's device lets them be, whoever set that.
+
+    A router may have told of the path's MTU, which is that of the client's device then.
+    """
+    mtu, own, mss = seen["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
+    if route["mtu"] < mtu or (own and own not in {mtu, route["mtu"]}):
+        return [f"expected an MTU of {mtu} for the route at the {place}, seen {own or route['mtu']}"]
+    headers = (40 if expected.ipver == 6 else 20) + 20
+    if mss and mss + headers not in {mtu, route["mtu"]}:
+        return [f"expected a segment size of {mtu - headers} for the route at the {place}, seen {mss}"]
+    return []
+
+
+def _port_contradictions(expected: Expected, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What speaks against the ports of a lab, of which trains see only the slowest on their way."""
+    wanted = expected.rate_bit_s
+    return [
+        f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(found) if found else 'no limit'}"
+        for host, ports in rates.items()
+        for device, found in ports.items()
+        if abs(found - wanted) > TOLERANCE * wanted
+    ]
 
 
 def rate_contradictions(rate_bit_s: float, trains: Trains) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.proof import Expected
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+from pytest_ipperf.lab.wires import ports
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+
+# One is lost now and then, with half a second of waiting, where the links lose some.
+_TRIES = 8
+_MOST_BYTES = 65535  # of an IPv4 packet
 
 
 def expected(testbed: Testbed, arm: Arm, *, datagram: bool) -> Expected:
@@ -29,28 +34,62 @@ def expected(testbed: Testbed, arm: Arm, *, datagram: bool) -> Expected:
         transport=arm.transport,
         devices=devices,
         mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
+        rate_bit_s=testbed.links.rate_bit_s if testbed.is_lab else 0.0,
         # A full queue before a link with a rate loses packets too, and none of them is met at the port.
     )
 
 
 def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_port: int, name: str) -> dict[str, Any]:
-    """The `routes` of an arm at its hosts by role, and what `fits` through it unfragmented to the name server."""
+    """The facts of an arm's path, as `path_contradictions` takes them; only its `routes` where there is none."""
     path = testbed.path(arm)
-    routes = {CLIENT: links[CLIENT].order("route", path.server)}
+    there = links[CLIENT].order("route", path.server, path.client)
+    if "mtu" not in there:
+        return {"routes": {CLIENT: there}, "fits": {}}
+    routes, onward, back = {CLIENT: there}, {}, {}
     if path.client:
-        back = [SERVER, *([ROUTER] if ROUTER in path.devices else [])]
-        routes |= {role: links[role].order("route", path.client) for role in back}
-    fits = {}
-    if "mtu" in routes[CLIENT]:
-        probe = {
-            "mtu": routes[CLIENT]["mtu"],
-            "ipver": arm.ipver,
-            "resolver": path.server,
-            "port": resolver_port,
-            "name": name,
-        }
-        fits = links[CLIENT].order("fits", probe)
-    return {"routes": routes, "fits": fits}
+        routes[SERVER] = links[SERVER].order("route", path.client, path.server)
+    if path.client and ROUTER in links and (testbed.is_lab or ROUTER in path.carriers):
+        routes[ROUTER], onward[ROUTER] = _forwarding(path, links[ROUTER])
+    probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
+    fits = links[CLIENT].order("fits", probe)
+    if path.client and next(iter(fits.values())) == "yes":
+        back = _fits_back(testbed, links, arm, fits)
+    return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, links)}
+
+
+def _forwarding(path: Path, link: Link) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
+    near, far = path.client, path.server
+    if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
+        near, far = path.ends[CLIENT].local, path.ends[SERVER].local
+    nearer, farther = (link.order("route", address).get("device", "") for address in (near, far))
+    return link.order("route", near, far, farther), link.order("route", far, near, nearer)
+
+
+def _fits_back(testbed: Testbed, links: Mapping[str, Link], arm: Arm, sizes: Collection[int]) -> dict[int, str]:
+    """Which packets of these sizes get from the server to the client unfragmented."""
+    path, largest = testbed.path(arm), min(sizes)
+    port = links[SERVER].order("back_listen", path.server, testbed.server.ports)
+    links[CLIENT].order("back_open", path.client, path.server, port)
+    sent = [size for size in sizes if arm.ipver == 6 or size <= _MOST_BYTES]
+    refused, taken = set(sizes) - set(sent), set[int]()
+    for _ in range(_TRIES):
+        links[CLIENT].order("back_ask")
+        refused |= set(links[SERVER].order("back_answer", sent))
+        if largest in refused:
+            break
+        taken |= set(links[CLIENT].order("back_taken", largest))
+        if largest in taken:
+            break
+    return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
+
+
+def _rates(testbed: Testbed, links: Mapping[str, Link]) -> dict[str, dict[str, float]]:
+    """By host and device: what the ports of a lab are shaped to; none where it is to have no rate."""
+    if not testbed.is_lab or not testbed.links.rate_bit_s:
+        return {}
+    mine = [port for pair in ports(testbed) for port in pair]
+    return {role: links[role].order("rates", [port.device for port in mine if port.role == role]) for role in links}
 
 
 def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dict[str, str]:

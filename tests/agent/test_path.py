@@ -62,8 +62,9 @@ def said(text):
 def test_the_route_to_oneself_is_by_the_loopback_device(isolated):
     four, six = (said(isolated(f"from pytest_ipperf.agent.path import route; print(route({address!r}))"))
                  for address in ("127.0.0.1", "::1"))  # fmt: skip
-    assert four == {"device": "lo", "gateway": "", "source": "127.0.0.1", "mtu": 65536, "type": 772}
-    assert six == {"device": "lo", "gateway": "", "source": "::1", "mtu": 65536, "type": 772}
+    common = {"device": "lo", "gateway": "", "mtu": 65536, "type": 772, "path_mtu": 0, "mss": 0}
+    assert four == {**common, "source": "127.0.0.1"}
+    assert six == {**common, "source": "::1"}
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
@@ -84,10 +85,48 @@ def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
     four, six, near, none = said(
         isolated(f"ADDRESSES = '203.0.113.1', '2001:db8:1::1', '192.0.2.7', '198.51.100.1'\n{code}", up)
     )
-    assert four == {"device": "one", "gateway": "192.0.2.9", "source": "192.0.2.1", "mtu": 1400, "type": 1}
-    assert six == {"device": "one", "gateway": "2001:db8::9", "source": "2001:db8::1", "mtu": 1400, "type": 1}
+    common = {"device": "one", "mtu": 1400, "type": 1, "path_mtu": 0, "mss": 0}
+    assert four == {**common, "gateway": "192.0.2.9", "source": "192.0.2.1"}
+    assert six == {**common, "gateway": "2001:db8::9", "source": "2001:db8::1"}
     assert near["gateway"] == ""
     assert none == {"error": "Permission denied"}
+
+
+def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
+    """IPv6 has routes for sources, rules do the same for both, and a router has rules for what comes in by a device."""
+    up = """
+    ip link add one type veth peer name two; ip link add three type veth peer name four
+    for device in one two three four; do ip link set $device up; done
+    echo 1 > /proc/sys/net/ipv4/ip_forward
+    ip addr add 192.0.2.1/24 dev one; ip addr add 192.0.2.2/32 dev one; ip addr add 198.51.100.1/24 dev three
+    ip addr add 2001:db8::1/64 dev one nodad; ip addr add 2001:db8::2/128 dev one nodad
+    ip addr add 2001:db8:3::1/64 dev three nodad
+    ip route add 203.0.113.0/24 via 192.0.2.9; ip route add 203.0.113.0/24 via 198.51.100.9 table 7
+    ip rule add from 192.0.2.2 lookup 7; ip rule add from 198.51.100.7 iif three to 203.0.113.0/24 lookup 7
+    ip route add 2001:db8::/32 via 2001:db8::9; ip route add 2001:db8:7::/64 from 2001:db8::2 via 2001:db8:3::9
+    ip route add 2001:db8:7::/64 via 2001:db8:3::9 table 7; ip -6 rule add iif three lookup 7
+    """
+    asked = [("203.0.113.1", "192.0.2.1"), ("203.0.113.1", "192.0.2.2"), ("203.0.113.1", "192.0.2.7", "one"),
+             ("203.0.113.1", "198.51.100.7", "three"), ("203.0.113.1", "192.0.2.7", "five"),
+             ("2001:db8:7::1", "2001:db8::1"), ("2001:db8:7::1", "2001:db8::2"),
+             ("2001:db8:7::1", "2001:db8::5", "one"), ("2001:db8:7::1", "2001:db8::5", "three")]  # fmt: skip
+    found = isolated(f"from pytest_ipperf.agent.path import route; print([route(*a) for a in {asked}])", up)
+    told = [each.get("device", each.get("error")) for each in said(found)]
+    assert told == ["one", "three", "one", "three", "no interface with this name", "one", "three", "one", "three"]
+
+
+def test_what_a_route_says_of_sizes_is_told(isolated):
+    up = """
+    ip link add one type veth peer name two; ip link set one up; ip link set two up
+    ip addr add 192.0.2.1/24 dev one; ip addr add 2001:db8::1/64 dev one nodad
+    ip route add 203.0.113.0/24 via 192.0.2.9 mtu lock 1300; ip route add 198.51.100.0/24 via 192.0.2.9 advmss 500
+    ip route add 2001:db8:7::/64 via 2001:db8::9 mtu 1300 advmss 500
+    echo 1400 > /proc/sys/net/ipv6/conf/one/mtu
+    """
+    asked = ["203.0.113.1", "198.51.100.1", "2001:db8:7::1", "192.0.2.9"]
+    found = isolated(f"from pytest_ipperf.agent.path import route; print([route(a) for a in {asked}])", up)
+    told = [(each["mtu"], each["path_mtu"], each["mss"]) for each in said(found)]
+    assert told == [(1500, 1300, 0), (1500, 0, 500), (1400, 1300, 500), (1500, 0, 0)]
 
 
 @pytest.mark.parametrize("mtu", [1500, 1400])

@@ -25,8 +25,13 @@ RUN = {
     "protocol41": {"client": {"in": 0, "out": 0}, "server": {"in": 0, "out": 0}},
     "bare_ipv6": None,
 }
-ROUTE = {"device": "eth0", "gateway": "", "source": "2001:2::1", "mtu": 1500, "type": 1}
-PATH = {"routes": {"client": ROUTE, "server": ROUTE}, "fits": {1500: "yes", 1501: "too big"}}
+ROUTE = {"device": "eth0", "gateway": "", "source": "2001:2::1", "mtu": 1500, "type": 1, "path_mtu": 0, "mss": 0}
+PATH = {
+    "routes": {"client": ROUTE, "server": ROUTE},
+    "onward": {"router": ROUTE},
+    "fits": {1500: "yes", 1501: "too big"},
+    "back": {1500: "yes", 1501: "too big"},
+}
 
 
 def test_facts_that_agree_leave_nothing_to_say():
@@ -172,10 +177,54 @@ def test_a_tunnel_between_shared_hosts_must_have_carried_the_least_that_a_run_se
          "expected 'too big' for a packet of 1501 bytes with don't-fragment, seen 'yes'"),
         ({"fits": {1500: "no answer", 1501: "too big"}},
          "expected 'yes' for a packet of 1500 bytes with don't-fragment, seen 'no answer'"),
+        ({"back": {1500: "no answer", 1501: "no answer"}},
+         "expected 'yes' for a packet of 1500 bytes with don't-fragment from the server, seen 'no answer'"),
+        ({"back": {1500: "yes", 1501: "yes"}},
+         "expected 'too big' for a packet of 1501 bytes with don't-fragment from the server, seen 'yes'"),
+        ({"onward": {"router": {"error": "No route to host"}}},
+         "expected a route at the router towards the server, seen: No route to host"),
+        ({"onward": {"router": ROUTE | {"device": "gre1", "type": 778}}},
+         "expected a native route at the router towards the server, seen device gre1 of type gre"),
+        ({"routes": {"client": ROUTE, "router": ROUTE | {"mtu": 1400}}},
+         "expected an MTU of 1500 for the route at the router, seen 1400"),
+        ({"routes": {"client": ROUTE | {"path_mtu": 1300}}},
+         "expected an MTU of 1500 for the route at the client, seen 1300"),
+        ({"routes": {"client": ROUTE, "server": ROUTE | {"path_mtu": 9000}}},
+         "expected an MTU of 1500 for the route at the server, seen 9000"),
+        ({"routes": {"client": ROUTE, "server": ROUTE | {"mss": 500}}},
+         "expected a segment size of 1440 for the route at the server, seen 500"),
     ],
 )  # fmt: skip
 def test_a_path_that_is_not_native_is_said(change, sentence):
     assert path_contradictions(EXPECTED, PATH | change) == [sentence]
+
+
+def test_what_comes_of_a_wrong_route_is_not_said_beside_it():
+    wrong = {"client": ROUTE | {"device": "6in4", "mtu": 1480}, "server": ROUTE | {"path_mtu": 1300}}
+    fits = {"fits": {1480: "no answer", 1481: "yes"}, "back": {1480: "no answer", 1481: "yes"}}
+    assert path_contradictions(EXPECTED, PATH | fits | {"routes": wrong}) == [
+        "expected a native route at the client, seen device 6in4 of type tunnel"
+    ]
+
+
+def test_a_route_may_say_what_its_device_or_its_path_has():
+    """An advertised MTU is noted at the route as well; and a router behind which a tunnel begins tells of that."""
+    own = ROUTE | {"path_mtu": 1500, "mss": 1440}
+    assert path_contradictions(EXPECTED, PATH | {"routes": {"client": own, "server": own}}) == []
+    wider = {"client": ROUTE | {"mtu": 1480}, "server": ROUTE | {"path_mtu": 1480, "mss": 1420}}
+    facts = {"routes": wider, "fits": {1480: "yes", 1481: "too big"}, "back": {1480: "yes", 1481: "no answer"}}
+    assert path_contradictions(EXPECTED, facts) == []
+    four = dataclasses.replace(EXPECTED, ipver=4)
+    assert path_contradictions(four, PATH | {"routes": {"client": ROUTE | {"mss": 1460}, "server": ROUTE}}) == []
+
+
+def test_a_port_of_a_lab_without_its_rate_is_said():
+    shaped, ports = dataclasses.replace(EXPECTED, rate_bit_s=1e8), {"client": {"eth0": 1e8}}
+    assert path_contradictions(shaped, PATH | {"rates": ports}) == []
+    assert path_contradictions(shaped, PATH | {"rates": {**ports, "router": {"eth0": 0.0, "eth1": 5e7}}}) == [
+        "expected 100 Mbit/s at the router's eth0, seen no limit",
+        "expected 100 Mbit/s at the router's eth1, seen 50 Mbit/s",
+    ]
 
 
 IN_TUNNEL = ROUTE | {"device": "6in4", "mtu": 1480, "type": 776}

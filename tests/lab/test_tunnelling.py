@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 
 import pytest
 
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.lab import carrying, tunnelling
+from pytest_ipperf.core.proof import path_contradictions
+from pytest_ipperf.lab import carrying, proving, tunnelling
 from pytest_ipperf.lab.carrying import AUTO, lab_backend
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.proving import expected, path_facts
 from pytest_ipperf.lab.standing import stand
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
@@ -43,11 +46,15 @@ def workload(testbed, connections=10):
     return Workload(testbed=testbed.name, protocol="http", client=LEAN, connections=connections, payload_bytes=10240)
 
 
-def inside(standing, role, *lines):
-    """Runs lines of `ip` in a node, by the words that lead to its agent."""
+def command(standing, role, text):
+    """Runs a shell in a node, by the words that lead to its agent."""
     argv = standing._links[role]._process.args
-    entry = argv[: argv.index("env")]
-    subprocess.run([*entry, "ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+    subprocess.run([*argv[: argv.index("env")], "sh", "-ec", text], check=True)
+
+
+def inside(standing, role, *lines):
+    """Runs lines of `ip` in a node."""
+    command(standing, role, "\n".join(f"ip {line}" for line in lines))
 
 
 def measured(standing, arm, service, work):
@@ -134,6 +141,124 @@ def test_a_native_arm_that_goes_through_the_tunnel_is_invalid_in_words(up):
     receipt = standing.run(ARMS[1], service, work, bursts=1, deadline_s=10.0)
     told = [each for each in receipt.contradictions if each.startswith("expected no packet of protocol 41 at the ")]
     assert {each.split(",")[0].rsplit(" ", 1)[1] for each in told} == {"client", "router", "server"}
+
+
+# By the wrong path: the arm, what makes it and what unmakes it at a host, and the sentence.
+WRONG = {
+    "answers of a source by another route": (
+        2,
+        "server",
+        "ip -6 route add 2001:2:0:41::1 from 2001:2:0:41::2 via 2001:2:0:11::2",
+        "ip -6 route del 2001:2:0:41::1 from 2001:2:0:41::2 via 2001:2:0:11::2",
+        "expected a route by the tunnel device ipperf-6in4 at the server, seen device eth0",
+    ),
+    "requests of a source by another route": (
+        1,
+        "client",
+        "ip -6 rule add from 2001:2:0:10::1 lookup 7; ip -6 route add default dev ipperf-6in4 table 7",
+        "ip -6 rule del from 2001:2:0:10::1 lookup 7",
+        "expected a native route at the client, seen device ipperf-6in4 of type tunnel",
+    ),
+    "answers by another route of the router": (
+        3,
+        "router",
+        "ip -6 route add 2001:2:0:5e::/64 via 2001:2:0:10::1 table 7; ip -6 rule add iif eth1 lookup 7",
+        "ip -6 rule del iif eth1 lookup 7",
+        "expected a route by the tunnel device ipperf-isatap at the router, seen device eth0",
+    ),
+    "requests by another route of the router": (
+        1,
+        "router",
+        "ip -6 route add 2001:2:0:11::/64 dev eth1 mtu 1400 table 7; ip -6 rule add iif eth0 lookup 7",
+        "ip -6 rule del iif eth0 lookup 7",
+        "expected an MTU of 1500 for the route at the router towards the server, seen 1400",
+    ),
+    "a route with a small MTU there": (
+        2,
+        "client",
+        "ip -6 route add 2001:2:0:41::2 dev ipperf-6in4 mtu 1300",
+        "ip -6 route del 2001:2:0:41::2",
+        "expected an MTU of 1480 for the route at the client, seen 1300",
+    ),
+    "a route with a small MTU back": (
+        0,
+        "server",
+        "ip route add 198.18.0.1/32 via 198.18.1.2 mtu lock 1000",
+        "ip route del 198.18.0.1/32",
+        "expected an MTU of 1500 for the route at the server, seen 1000",
+    ),
+    "a route with a small MTU of a tunnel's packets": (
+        2,
+        "router",
+        "ip route add 198.18.0.1/32 dev eth0 mtu lock 1300",
+        "ip route del 198.18.0.1/32",
+        "expected an MTU of 1480 for the route at the router, seen 1300",
+    ),
+    "a device with a small MTU for IPv6": (
+        1,
+        "server",
+        "echo 1300 > /proc/sys/net/ipv6/conf/eth0/mtu",
+        "echo 1500 > /proc/sys/net/ipv6/conf/eth0/mtu",
+        "expected an MTU of 1500 for the route at the server, seen 1300",
+    ),
+    "a route with small segments": (
+        1,
+        "client",
+        "ip -6 route add 2001:2:0:11::1 via 2001:2:0:10::2 advmss 500",
+        "ip -6 route del 2001:2:0:11::1",
+        "expected a segment size of 1440 for the route at the client, seen 500",
+    ),
+    "a black hole on the way back": (
+        3,
+        "router",
+        # ld len; jgt 1450, drop, pass
+        "tc filter add dev eth0 egress bpf da bytecode '4,128 0 0 0,37 0 1 1450,6 0 0 2,6 0 0 4294967295'",
+        "tc filter del dev eth0 egress",
+        "expected 'yes' for a packet of 1480 bytes with don't-fragment from the server, seen 'no answer'",
+    ),
+    "a port that has lost its rate": (
+        0,
+        "router",
+        "tc qdisc del dev eth1 root",
+        "tc qdisc add dev eth1 root tbf rate 100mbit burst 16384 limit 1514000",
+        "expected 100 Mbit/s at the router's eth1, seen no limit",
+    ),
+}  # fmt: skip
+
+
+def test_every_wrong_path_is_told_in_words(up, monkeypatch):
+    """Routes of sources, of rules and of what arrives by a device; what makes packets smaller; and the way back."""
+    monkeypatch.setattr(proving, "_TRIES", 2)
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    testbed = rated("lab.100mbit", BUILTIN)
+    assert testbed
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    command(standing, "router", "tc qdisc add dev eth0 clsact 2> /dev/null || true")
+    facts = functools.partial(path_facts, testbed, standing._links, resolver_port=service.resolver_port, name="a.test")
+
+    def told(arm):
+        return path_contradictions(expected(testbed, arm, datagram=False), facts(arm=arm))
+
+    assert [told(arm) for arm in ARMS] == [[], [], [], []]
+    for what, (number, role, made, unmade, sentence) in WRONG.items():
+        command(standing, role, made)
+        assert told(ARMS[number]) == [sentence], what
+        command(standing, role, unmade)
+        for host in ("client", "server"):  # which a router may have told of an MTU
+            command(standing, host, "ip -6 route flush cache; ip route flush cache")
+    assert [told(arm) for arm in ARMS] == [[], [], [], []]
+
+
+def test_the_way_back_is_as_wide_as_the_tunnel_and_no_wider(up):
+    """Behind the router of ISATAP the server may send more, of which the router says that it is too big."""
+    testbed = lab_named("lab")
+    standing, work = up(testbed), workload(testbed)
+    service = standing.serve(work, "embedded")
+    found = [standing.prove(arm, service, work)["back"] for arm in ARMS]
+    native, tunnel = {1500: "yes", 1501: "too big"}, {1480: "yes", 1481: "too big"}
+    assert found == [native, native, tunnel, {1480: "yes", 1481: "no answer"}]
 
 
 def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch):

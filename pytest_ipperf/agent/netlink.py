@@ -1,0 +1,54 @@
+"""Questions to the kernel by rtnetlink (RFC 3549), as a bare host may have neither `ip` nor `tc`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+_REQUEST, _MULTI, _DUMP = 1, 2, 0x300
+_ERROR, _DONE = 2, 3
+_HEADER = struct.Struct("=IHHII")
+_TYPE = 0x3FFF  # without the flags of an attribute
+_WAIT_S = 2
+
+
+def ask(kind: int, body: bytes, *, dump: bool = False) -> list[bytes]:
+    """The bodies of the answers to a message of that kind; OSError as the kernel says it where it refuses."""
+    flags = _REQUEST | (_DUMP if dump else 0)
+    found: list[bytes] = []
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+        sock.settimeout(_WAIT_S)
+        sock.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
+        while True:
+            answer, at = sock.recv(65536), 0
+            while at < len(answer):
+                size, told, flags, _, _ = _HEADER.unpack_from(answer, at)
+                if told == _ERROR:
+                    number = -struct.unpack_from("=i", answer, at + _HEADER.size)[0]
+                    raise OSError(number, os.strerror(number))
+                if told == _DONE:
+                    return found
+                found.append(answer[at + _HEADER.size : at + size])
+                if not flags & _MULTI:
+                    return found
+                at += _padded(size)
+
+
+def attribute(name: int, value: bytes) -> bytes:
+    """One to send."""
+    return struct.pack("=HH", 4 + len(value), name) + value.ljust(_padded(len(value)), b"\0")
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """What is in an answer, or in an attribute that holds others."""
+    found, at = {}, 0
+    while at < len(data):
+        size, name = struct.unpack_from("=HH", data, at)
+        found[name & _TYPE] = data[at + 4 : at + size]
+        at += _padded(size)
+    return found
+
+
+def _padded(size: int) -> int:
+    return (size + 3) & ~3

@@ -1,0 +1,92 @@
+"""What of the way back a path lets through: datagrams with don't-fragment from the server's host to the client's.
+
+The client's host asks first, so that a firewall which keeps state, or a NAT, lets the answer in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Collection
+
+from pytest_ipperf.core.errors import LabError
+
+_WAIT_S = 0.5
+_MOST_BYTES = 65535
+_LOST = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
+
+
+class Answerer:
+    """At the server's address, on that port."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._six = ":" in address
+        self._sock = _bound(address, port)
+        level, option = (socket.IPPROTO_IPV6, 23) if self._six else (socket.IPPROTO_IP, 10)
+        self._sock.setsockopt(level, option, 3)  # IPV6_MTU_DISCOVER, IP_MTU_DISCOVER: PROBE
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * _MOST_BYTES)
+
+    def answer(self, packets_bytes: Collection[int]) -> list[int]:
+        """Sends packets of these sizes to who asks next, the largest first; gives those that this host refused."""
+        refused = []
+        with contextlib.suppress(TimeoutError):
+            _, asker = self._sock.recvfrom(1)
+            for size in sorted(packets_bytes, reverse=True):
+                try:
+                    self._sock.sendto(bytes(size - _headers(six=self._six)), asker)
+                except OSError as error:
+                    if error.errno == errno.EMSGSIZE:
+                        refused.append(size)
+                    elif error.errno not in _LOST:
+                        raise
+        return refused
+
+    def close(self) -> None:
+        """Ends the answering."""
+        self._sock.close()
+
+
+class Asker:
+    """At the client's address, of such an answerer."""
+
+    def __init__(self, source: str, address: str, port: int) -> None:
+        self._six = ":" in source
+        self._sock = _bound(source, 0)
+        with contextlib.suppress(OSError):  # without a route nothing comes, which tells as much
+            self._sock.connect((address, port))
+
+    def ask(self) -> None:
+        """Once, or once more where nothing came."""
+        with contextlib.suppress(OSError):
+            self._sock.send(b"?")
+
+    def taken(self, packet_bytes: int) -> list[int]:
+        """The sizes of the packets that have come, up to the first of that size, or to silence.
+
+        What was sent before that one has come before it, or never will.
+        """
+        found: list[int] = []
+        with contextlib.suppress(OSError):
+            while packet_bytes not in found:
+                found.append(len(self._sock.recv(_MOST_BYTES)) + _headers(six=self._six))
+        return found
+
+    def close(self) -> None:
+        """Ends the asking."""
+        self._sock.close()
+
+
+def _headers(*, six: bool) -> int:
+    return (40 if six else 20) + 8
+
+
+def _bound(address: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(_WAIT_S)
+    try:
+        sock.bind((address, port))
+    except OSError as error:
+        sock.close()
+        raise LabError(f"no probe of the way back on {address}: {error.strerror}") from error
+    return sock

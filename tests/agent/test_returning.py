@@ -1,0 +1,58 @@
+"""Probes of the way back, in a network namespace of their own."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from pytest_ipperf.agent.returning import Asker
+from pytest_ipperf.core.errors import LabError
+
+BETWEEN = """
+from pytest_ipperf.agent.returning import Answerer, Asker
+def between(near, far, sizes, asked=1):
+    answerer = Answerer(far, 20000)
+    asker = Asker(near, far, 20000)
+    for _ in range(asked):
+        asker.ask()
+    told = answerer.answer(sizes), asker.taken(min(sizes))
+    asker.close(), answerer.close()
+    return told
+"""
+
+
+def said(text):
+    return ast.literal_eval(text)
+
+
+def test_the_mtu_comes_back_and_one_byte_more_is_refused(isolated):
+    code = f"{BETWEEN}print([between('127.0.0.1', '127.0.0.2', [65535]), between('::1', '::1', [65536, 65537])])"
+    assert said(isolated(code)) == [([], [65535]), ([65537], [65536])]
+
+
+def test_what_fits_comes_in_order_and_is_waited_for_no_longer(isolated):
+    assert said(isolated(f"{BETWEEN}print(between('::1', '::1', [1480, 1481]))")) == ([], [1481, 1480])
+
+
+def test_who_has_not_asked_gets_nothing_and_silence_is_told(isolated):
+    assert said(isolated(f"{BETWEEN}print(between('::1', '::1', [1480], asked=0))")) == ([], [])
+
+
+def test_what_has_no_way_back_is_silence(isolated):
+    code = """
+import subprocess
+from pytest_ipperf.agent.returning import Answerer, Asker
+answerer = Answerer("127.0.0.1", 20000)
+asker = Asker("192.0.2.1", "127.0.0.1", 20000)
+asker.ask()
+subprocess.run(["ip", "addr", "del", "192.0.2.1/32", "dev", "lo"], check=True)
+print((answerer.answer([1480]), asker.taken(1480)))
+asker.close(), answerer.close()
+"""
+    assert said(isolated(code, "ip link set lo up; ip addr add 192.0.2.1/32 dev lo")) == ([], [])
+
+
+def test_an_address_that_is_not_this_hosts_is_told():
+    with pytest.raises(LabError, match=r"^no probe of the way back on 192\.0\.2\.1: "):
+        Asker("192.0.2.1", "192.0.2.2", 20000)
