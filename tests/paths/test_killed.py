@@ -169,7 +169,7 @@ class Sessions:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline())
-        assert eventually(lambda: len(tree(pid)) > 1), "it has started nothing"
+        assert eventually(lambda: len(tree(pid)) > 1), self.said()
         return pid
 
     def below(self):
