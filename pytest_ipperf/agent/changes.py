@@ -12,17 +12,17 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest_ipperf
-from pytest_ipperf.agent.guardian import sweep
+from pytest_ipperf.agent.guardian import PATIENCE_S, SILENT, sweep
+from pytest_ipperf.agent.journal import mark
 from pytest_ipperf.agent.leash import search_path
 from pytest_ipperf.core.errors import LabError
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.guardian import main; main()"
-_PATIENCE_S = 25.0
 _KILLED = "the process that changes this host and puts it back was killed"
 
 
@@ -50,6 +50,19 @@ class Changes:
         """Gives a file below /proc/sys that value; nothing is done where it has it. LabError where it cannot be."""
         self._make({"path": path, "value": value})
 
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Has what is changed within it undone at once where it fails."""
+        kept = len(self._notes)
+        try:
+            yield
+        except Exception as error:
+            if len(self._notes) > kept and str(error) not in {SILENT, _KILLED}:
+                with contextlib.suppress(LabError):  # what it cannot undo is told at the end
+                    self._ask({"order": "back", "keep": kept})
+                    self._notes[kept:] = [{**note, "undo": []} for note in self._notes[kept:]]
+            raise
+
     def undo(self) -> list[str]:
         """Undoes all of it in reverse order, then looks whether all is as it was; a sentence for what is not.
 
@@ -63,6 +76,9 @@ class Changes:
                 self._open()  # which does what the one before could not
             said: list[str] = self._ask({"order": "undo"})["said"]
         except LabError as error:
+            if str(error) == SILENT:  # who else would mark the host?
+                with contextlib.suppress(LabError):
+                    mark([SILENT])
             return [str(error)]
         finally:
             self._close()
@@ -136,12 +152,12 @@ class _Line:
             self._popen.stdin.flush()
         except OSError:
             raise LabError(_KILLED) from None
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         while True:
             line, ended, rest = self._heard.partition(b"\n")
             if not ended:
                 if not self._hear(max(0.0, end - time.monotonic())):
-                    raise LabError(f"the process that changes this host gave no answer in {_PATIENCE_S:g} s")
+                    raise LabError(SILENT)
                 continue
             self._heard = rest
             answer: dict[str, Any] = json.loads(line)

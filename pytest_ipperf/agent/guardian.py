@@ -6,6 +6,7 @@ changes itself: what an agent that is killed has just started would else be done
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,13 +20,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.journal import Journal, abandoned, claimed, mark, tidy
+from pytest_ipperf.agent.journal import Journal, abandoned, claimed, mark, tidy, unmark
 from pytest_ipperf.agent.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
 from pytest_ipperf.core.errors import LabError
 
 _COMMAND_S = 10.0
 # How long what has been undone may take to be so.
 _SETTLED_S, _POLL_S = 0.3, 0.05
+PATIENCE_S = 25.0
+SILENT = (
+    f"process pytest-ipperf-guardian, which puts this host back, gave no answer in {PATIENCE_S:g} s "
+    "(if it is stopped: kill -CONT)"
+)
+"""What a host is marked with that has such a guardian, until it has put all back after all."""
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
 # What they leave behind, the snapshot shows; of other programs only their own word is to be had.
 _SEEN = {"ip", "tc"}
@@ -48,9 +55,11 @@ class Guardian:
     def start(self, order: dict[str, Any]) -> dict[str, Any]:
         """Undoes first what a guardian has left that was killed, by its journal or by what its agent knows."""
         tidy()
-        self._journal = claimed()
+        journal = claimed()
         known = [{"before": order["before"]}, *({"note": note} for note in order["notes"])] if order["before"] else []
-        self._left = settled((self._journal.records() if self._journal else []) or known)
+        records, torn = journal.records() if journal else ([], [])
+        self._left = settled(records or known, torn)
+        self._journal = journal  # which is kept where the host should be marked and cannot be
         if self._journal:
             self._journal.clear()
         self._note(before=snapshot())
@@ -67,12 +76,23 @@ class Guardian:
         self._note(note=note)
         said = run(note["do"])
         if said:
-            self._note(undone=note)
+            self._notes.pop()
+            if self._journal:
+                self._journal.take_back()
             raise LabError(said)
         new = [(number, name) for number, name in socket.if_nameindex() if name not in devices]
         note["made"] = [number for number, name in new if name in note["do"]]
-        self._note(made=note["made"])
+        self._note_done(made=note["made"])
         return {"noted": [note]}
+
+    def back(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Undoes the changes after the first `keep`; whether all is as it was is seen at the end."""
+        failed = _undone(self._notes[order["keep"] :])
+        self._note_done(back=order["keep"])
+        said = [each for program, each in failed.items() if program not in {*_SEEN, _WRITE}]
+        self._left += said
+        mark(said)
+        return {}
 
     def undo(self, _: object = None) -> dict[str, Any]:
         """Undoes all of it, tells what is not as it was, and marks the host with it."""
@@ -81,11 +101,22 @@ class Guardian:
         if self._journal:
             self._journal.close()
             self._journal = None
+        unmark(SILENT)
         return {"said": left}
 
     def _note(self, **record: Any) -> None:
         if self._journal:
             self._journal.add(record)
+        self._know(record)
+
+    def _note_done(self, **record: Any) -> None:
+        """Of what is done already: without it in the journal, less is seen of what others have changed meanwhile."""
+        with contextlib.suppress(LabError):
+            if self._journal:
+                self._journal.add(record)
+        self._know(record)
+
+    def _know(self, record: dict[str, Any]) -> None:
         self._before, self._notes = _read([{"before": self._before}, *({"note": n} for n in self._notes), record])
 
 
@@ -116,32 +147,53 @@ def _hint(said: str) -> str:
     return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", said) else ""
 
 
-def settled(records: Iterable[dict[str, Any]]) -> list[str]:
-    """Undoes what a journal tells, the last first; marks the host with what is not as it was, and tells it."""
+def settled(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
+    """Undoes what a journal tells, the last first; marks the host with what is not as it was, and tells it.
+
+    `torn` says what of the journal could not be read. LabError where the host cannot be marked.
+    """
     before, notes = _read(records)
-    if not notes:
-        return []
-    failed = {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
+    left = [*torn, *(_settled(before, notes) if notes else ())]
+    mark(left)
+    return left
+
+
+def _settled(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    failed = _undone(notes)
     end = time.monotonic() + _SETTLED_S
     while (left := _left(before, notes)) and time.monotonic() < end:
         time.sleep(_POLL_S)
     # A step may fail because someone else has done it.
     left += [said for program, said in failed.items() if left or program not in {*_SEEN, _WRITE}]
-    mark(left)
     return left
+
+
+def _undone(notes: Sequence[Note]) -> dict[str, str]:
+    """Undoes them, the last first; of each program that has failed what it said."""
+    return {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
 
 
 def sweep() -> list[str]:
     """Undoes what a guardian has left here that was killed; what is not as it was."""
-    journal = abandoned()
+    try:
+        journal = abandoned()
+    except LabError as error:
+        return settled([], [str(error)])
     if journal is None:
         return []
-    left = settled(journal.records())
+    try:
+        left = settled(*journal.records())
+    except LabError:
+        journal.leave()
+        raise
     journal.close()
+    unmark(SILENT)  # it was killed since
     return left
 
 
 def _left(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    if not before:
+        return []  # its journal is torn there, and says so
     commands = [command for note in notes for command in (note["do"], *note["undo"])]
     made = {number for note in notes for number in note["made"]}
     files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
@@ -158,10 +210,10 @@ def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:
         before = {**record.get("also", {}), **record.get("before", before)}
         if "note" in record:
             notes.append(record["note"])
-        elif "undone" in record:
-            notes.pop()
         elif "made" in record:
             notes[-1] = {**notes[-1], "made": record["made"]}
+        elif "back" in record:
+            notes[record["back"] :] = [{**note, "undo": []} for note in notes[record["back"] :]]
     return before, notes
 
 

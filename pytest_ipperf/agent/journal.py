@@ -14,7 +14,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ _SO_NETNS_COOKIE = 71
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
 _WAIT_S, _POLL_S = 10.0, 0.02
 _OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
+_SHOWN = 200
+_ROOM = "make room there, or remove what stands in its way"
+
+Record = dict[str, Any]
 
 
 class Journal:
@@ -33,29 +37,52 @@ class Journal:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self._end = 0
 
-    def records(self) -> list[dict[str, Any]]:
-        """What an earlier guardian wrote that was killed; nothing where it is new, or the host was rebooted."""
+    def records(self) -> tuple[list[Record], list[str]]:
+        """What an earlier guardian wrote that was killed; nothing where it is new, or the host was rebooted.
+
+        Beside it a sentence if not all of it can be read.
+        """
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        with open(self._descriptor, encoding="utf-8", closefd=False) as file:
+        with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
             lines = file.read().split("\n")[:-1]  # what follows the last line's end was never done
-        records = [json.loads(line) for line in lines]
-        return records[1:] if records and records[0] == {"boot": _boot()} else []
+        read = [_record(line) for line in lines]
+        own = {"boot": _boot()}
+        if not read or read[0] not in (own, None):
+            return [], []
+        torn = [line for line, record in zip(lines, read, strict=True) if record is None]
+        said = [
+            f"nobody knows whether all is as it was: of the journal {self._path} {len(torn)} of {len(lines)} lines "
+            f"could not be read, such as {line[:_SHOWN]!r}"
+            for line in torn[:1]
+        ]
+        return list(_readable(read[1:])) if read[0] == own else [], said
 
     def clear(self) -> None:
         """Forgets all records."""
         os.ftruncate(self._descriptor, 0)
         self.add({"boot": _boot()})
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Writes one down, before it is acted upon."""
-        os.lseek(self._descriptor, 0, os.SEEK_END)
-        os.write(self._descriptor, json.dumps(record).encode() + b"\n")
+    def add(self, record: Record) -> None:
+        """Writes one down, before it is acted upon; LabError where it cannot be, and then there is nothing of it."""
+        try:
+            self._end = _append(self._descriptor, json.dumps(record) + "\n")
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
+
+    def take_back(self) -> None:
+        """Forgets the record that was added last, which takes no room."""
+        os.ftruncate(self._descriptor, self._end)
 
     def close(self) -> None:
         """Removes it: nothing is left to undo."""
         with contextlib.suppress(OSError):
             self._path.unlink()
+        self.leave()
+
+    def leave(self) -> None:
+        """Keeps it for the next agent."""
         os.close(self._descriptor)
 
 
@@ -76,40 +103,78 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
                 raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait for its end")
             time.sleep(_POLL_S)
     except OSError as error:
-        raise LabError(f"no journal of changes to this host: {error.strerror}: {path}") from None
+        raise _unwritable(path, error) from None
     return Journal(path, descriptor)
 
 
 def abandoned() -> Journal | None:
-    """The journal of this network if a guardian was killed that has not undone it."""
+    """The journal of this network if a guardian was killed that has not undone it; LabError where it is no file."""
     network = _network()
-    # The folder may be root's, and closed to this user.
-    if network is None or not os.access(_folder() / f"journal{network}", os.F_OK):
+    if network is None:
         return None
-    descriptor = _locked(_folder() / f"journal{network}", 0)
-    return None if descriptor is None else Journal(_folder() / f"journal{network}", descriptor)
+    path = _folder() / f"journal{network}"
+    try:
+        descriptor = _locked(path, 0)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None  # the folder may be root's, and closed to this user
+    except OSError as error:
+        raise LabError(
+            f"nobody knows whether all is as it was: the journal {path} cannot be read: {error.strerror}; remove it"
+        ) from None
+    return None if descriptor is None else Journal(path, descriptor)
 
 
-def mark(sentences: list[str]) -> None:
-    """Notes that this host is not as it was."""
-    network = _network()
-    if sentences and network is not None and _own_folder():
-        path = _folder() / f"unrestored{network}"
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in ([] if marked() else [_boot()]) + sentences)
+def mark(sentences: Iterable[str]) -> None:
+    """Notes that this host is not as it was; LabError where that cannot be noted."""
+    noted = _noted()
+    new = [each for each in sentences if each not in noted]
+    if not new or _network() is None or not _own_folder():
+        return
+    path = _mark()
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            _append(descriptor, "".join(f"{line}\n" for line in ([] if noted else [_boot()]) + new))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise LabError(
+            f"it is not as it was ({'; '.join(new)}), which cannot be noted: {error.strerror}: {path}; {_ROOM}"
+        ) from None
+
+
+def unmark(sentence: str) -> None:
+    """Removes the mark if it says nothing but this."""
+    if _noted() == [sentence]:
+        _mark().unlink(missing_ok=True)
 
 
 def marked() -> str:
     """What is not as it was on this host since an earlier measurement, in a sentence; empty where all is."""
-    path = _folder() / f"unrestored{_network()}"
+    if not (sentences := _noted()):
+        return ""
+    return f"an earlier measurement has left it changed: {'; '.join(sentences)}; put it in order, then remove {_mark()}"
+
+
+def mark_path() -> str:
+    """The file that marks this host; empty where it is not marked."""
+    return str(_mark()) if _noted() else ""
+
+
+def _mark() -> Path:
+    return _folder() / f"unrestored{_network()}"
+
+
+def _noted() -> list[str]:
+    """The sentences of the mark; one from before the host's start is removed."""
     try:
-        boot, *sentences = path.read_text(encoding="utf-8").splitlines()
+        boot, *sentences = _mark().read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
-        return ""
-    if boot != _boot():
-        path.unlink()
-        return ""
-    return f"an earlier measurement has left it changed: {'; '.join(sentences)}; put it in order, then remove {path}"
+        return []
+    if boot == _boot():
+        return sentences
+    _mark().unlink(missing_ok=True)
+    return []
 
 
 def tidy() -> None:
@@ -119,8 +184,9 @@ def tidy() -> None:
     alive = set(_networks())
     for path in _folder().iterdir():
         of_other = _OF_OTHERS.fullmatch(path.name)
-        if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
-            Journal(path, descriptor).close()
+        with contextlib.suppress(OSError):  # what is no file is none of ours
+            if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
+                Journal(path, descriptor).close()
 
 
 def _folder() -> Path:
@@ -172,6 +238,38 @@ def _networks() -> Iterator[int]:
             yield found.stat().st_ino
     named = re.findall(r" net:\[(\d+)\] ", Path("/proc/self/mountinfo").read_text())
     yield from map(int, named)
+
+
+def _record(line: str) -> Record | None:
+    with contextlib.suppress(ValueError):
+        record = json.loads(line)
+        return record if isinstance(record, dict) else None
+    return None
+
+
+def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
+    """Without what tells of a record that cannot be read itself."""
+    whole = True
+    for record in read:
+        whole = record is not None and (whole or "made" not in record)
+        if record is not None and whole:
+            yield record
+
+
+def _append(descriptor: int, text: str) -> int:
+    """Writes it at the end of a file, and gives where that was; OSError where not all can be, and then nothing is."""
+    rest, end = text.encode(), os.lseek(descriptor, 0, os.SEEK_END)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]  # of a full file system the last bytes are given
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise
+    return end
+
+
+def _unwritable(path: Path, error: OSError) -> LabError:
+    return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {_ROOM}")
 
 
 def _boot() -> str:

@@ -27,7 +27,7 @@ from pytest_ipperf.agent.counters import risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
-from pytest_ipperf.agent.journal import marked
+from pytest_ipperf.agent.journal import mark_path, marked
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.offloads import offloads, set_offloads
@@ -133,10 +133,10 @@ class Agent:
         for device in (*ports, *carriers):
             self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
 
-    def restore(self) -> list[str]:
-        """Puts back all that was changed here; a sentence for what is not as it was."""
+    def restore(self) -> dict[str, Any]:
+        """Puts back all that was changed here; `left`, a sentence for what is not as it was, and the file of `mark`."""
         self._tunnels.close()
-        return self._changes.undo()
+        return {"left": self._changes.undo(), "mark": mark_path()}
 
     def packages(self, names: list[str]) -> dict[str, Any]:
         """Which versions of these distributions are here, and the Python that they are for."""

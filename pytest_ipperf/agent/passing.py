@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_ipperf.agent.changes import Changes
@@ -11,13 +12,28 @@ from pytest_ipperf.core.errors import LabError
 
 
 class Passing(Changes):
-    """Made by the agent itself, quickly; nothing is noted, verified or undone."""
+    """Made by the agent itself, quickly; nothing is verified, or undone unless something fails half-way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._undo: list[Sequence[str]] = []
 
     def run(self, do: Sequence[str], undo: Sequence[str] | None) -> None:
         """Runs a command; LabError in its own words where it fails."""
-        del undo
         if said := run(do):
             raise LabError(said)
+        self._undo += [undo] if undo else []
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Has the commands within it undone where it fails; what was written to files stays."""
+        self._undo = []
+        try:
+            yield
+        except Exception:
+            for each in reversed(self._undo):
+                run(each)
+            raise
 
     def write(self, path: str, value: str) -> None:
         """Gives a file below /proc/sys that value; LabError where it cannot be."""

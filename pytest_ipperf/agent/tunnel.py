@@ -19,21 +19,28 @@ _ADDRESSES = Path("/proc/net/if_inet6")
 
 
 def raise_tunnel(backend: str, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
-    """Makes the end; LabError where that fails, or something stands in its place that is not ours."""
+    """Makes the end; LabError where that fails, and nothing of it is left, or what stands in its place is not ours."""
     with contextlib.suppress(OSError):
         socket.if_nametoindex(end.device)
         raise LabError(f"device {end.device} is there already, and not ours; remove it: ip link del {end.device}")
     _expect_free(end.addresses)
-    BACKENDS[backend].up(end, changes, stack)
-    # All of it goes with the device. A driver may have made its link-local address itself.
-    for address in end.addresses:
-        changes.run(["ip", "-6", "addr", "replace", address, "dev", end.device, "nodad"], None)
-    for prefix, hop in end.routes:
-        changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, end.device)], None)
+    with changes.together(), contextlib.ExitStack() as own:
+        BACKENDS[backend].up(end, changes, own)
+        # All of it goes with the device. A host may have IPv6 switched off for new ones, and a driver may have made
+        # its link-local address itself.
+        changes.write(str(_SETTINGS / end.device / "disable_ipv6"), "0")
+        for address in end.addresses:
+            changes.run(["ip", "-6", "addr", "replace", address, "dev", end.device, "nodad"], None)
+        for prefix, hop in end.routes:
+            changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, end.device)], None)
+        stack.push(own.pop_all())
 
 
 def lay_leg(leg: Leg, changes: Changes) -> None:
-    """Gives the host what it needs beside a tunnel; LabError where that fails, or an address is there already."""
+    """Gives the host what it needs beside a tunnel; LabError where that fails, as where an address is there already.
+
+    Nothing of it is left then.
+    """
     found = path.route(leg.towards)
     if "error" in found:
         raise LabError(f"no route to {leg.towards}: {found['error']}")
@@ -41,15 +48,16 @@ def lay_leg(leg: Leg, changes: Changes) -> None:
     _expect_free(leg.addresses)
     if (_SETTINGS / device / "disable_ipv6").read_text().strip() != "0":
         raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")
-    for address in leg.addresses:
-        # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
-        given = [address, "dev", device]
-        changes.run(["ip", "-6", "addr", "add", *given, "nodad"], ["ip", "-6", "addr", "del", *given])
-    for prefix, hop in leg.routes:
-        way = _way(prefix, hop, device)
-        changes.run(["ip", "-6", "route", "add", *way], ["ip", "-6", "route", "del", *way])
-    if leg.forwards:
-        _forward(changes)
+    with changes.together():
+        for address in leg.addresses:
+            # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
+            given = [address, "dev", device]
+            changes.run(["ip", "-6", "addr", "add", *given, "nodad"], ["ip", "-6", "addr", "del", *given])
+        for prefix, hop in leg.routes:
+            way = _way(prefix, hop, device)
+            changes.run(["ip", "-6", "route", "add", *way], ["ip", "-6", "route", "del", *way])
+        if leg.forwards:
+            _forward(changes)
 
 
 def _way(prefix: str, hop: str, device: str) -> list[str]:

@@ -87,14 +87,14 @@ def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], want
 
 def _restore(links: Mapping[str, Link]) -> None:
     """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
-    left = []
+    left, marks = [], []
     for link in links.values():
         try:
-            left += [f"host {link.host.name}: {sentence}" for sentence in link.order("restore")]
+            told = link.order("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
+        left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
+        marks += [told["mark"]] if told["mark"] and told["mark"] not in marks else []
     if left:
-        raise RestoreError(
-            f"not everything is as it was: {'; '.join(left)}; put it in order, then remove the mark there "
-            "(/run/pytest-ipperf/unrestored)"
-        )
+        remove = f", then remove the mark there ({' or '.join(marks)})" if marks else ""
+        raise RestoreError(f"not everything is as it was: {'; '.join(left)}; put it in order{remove}")

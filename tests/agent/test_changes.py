@@ -18,7 +18,7 @@ ip link set lo up; ip link add va type veth peer name vb; ip link set va up; ip 
 ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad; ip route add 198.51.100.0/24 via 192.0.2.9
 """
 HOST = """
-import json, os, signal, subprocess, sys, time
+import contextlib, json, os, signal, subprocess, sys, time
 from pathlib import Path
 from pytest_ipperf.agent import journal
 from pytest_ipperf.agent.changes import Changes
@@ -331,6 +331,204 @@ def test_what_it_cannot_undo_marks_the_host(host, run_folder):
     assert found == [f"an earlier measurement has left it changed: {left}; put it in order, then remove {mark}"]
 
 
+# A folder of 32 KiB for the journal, which can be filled; what remains of the journal's own page still takes records.
+SMALL = """
+folder = Path(os.environ["IPPERF_RUN"])
+sh("mkdir -m 700 $IPPERF_RUN; mount -t tmpfs -o size=32k,mode=700 none $IPPERF_RUN")
+
+def fill():
+    with contextlib.suppress(OSError), open(folder / "fill", "wb", 0) as file:
+        while True:
+            file.write(bytes(4096))
+
+changes = Changes()
+"""
+FULL = "no journal of changes to this host can be kept: No space left on device: "
+ROOM = "; make room there, or remove what stands in its way"
+
+
+def test_nothing_is_changed_that_the_journal_has_no_room_for(host):
+    """Of a record that does not fit the kernel would take the beginning."""
+    found = host(
+        SMALL
+        + """
+change(changes)
+fill()
+path = next(folder.glob("journal*"))
+for number in range(1, 100):
+    given = [f"2001:db8:9::{number:x}/128", "dev", "va"]
+    try:
+        changes.run(["ip", "addr", "add", *given, "nodad"], ["ip", "addr", "del", *given])
+    except LabError as error:
+        said = str(error)
+        break
+noted = [json.loads(line) for line in path.read_text().splitlines()]
+given = [f"address 2001:db8:9::{each:x}/128 of device va" in snapshot() for each in (number - 1, number)]
+print([said, str(path), len(noted) > 10, given, changes.undo(), snapshot() == before])
+"""
+    )
+    assert found == [f"{FULL}{found[1]}{ROOM}", found[1], True, [True, False], [], True]
+
+
+def test_a_full_folder_is_named_before_anything_is_changed(host):
+    found = host(
+        SMALL
+        + """
+fill()
+try:
+    change(changes)
+except LabError as error:
+    print([str(error), changes.undo(), snapshot() == before])
+"""
+    )
+    assert found[0].startswith(FULL)
+    assert found[0].endswith(ROOM)
+    assert found[1:] == [[], True]
+
+
+def test_a_command_that_fails_when_the_folder_is_full_is_not_undone_by_the_next_agent_either(host):
+    found = host(
+        SMALL
+        + """
+def refused():
+    change(changes)
+    noted = next(folder.glob("journal*")).stat().st_size
+    do, undo = ["sh", "-c", f"head -c 1M /dev/zero > {folder}/fill; exit 3 #"], ["ip", "link", "del", "va"]
+    record = json.dumps({"note": {"do": do, "undo": [undo], "made": []}}) + "\\n"
+    do[-1] += "x" * (-(noted + len(record)) % 4096)  # so that it ends with a page
+    with contextlib.suppress(LabError):
+        changes.run(do, undo)
+    os.kill(guardian(), signal.SIGKILL)
+as_agent(refused)
+print([until(lambda: Changes() and snapshot() == before), journal.marked()])
+"""
+    )
+    assert found == [True, ""]
+
+
+def test_a_host_that_cannot_be_marked_keeps_its_journal_and_says_so(host):
+    found = host(
+        SMALL
+        + BOTH_KILLED
+        + """
+path = next(folder.glob("journal*"))
+sh("ip link set added name other")
+fill()
+def said():
+    try:
+        Changes()
+    except LabError as error:
+        return str(error)
+full = until(said)
+(folder / "fill").unlink()
+Changes()
+print([full, path.exists(), journal.marked()])
+"""
+    )
+    left = 'device other is still there; ip link del added: Cannot find device "added"'
+    assert found[0].startswith(f"it is not as it was ({left}), which cannot be noted: No space left on device: ")
+    assert found[0].endswith(ROOM)
+    assert not found[1]
+    assert left in found[2]
+
+
+TORN = """
+def torn(change):
+    path = next(Path(os.environ["IPPERF_RUN"]).glob("journal*"))
+    path.write_text("".join(change(path.read_text().splitlines(True))))
+    return path
+"""
+
+
+def test_what_can_be_read_of_a_torn_journal_is_undone_and_the_host_marked(host, run_folder):
+    found = host(
+        BOTH_KILLED
+        + TORN
+        + """
+def half(lines):
+    # The record of an address runs into the one after it.
+    number = next(number for number, line in enumerate(lines) if '"203.0.113.1/24"' in line)
+    return [*lines[:number], lines[number][:40], *lines[number + 1 :]]
+path = torn(half)
+found = until(lambda: Changes() and journal.marked())
+left = sorted({*snapshot()} ^ {*before})
+print([left, snapshot()["device va"] == before["device va"], found, str(path)])
+"""
+    )
+    left, same, said, path = found
+    assert left == [
+        "address 203.0.113.1/24 of device va",
+        "route 203.0.113.0/24 dev va proto kernel scope link src 203.0.113.1",
+    ]
+    assert same
+    assert f"nobody knows whether all is as it was: of the journal {path} 1 of " in said
+    assert 'lines could not be read, such as \'{"note": {"do": [' in said
+    assert [each.name.partition("-")[0] for each in run_folder.iterdir()] == ["unrestored"]
+
+
+def test_a_journal_that_cannot_be_read_marks_the_host_and_no_more(host):
+    """Nobody knows whether it is of this start of the host."""
+    found = host(
+        BOTH_KILLED
+        + TORN
+        + """
+path = torn(lambda lines: ["no", *lines])
+during = snapshot()
+print([until(lambda: Changes() and journal.marked()), str(path), snapshot() == during, path.exists()])
+"""
+    )
+    assert f"of the journal {found[1]} 1 of " in found[0]
+    assert found[2:] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [("ln -s /proc/version $path", "Too many levels of symbolic links"), ("mkdir $path", "Is a directory")],
+)
+def test_what_stands_in_a_journals_place_marks_the_host_once(host, make, words):
+    found = host(f"""
+        path = Path(os.environ["IPPERF_RUN"], f"journal{{journal._network()}}")
+        sh(f"mkdir -m 700 $IPPERF_RUN; path={{path}}; {make}")
+        Changes()
+        first, changes = journal.marked(), Changes()
+        try:
+            change(changes)
+        except LabError as error:
+            print([first, journal.marked() == first, str(path), str(error), snapshot() == before])
+    """)
+    first, again, path, error, same = found
+    assert f"nobody knows whether all is as it was: the journal {path} cannot be read: {words}; remove it; " in first
+    assert again
+    assert error == f"no journal of changes to this host can be kept: {words}: {path}{ROOM}"
+    assert same
+
+
+def test_a_guardian_that_does_not_answer_marks_the_host_until_it_has_put_all_back(host, run_folder):
+    found = host("""
+        from pytest_ipperf.agent import changes as room
+        changes, marks = Changes(), []
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            change(changes)
+            stopped = guardian()
+            os.kill(stopped, signal.SIGSTOP)
+            room.PATIENCE_S = 0.2
+            said = changes.undo()
+            room.PATIENCE_S = 20.0
+            marks += [said, journal.mark_path(), journal.marked()]
+            os.kill(stopped, number)
+            until(lambda: not guardian())
+            until(lambda: Changes() and not journal.marked())
+            marks += [journal.marked(), snapshot() == before]
+        print(marks)
+    """)
+    (said,) = found[0]
+    assert said.startswith("process pytest-ipperf-guardian, which puts this host back, gave no answer in ")
+    assert found[2].startswith(f"an earlier measurement has left it changed: {said}; put it in order, then remove ")
+    assert found[2].endswith(found[1])
+    assert found[3:] == ["", True, *found[:5]]
+    assert list(run_folder.iterdir()) == []
+
+
 def test_a_journal_is_its_owners_alone(host, run_folder):
     found = host("""
         os.umask(0)
@@ -454,6 +652,23 @@ def test_other_programs_are_taken_at_their_word(host):
         changes.run(["true"], ["sh", "-c", "echo no way >&2; exit 3"])
         print(changes.undo())
     """) == ["sh -c echo no way >&2; exit 3: no way"]
+
+
+def test_an_agent_that_restores_says_where_the_host_is_marked(host, run_folder):
+    found = host("""
+        from pytest_ipperf.agent.main import Agent
+        told = []
+        for meanwhile in ("true", "ip link set added name other"):
+            with contextlib.ExitStack() as stack:
+                agent = Agent(stack, None, print)
+                change(agent._changes)
+                sh(meanwhile)
+                told.append(agent.restore())
+        print(told)
+    """)
+    (mark,) = run_folder.iterdir()
+    left = ["device other is still there", 'ip link del added: Cannot find device "added"']
+    assert found == [{"left": [], "mark": ""}, {"left": left, "mark": str(mark)}]
 
 
 def test_a_mark_goes_with_a_reboot_or_by_hand(host, run_folder):

@@ -52,6 +52,14 @@ def why(do, *arguments):
     except LabError as error:
         return str(error)
 
+def guardian():
+    own = os.stat("/proc/self/ns/net").st_ino
+    for found in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            named = (found / "cmdline").read_bytes().endswith(b"\\0pytest-ipperf-guardian\\0")
+            if named and os.stat(found / "ns/net").st_ino == own:
+                return int(found.name)
+
 changes, before = Changes(), snapshot()
 """
 ADVERTISE = """
@@ -90,10 +98,11 @@ def _own_run_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def host(isolated):
-    """Runs code on a new host and gives the value that it printed last."""
+    """Runs code on a new host and gives the value that it printed last, or every one."""
 
-    def run(code, up=UP):
-        return ast.literal_eval(isolated(HOST + textwrap.dedent(code), up).splitlines()[-1])
+    def run(code, up=UP, *, every=False):
+        printed = [ast.literal_eval(line) for line in isolated(HOST + textwrap.dedent(code), up).splitlines()]
+        return printed if every else printed[-1]
 
     return run
 
@@ -140,6 +149,84 @@ def test_an_end_that_fails_half_way_is_undone_as_a_whole(host):
     assert found == [
         "ip -6 route add 2001:2:0:12::/64 via ::9 dev ipperf-6in4: RTNETLINK answers: No route to host", [], True
     ]  # fmt: skip
+
+
+# Those of a host, and those of a lab's.
+MAKERS = pytest.mark.parametrize("maker", ["Changes()", "Passing()"])
+
+
+@MAKERS
+def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
+    found = host(f"""
+        from pytest_ipperf.agent.passing import Passing
+        changes, closed = {maker}, []
+        class Held(Plain):
+            def up(self, end, changes, stack):
+                super().up(end, changes, stack)
+                stack.callback(lambda: closed.append(socket.if_nametoindex(end.device)))
+        tunnel.BACKENDS["held"] = Held()
+        with contextlib.ExitStack() as stack:
+            for hop in ("::9", "::9", "2001:2:0:41::9"):
+                try:
+                    raise_tunnel("held", end(hop), changes, stack)
+                    told = ""
+                except LabError as error:
+                    told = str(error).rpartition(": ")[2]
+                print([told, len(closed), "device ipperf-6in4" in snapshot()])
+        print([len(closed), changes.undo(), snapshot() == before])
+    """, every=True)  # fmt: skip
+    assert found == [
+        ["No route to host", 1, False],
+        ["No route to host", 2, False],
+        ["", 2, True],
+        [3, [], maker == "Changes()"],
+    ]
+
+
+@MAKERS
+def test_of_a_leg_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
+    found = host(f"""
+        from pytest_ipperf.agent.passing import Passing
+        changes = {maker}
+        leg = Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"), ("2001:2:2::/64", "::9")))
+        print([why(lay_leg, leg), why(lay_leg, leg), snapshot() == before, changes.undo()])
+    """)
+    words = "ip -6 route add 2001:2:2::/64 via ::9 dev va: RTNETLINK answers: No route to host"
+    assert found == [words, words, True, []]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_has_been_undone_at_once_is_not_undone_again(host, killed):
+    """Somebody may have made the same since."""
+    found = host(f"""
+        leg = Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:2::/64", "::9"),))
+        changes.write("net/ipv6/conf/va/hop_limit", "33")
+        why(lay_leg, leg)
+        sh("ip addr add 2001:2::1/64 dev va nodad")
+        if {killed}:
+            os.kill(guardian(), 9)
+            while changes._line.alive():
+                time.sleep(0.01)
+        print([changes.undo(), sh("ip -6 -br addr show dev va").split()[2:], (CONF / "va/hop_limit").read_text()])
+    """)
+    assert found[0][0] == "address 2001:2::1/64 of device va is still there"
+    assert found[1:] == [["2001:2::1/64", "2001:db8::1/64"], "64\n"]
+
+
+@MAKERS
+def test_an_end_has_ipv6_also_where_new_devices_have_none(host, maker):
+    found = host(
+        f"""
+        from pytest_ipperf.agent.passing import Passing
+        changes = {maker}
+        with contextlib.ExitStack() as stack:
+            raise_tunnel("plain", end(), changes, stack)
+            given = sh("ip -6 -br addr show dev ipperf-6in4").split()[2:]
+        print([given, (CONF / "default/disable_ipv6").read_text(), changes.undo()])
+        """,
+        UP + "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
+    )
+    assert found == [["2001:2:0:41::1/64"], "1\n", []]
 
 
 def test_a_leg_is_laid_on_the_device_towards_its_host(host):
