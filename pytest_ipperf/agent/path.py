@@ -27,7 +27,8 @@ _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_METRICS
 _RTAX_MTU, _RTAX_ADVMSS = 2, 8
 _SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
 _IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
-_PROBE_TRIES, _PROBE_WAIT_S = 4, 0.5
+# Three times there and back, where all on the way look for their neighbours first, on links with the longest delay.
+_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5
 _NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
 
 

@@ -13,10 +13,12 @@ from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.proof import path_contradictions
 from pytest_ipperf.lab import carrying, proving, tunnelling
 from pytest_ipperf.lab.carrying import AUTO, lab_backend
-from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.inventory import _LONGEST_DELAY_S
+from pytest_ipperf.lab.labs import BUILTIN, lab, rated
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.proving import expected, path_facts
 from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.testbed import Links
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
 TRANSPORTS = ("tunnel", "isatap")
@@ -169,9 +171,9 @@ WRONG = {
     "requests by another route of the router": (
         1,
         "router",
-        "ip -6 route add 2001:2:0:11::/64 dev eth1 mtu 1400 table 7; ip -6 rule add iif eth0 lookup 7",
+        "ip -6 route add 2001:2:0:11::/64 dev eth1 advmss 500 table 7; ip -6 rule add iif eth0 lookup 7",
         "ip -6 rule del iif eth0 lookup 7",
-        "expected an MTU of 1500 for the route at the router towards the server, seen 1400",
+        "expected a segment size of 1440 for the route at the router towards the server, seen 500",
     ),
     "a route with a small MTU there": (
         2,
@@ -249,6 +251,16 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
         for host in ("client", "server"):  # which a router may have told of an MTU
             command(standing, host, "ip -6 route flush cache; ip route flush cache")
     assert [told(arm) for arm in ARMS] == [[], [], [], []]
+
+
+def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours():
+    if why := unusable():
+        pytest.skip(f"the lab cannot stand here: {why}")
+    testbed, arm = lab("far", 3, Links(delay_s=_LONGEST_DELAY_S)), ARMS[1]
+    with stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
+        work = workload(testbed)
+        facts = standing.prove(arm, standing.serve(work, "embedded"), work)
+    assert (facts["contradictions"], list(facts["back"].values())) == ([], ["yes", "too big"])
 
 
 def test_the_way_back_is_as_wide_as_the_tunnel_and_no_wider(up):
