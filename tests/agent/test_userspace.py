@@ -148,20 +148,25 @@ with Pair("", "userspace") as pair:
     raise_tunnel({backend!r}, End("tunnel", "t", NEAR, FAR, (OWN["tunnel"] + "/64",)), changes, pair.stack)
     with datagrams("::") as sock:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
-        for to in (OWN["tunnel"], isatap):
-            inner = datagram(REACHED["tunnel"], to)
-            packet = packets.outer(socket.inet_aton(FAR), socket.inet_aton(NEAR), 0, 64, len(inner)) + inner
-            pair.told(packet.hex() + "\\n", "sent")
-        sock.settimeout(5)
-        with contextlib.suppress(BlockingIOError):
-            for count in range(1, 10):
-                (_, _, about), *_ = sock.recvmsg(100, 100)[1]
-                print(socket.if_indextoname(struct.unpack("16xI", about)[0]))
-                if count == 2:
-                    time.sleep(0.2)  # for what may come twice
-                    sock.setblocking(False)
+        for _ in range(3):  # one of the first may be lost on a busy machine, and then all are sent again
+            sock.settimeout(2)
+            found = []
+            for to in (OWN["tunnel"], isatap):
+                inner = datagram(REACHED["tunnel"], to)
+                packet = packets.outer(socket.inet_aton(FAR), socket.inet_aton(NEAR), 0, 64, len(inner)) + inner
+                pair.told(packet.hex() + "\\n", "sent")
+            with contextlib.suppress(BlockingIOError, TimeoutError):
+                while True:
+                    (_, _, about), *_ = sock.recvmsg(100, 100)[1]
+                    found.append(socket.if_indextoname(struct.unpack("16xI", about)[0]))
+                    if len(found) == 2:
+                        time.sleep(0.2)  # for what may come twice
+                        sock.setblocking(False)
+            if len(found) > 1:
+                break
+        print(*found)
 """
-    assert isolated(code) == "t\nt"
+    assert isolated(code) == "t t"
 
 
 def test_nothing_is_left_when_its_holder_is_killed(isolated):

@@ -48,7 +48,7 @@ def told(entries, took):
         (device,) = json.loads(inside(entry, "ip", "-j", "addr", "show", "eth0"))
         found[name] = {
             "addresses": sorted(a["local"] for a in device["addr_info"] if a["scope"] == "global"),
-            "tentative": [a["local"] for a in device["addr_info"] if a.get("tentative")],
+            "tentative": [a["local"] for a in device["addr_info"] if a.get("tentative") and a["scope"] == "global"],
             "mtu": device["mtu"],
             "hostname": inside(entry, "uname", "-n").strip(),
             "devices": sorted(d["ifname"] for d in json.loads(inside(entry, "ip", "-j", "link"))),
