@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
 _EPOCH_S = 0.6
 _RUN_S = 0.05
+# Looking whether an arm's path has the rate of its links.
+_TRAINS_S = 0.3
 # The IMAP users of paper 000.
 _USERS = 500
 _CACHE_KEY = "ipperf/seconds"
@@ -145,7 +147,8 @@ class Session:
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
         sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
         run_s = _RUN_S + max(connections * PROTOCOLS[workload.protocol].typical_s, arriving_s, sending_s)
-        return design.epochs * _EPOCH_S + plan.first_runs * run_s
+        trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
+        return design.epochs * (_EPOCH_S + trains_s) + plan.first_runs * run_s
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Keeps how long the first look took, for the next forecast; workers leave the cache to the main process."""
