@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -29,6 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         _leave_network()
+    else:
+        _have_separation(config)
     config.addinivalue_line("markers", "evidence: takes minutes; runs only when -m names it (make evidence)")
 
 
@@ -41,6 +44,14 @@ def _leave_network() -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     # What a test starts is no worker.
     os.environ.pop("PYTEST_XDIST_WORKER", None)
+
+
+def _have_separation(config: pytest.Config) -> None:
+    """Makes the folder without which root's sshd serves nobody, for all workers, and takes it away at the end."""
+    folder = Path("/run/sshd")
+    if os.geteuid() == 0 and not folder.exists():
+        folder.mkdir(mode=0o755)
+        config.add_cleanup(folder.rmdir)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

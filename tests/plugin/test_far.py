@@ -66,10 +66,6 @@ def far(tmp_path):
     (tmp_path / "known").write_text(f"far {(tmp_path / 'host.pub').read_text()}")
     (tmp_path / "sshd_config").write_text(SSHD_CONFIG.format(folder=tmp_path))
     config, inventory = SSH_CONFIG.format(folder=tmp_path), ""
-    separation = Path("/run/sshd")
-    made = not separation.exists()
-    if made:
-        separation.mkdir(mode=0o755)
     with contextlib.ExitStack() as stack:
         for testbed in (pair(1), pair(2)):
             entries = stack.enter_context(namespaces(testbed))
@@ -84,8 +80,6 @@ def far(tmp_path):
         (tmp_path / "ssh_config").write_text(config)
         (tmp_path / "hosts.ini").write_text(inventory)
         yield tmp_path / "hosts.ini"
-    if made:
-        separation.rmdir()
 
 
 def test_two_testbeds_behind_sshds_are_measured_at_the_same_time(project, far):

@@ -120,10 +120,6 @@ def hosts(tmp_path):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
     (tmp_path / "known").write_text(f"far {(tmp_path / 'host.pub').read_text()}")
     (tmp_path / "sshd_config").write_text(SSHD_CONFIG.format(folder=tmp_path) + f"SetEnv IPPERF_RUN={tmp_path}/run\n")
-    separation = Path("/run/sshd")
-    made = not separation.exists()
-    if made:
-        separation.mkdir(mode=0o755)
     testbed = lab("office", 3)
     with namespaces(testbed) as named:
         entries = {role: named[host.name] for role, host in testbed.roles.items()}
@@ -135,8 +131,6 @@ def hosts(tmp_path):
         found = Hosts(testbed, entries, tmp_path)
         found.run("router", "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding")
         yield found
-    if made:
-        separation.rmdir()
     assert not list(tmp_path.glob("run/**/unrestored"))
 
 
