@@ -130,6 +130,9 @@ def hosts(tmp_path):
         (tmp_path / "ssh_config").write_text(config)
         found = Hosts(testbed, entries, tmp_path)
         found.run("router", "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding")
+        end = time.monotonic() + 10
+        while "tentative" in str(found.state()) and time.monotonic() < end:  # which a link-local address is for a moment
+            time.sleep(0.05)
         yield found
     assert not list(tmp_path.glob("run/**/unrestored"))
 
