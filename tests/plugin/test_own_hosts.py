@@ -131,7 +131,7 @@ def hosts(tmp_path):
         found = Hosts(testbed, entries, tmp_path)
         found.run("router", "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding")
         end = time.monotonic() + 10
-        while "tentative" in str(found.state()) and time.monotonic() < end:  # which a link-local address is for a moment
+        while "tentative" in str(found.state()) and time.monotonic() < end:  # as a new one is
             time.sleep(0.05)
         yield found
     assert not list(tmp_path.glob("run/**/unrestored"))
