@@ -28,10 +28,9 @@ from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
-from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.wires import ports
 
 _HOSTS = "hosts.ini"

@@ -30,10 +30,10 @@ from pytest_ipperf.core.shelf import Shelf
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
-from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.proving import expected
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Links
+from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS

@@ -84,9 +84,7 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         server=str(measurement.service),
         resolver=measurement.service.resolver,
         backend=_backend(measurement, cell.arm, conditions.reference),
-        rate_bit_s=measurement.network.rate_bit_s,
-        loss=measurement.network.loss,
-        delay_s=measurement.network.delay_s,
+        **dataclasses.asdict(measurement.network.links),
         one_machine=measurement.network.one_machine,
         metric=METRIC,
         design=design.name,
@@ -121,7 +119,7 @@ def _side(measurement: Measurement, arm: Arm, epochs: int) -> ArmSummary:
     summary = summarise(arm, runs, rows, _SUMMARISED, measurement.floors.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
-    rate_bit_s, around = measurement.network.rate_bit_s, layers(arm, workload)
+    rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
     return dataclasses.replace(summary, pace=pace(rate_bit_s, around, own, workload.payload_bytes, trains))
 
 

@@ -15,9 +15,9 @@ from pytest_ipperf.core.pace import Trains
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.lab.testbed import AUTO, Links
 
 _NOTHING = ServerState()
 METRIC = "response_time"
@@ -47,14 +47,12 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The links of a testbed: their rate, loss and delay, 0 where they have none; whether one machine has all of them.
+    """What a testbed's links do, and whether all of them lie within one machine.
 
     `backends` are what carried its tunnels, by transport.
     """
 
-    rate_bit_s: float
-    loss: float
-    delay_s: float
+    links: Links
     one_machine: bool
     backends: Mapping[str, str]
 

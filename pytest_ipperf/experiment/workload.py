@@ -112,9 +112,7 @@ class _Course:
             floors=self.floors,
             answered=frozenset(self.answered),
             network=Network(
-                rate_bit_s=self.testbed.links.rate_bit_s,
-                loss=self.testbed.links.loss,
-                delay_s=self.testbed.links.delay_s,
+                links=self.testbed.links,
                 one_machine=len({host.machine for host in self.testbed.hosts}) == 1,
                 backends=self.backends,
             ),

@@ -8,12 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
-from pytest_ipperf.lab.testbed import Links, Testbed
+from pytest_ipperf.lab.testbed import AUTO, Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import ports

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest_ipperf
 from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.lab.namespaces import rights_of_hosts
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.testbed import AUTO, Testbed
 
-AUTO = "auto"
 _ASK = """
 import sys
 sys.path.insert(0, sys.argv[1])

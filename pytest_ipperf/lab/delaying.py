@@ -1,4 +1,4 @@
-"""A wire of a lab that holds every frame for a time, in both directions; a program of its own.
+"""A wire of a lab that holds every frame for a time, in order and in both directions; a program of its own.
 
 Run as `unshare --net python delaying.py SECONDS PID DEVICE PID DEVICE`: in a network namespace of its own it makes a
 pair of devices to each of two nodes, named by a process that lives there and what the device is called there. It

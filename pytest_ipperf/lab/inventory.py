@@ -12,10 +12,9 @@ from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import parse_percent, parse_seconds
 from pytest_ipperf.lab.addresses import literal, unfit
-from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.labs import BUILTIN, ends_in_rate, lab, link_rate
 from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links, Testbed
+from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Host, Links, Testbed
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 

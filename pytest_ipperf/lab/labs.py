@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import parse_rate
-from pytest_ipperf.lab.testbed import Host, Links, Testbed
+from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
 
@@ -29,7 +29,7 @@ _LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
 _CPUS = {CLIENT: (1,), SERVER: (0,)}
 
 
-def lab(name: str, nodes: int, links: Links = Links(), backend: str = "auto") -> Testbed:  # noqa: B008 - it is frozen
+def lab(name: str, nodes: int, links: Links = Links(), backend: str = AUTO) -> Testbed:  # noqa: B008 - it is frozen
     """A lab of three nodes, client, router and server, or of two, without the router."""
     places = {CLIENT: Place(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: Place(f"{NEAR}.2", f"{NEAR6}::2"),
               SERVER: Place(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip

@@ -35,7 +35,6 @@ def expected(testbed: Testbed, arm: Arm, *, datagram: bool) -> Expected:
         devices=devices,
         mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
         rate_bit_s=testbed.links.rate_bit_s if testbed.is_lab else 0.0,
-        # A full queue before a link with a rate loses packets too, and none of them is met at the port.
     )
 
 

@@ -21,14 +21,13 @@ from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contrad
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
-from pytest_ipperf.lab.carrying import AUTO
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.parcel import equip, equip_client
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
 from pytest_ipperf.lab.verification import AT_ONCE, Round, rounds, shown, within_s
 from pytest_ipperf.protocols import PROTOCOLS
@@ -37,7 +36,8 @@ from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
 _SETTLE_S = 2.0
-# For a full queue of the slowest links there is none; and three frames may be on their way from host to host.
+# A full queue before 1 Mbit/s is empty by then; what follows on slower links is proven less strictly. Three frames may
+# be on their way from host to host.
 _DRAINED_S = 15.0
 _FRAMES_BITS = 3 * 1538 * 8
 _VERIFIED_S = 15.0

@@ -10,6 +10,9 @@ from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
 
+AUTO = "auto"
+"""The backend that goes without saying: the best that works."""
+
 DEFAULT_PORTS = (20000, 29999)
 """Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
 
@@ -77,7 +80,7 @@ class Testbed:
     exclusive: bool = False
     links: Links = Links()
     paths: Mapping[str, Path] = field(default_factory=dict)
-    backend: str = "auto"
+    backend: str = AUTO
 
     @property
     def roles(self) -> dict[str, Host]:

@@ -16,6 +16,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Measurement
 from pytest_ipperf.experiment.measurement import METRIC, Network
 from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.store import KeptWorkload
@@ -56,7 +57,7 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
         seconds=tuple(told["seconds"]),
         floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
         answered=frozenset(map(Arm.parse, told["answered"])),
-        network=Network(**told["network"]),
+        network=Network(**{**told["network"], "links": Links(**told["network"]["links"])}),
         trains={
             (Arm.parse(arm), epoch["epoch"]): facts["trains"]
             for epoch in found.epochs

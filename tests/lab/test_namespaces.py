@@ -42,13 +42,21 @@ def reached(entries, address):
         echo.stdout.readline()
         return inside(entries["client"], sys.executable, "-c", ASK, address).strip()
 
+def settled(entry):
+    # Once the kernel has taken note of its addresses; to look for duplicates would take it a second more.
+    end = time.monotonic() + 0.9
+    while True:
+        (device,) = json.loads(inside(entry, "ip", "-j", "addr", "show", "eth0"))
+        if not any(a.get("tentative") for a in device["addr_info"]) or time.monotonic() > end:
+            return device
+
 def told(entries, took):
     found = {"took": took, "folder": next(w for w in entries["client"] if w.startswith("TMPDIR=")).split("=")[1]}
     for name, entry in entries.items():
-        (device,) = json.loads(inside(entry, "ip", "-j", "addr", "show", "eth0"))
+        device = settled(entry)
         found[name] = {
             "addresses": sorted(a["local"] for a in device["addr_info"] if a["scope"] == "global"),
-            "tentative": [a["local"] for a in device["addr_info"] if a.get("tentative") and a["scope"] == "global"],
+            "tentative": [a["local"] for a in device["addr_info"] if a.get("tentative")],
             "mtu": device["mtu"],
             "hostname": inside(entry, "uname", "-n").strip(),
             "devices": sorted(d["ifname"] for d in json.loads(inside(entry, "ip", "-j", "link"))),

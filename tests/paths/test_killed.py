@@ -20,9 +20,10 @@ import pytest
 
 from pytest_ipperf.agent import leash
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.testbed import AUTO
 from pytest_ipperf.lab.wires import ports
 from pytest_ipperf.servers.base import true_root
 

@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 
-from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.testbed import AUTO
 
 SUITE = """
 import pytest

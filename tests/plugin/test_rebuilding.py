@@ -13,6 +13,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.plugin.rebuilding import rebuild
 from pytest_ipperf.store import Journal
@@ -49,7 +50,9 @@ def measured():
         seconds=(1.0,),
         floors={},
         answered=frozenset(),
-        network=Network(rate_bit_s=1e8, loss=0.01, delay_s=0.02, one_machine=True, backends={"tunnel": "ebpf"}),
+        network=Network(
+            links=Links(rate_bit_s=1e8, loss=0.01, delay_s=0.02), one_machine=True, backends={"tunnel": "ebpf"}
+        ),
         trains={
             (arm, epoch.number): {"client": 1e8, "server": None if arm == TUNNEL else 9.99e7}
             for arm in (FOUR, TUNNEL)

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from pytest_ipperf.lab.carrying import AUTO, lab_backend
+from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.testbed import AUTO
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 
 NEEDS_RATE = not lab_backend(BUILTIN["lab"], AUTO)[0]
