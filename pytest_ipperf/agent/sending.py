@@ -1,0 +1,87 @@
+"""The sender of a TCP run: as much as the streams take, until the receiver says that its run is over."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_ipperf.agent.batches import BATCHED_BYTES, Batch
+from pytest_ipperf.agent.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
+from pytest_ipperf.agent.tcp_info import Looks
+from pytest_ipperf.agent.tuned import effective_bytes
+from pytest_ipperf.core.errors import LabError
+
+_BLOCK_BYTES = 65536
+_LAST_S = 0.001
+
+
+class Sending(Streams):
+    """Each write is of the order's payload, of the same bytes, which no way can make shorter."""
+
+    def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
+        super().__init__(socks, peer, f"{peer} took nothing", order.deadline_s)
+        self._order = order
+        block = random.Random(order.ident).randbytes(min(order.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
+        self._content = (block * (order.payload_bytes // len(block) + 1))[: order.payload_bytes]
+
+    def run(self, alive: Callable[[], None]) -> Told:
+        """All of it; gives the facts of `Looks`, `send_buffer_bytes` and `sender_cpu_s` (in the run)."""
+        looks = Looks(self.socks)
+        for at_s, _, counts in self.watch(self._order.warmup_s, self._order.run_s, alive):
+            looks.look(at_s, counts=counts)
+        buffer_bytes = effective_bytes(self.socks, socket.SO_SNDBUF)
+        self._hear_the_end(alive)
+        drained = self._drain()
+        looks.look(time.perf_counter() - self._began, counts=False)
+        facts = looks.facts() | {"send_buffer_bytes": float(buffer_bytes), "sender_cpu_s": self.cpu_s}
+        detail: dict[str, Any] = looks.detail() | {"drained": drained}
+        told = Told(facts=facts, detail={"sender": detail}, cpu_s=self.cpu_s, wall_s=self.wall_s)
+        if self.busy():
+            told.notes.append(
+                f"the sender was on its processor for {self.cpu_s / self.wall_s:.0%} of the run, so its host bounds "
+                "this figure"
+            )
+        return told
+
+    def _move(self, sock: socket.socket, place: int) -> None:
+        content, counts = self._content, self.counts
+        if len(content) < BATCHED_BYTES:
+            send: Callable[[], int] = Batch(sock, content).send
+        else:
+
+            def send(write: Callable[[bytes], int] = sock.send) -> int:
+                return write(content)
+
+        while not self._stopping:
+            with contextlib.suppress(BlockingIOError, InterruptedError):
+                counts[place] += send()
+
+    def _hear_the_end(self, alive: Callable[[], None]) -> None:
+        if not readable(self.socks[:1], self._order.deadline_s, alive):
+            raise LabError(f"{self.peer} did not end its run within {self._order.deadline_s:g} s of its time")
+        with contextlib.suppress(OSError):
+            if self.socks[0].recv(len(OVER)) == OVER:
+                return
+        raise LabError(f"{self.peer} {self.ended} before its run was over")
+
+    def _drain(self) -> bool:
+        """Ends the streams; whether all that was sent has arrived, as the receiver has ended them too."""
+        self._stopping = True
+        for sock in self.socks:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_WR)
+        self.join(DRAIN_S)
+        end = time.perf_counter() + DRAIN_S
+        try:
+            for sock in self.socks:
+                limit_blocking(sock, max(_LAST_S, end - time.perf_counter()))
+                while sock.recv(len(OVER)):
+                    pass
+        except OSError:
+            return False
+        return True

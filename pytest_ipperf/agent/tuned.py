@@ -1,0 +1,105 @@
+"""TCP sockets as an order asks for them: congestion control and buffers, and what the kernel has made of both."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.units import bytes_text
+
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_NAME_BYTES = 16  # TCP_CA_NAME_MAX
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+_LIMITS = {socket.SO_SNDBUF: "net.core.wmem_max", socket.SO_RCVBUF: "net.core.rmem_max"}
+_FORCED = {socket.SO_SNDBUF: _SO_SNDBUFFORCE, socket.SO_RCVBUF: _SO_RCVBUFFORCE}
+
+
+def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
+    """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
+
+    Those accepted have them from the one that listens. LabError where the kernel refuses.
+    """
+    _set_congestion(sock, str(factors["congestion"]))
+    if (window := factors["window"]) != "auto":
+        for option in _LIMITS:
+            _set_buffer(sock, option, int(window))
+
+
+def congestion(sock: socket.socket) -> str:
+    """The name of what the connection has."""
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES).partition(b"\0")[0].decode()
+
+
+def checked(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
+    """LabError where a connection has another congestion control than it was to have."""
+    for sock in socks:
+        if (found := congestion(sock)) != factors["congestion"]:
+            raise LabError(f"a stream was to have congestion control {factors['congestion']}, and it has {found}")
+
+
+def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
+    """The size of a socket buffer, as getsockopt tells it: twice what was asked for; of several the largest."""
+    return max(sock.getsockopt(socket.SOL_SOCKET, option) for sock in socks)
+
+
+def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
+    """Where the kernel gave less than the window asked for, or more, in sentences."""
+    if (window := factors["window"]) == "auto":
+        return
+    for option, limit in _LIMITS.items():
+        # The kernel doubles what it is asked for, as its own records of packets count too (socket(7)).
+        given = sock.getsockopt(socket.SOL_SOCKET, option) // 2
+        kind = "send" if option == socket.SO_SNDBUF else "receive"
+        if given < int(window) - 1:
+            yield (
+                f"asked for a window of {bytes_text(int(window))}, the {whose}'s kernel gave a {kind} buffer of "
+                f"{bytes_text(given)} ({limit} there; root may have more)"
+            )
+        elif given > int(window):
+            yield (
+                f"asked for a window of {bytes_text(int(window))}, the {whose}'s kernel gave a {kind} buffer of "
+                f"{bytes_text(given)}, its smallest"
+            )
+
+
+def _set_congestion(sock: socket.socket, name: str) -> None:
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise LabError(
+                f"congestion control {name} is not permitted to this user; {_words(_ALLOWED)} are "
+                "(net.ipv4.tcp_allowed_congestion_control)"
+            ) from None
+        raise LabError(
+            f"congestion control {name} is not available in this host's kernel; {_words(_AVAILABLE)} are "
+            "(net.ipv4.tcp_available_congestion_control)"
+        ) from None
+
+
+def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _FORCED[option], size_bytes)
+    except PermissionError:
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+        except OSError as error:
+            raise _refusal(size_bytes, error) from error
+    except OSError as error:
+        raise _refusal(size_bytes, error) from error
+
+
+def _refusal(size_bytes: int, error: OSError) -> LabError:
+    return LabError(f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}")
+
+
+def _words(path: Path) -> str:
+    try:
+        return " and ".join(filter(None, path.read_text(encoding="ascii").split()))
+    except OSError:  # a kernel that tells nobody
+        return "others"
