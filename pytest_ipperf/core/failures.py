@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from statistics import NormalDist
 
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval, check_share
+from pytest_ipperf.core.percentile import percentile
 
 
 def restricted_mean(times: Sequence[float], n_failed: int, deadline: float) -> float:
@@ -31,10 +31,8 @@ def quantile_with_failures(times: Sequence[float], n_failed: int, q: float) -> f
     The inverse of the empirical distribution, without interpolation: some connection had that very time.
     """
     check_share("quantile", q)
-    total = _check_times(times, n_failed)
-    # As written, not as stored: 0.07 of 100 connections are 7, while the float product is above 7.
-    rank = math.ceil(Fraction(str(float(q))) * total)
-    return sorted(times)[rank - 1] if rank <= len(times) else math.inf
+    _check_times(times, n_failed)
+    return percentile([*times, *[math.inf] * n_failed], q)
 
 
 def wilson(failed: int, attempted: int, confidence: float = 0.95) -> Interval:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ipperf.core.percentile import percentile
+
 CLIENT_BOUND = 0.2
 """More than this share of the response time as the client's own makes a cell client-bound."""
 
@@ -89,14 +91,9 @@ def instrument(
         floor_s=floor_s,
         share=min(1.0, *shares),
         cpu_share=cpu_share,
-        late_s=_quantile(late, 0.95) if late else None,
+        late_s=percentile(late, 0.95) if late else None,
         lag_s=statistics.median(run.lag_s for run in runs),
         peak=round(statistics.median(run.peak for run in runs)),
         tcp=dict(sorted(tcp.items())),
-        behind_s=_quantile(behind, 0.99) if behind else 0.0,
+        behind_s=percentile(behind, 0.99) if behind else 0.0,
     )
-
-
-def _quantile(values: list[float], share: float) -> float:
-    """The smallest value which that share of all does not exceed."""
-    return sorted(values)[math.ceil(share * len(values)) - 1]
