@@ -1,0 +1,67 @@
+"""The grades of paper 001: how an arm's figure stands to that of IPv4, in five words with a colour each.
+
+Rates are graded by their share of IPv4's, times by their multiple of it, whose bounds are the reciprocals (printed
+rounded, as 1.176, 1.333 and 1.538). An estimate is graded by the ends of its interval: where these differ, so does what
+the evidence allows. Source: paper 001, section IV, before Table V; the colours are those of its Table V.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.metric import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A word, its colour, and the least share of IPv4's rate that deserves it."""
+
+    name: str
+    colour: str
+    least: Fraction
+
+
+GRADES = (
+    Grade("excellent", "dark green", Fraction(85, 100)),
+    Grade("very good", "green", Fraction(75, 100)),
+    Grade("good", "yellow", Fraction(65, 100)),
+    Grade("acceptable", "red", Fraction(50, 100)),
+    Grade("weak", "dark red", Fraction(0)),
+)
+"""From the best to the worst; below the text the paper calls the last two `accepted` and `poor`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What an interval allows: from the `best` grade to the `worst` one, which may be the same."""
+
+    best: Grade
+    worst: Grade
+
+    def __str__(self) -> str:
+        return self.best.name if self.best == self.worst else f"{self.best.name} to {self.worst.name}"
+
+
+def grade(ratio: float, direction: Direction) -> Grade:
+    """The grade of a figure that is so many times IPv4's; what is better than IPv4 is excellent.
+
+    Each grade takes its own bound in: a share of 0.85 is excellent, and so is a multiple of 1/0.85.
+    """
+    if math.isnan(ratio):
+        raise InvalidError("a ratio that is no number has no grade; there must be a figure of IPv4 above zero")
+    higher = direction == "higher_is_better"
+    better = (
+        each for each in GRADES[:-1] if (ratio >= float(each.least) if higher else ratio <= float(1 / each.least))
+    )
+    return next(better, GRADES[-1])
+
+
+def graded(low: float, high: float, direction: Direction) -> Graded:
+    """The grades of an interval's two ends, as ratios to IPv4; InvalidError where they are the wrong way round."""
+    if low > high:
+        raise InvalidError(f"an interval from {low!r} to {high!r} has its ends the wrong way round")
+    best, worst = (high, low) if direction == "higher_is_better" else (low, high)
+    return Graded(grade(best, direction), grade(worst, direction))
