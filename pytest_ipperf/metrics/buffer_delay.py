@@ -1,0 +1,27 @@
+"""Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.transfer import buffer_delay
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return buffer_delay(outcome.facts["rtt_s"], outcome.facts["base_rtt_s"])
+
+
+measure = Measure(
+    metric=Metric(
+        name="buffer_delay",
+        title="TCP buffer delay",
+        unit="1",
+        direction="lower_is_better",
+        scale="difference",
+        location="median",
+        resolution=0.0,
+        formula="(mean RTT of the transfer - base RTT) / base RTT",
+        source="RFC 6349, section 4.3",
+    ),
+    value=_value,
+    lacking="the RTT is not known",
+)

@@ -1,0 +1,42 @@
+"""One-way delay: from the sending of a datagram to its arrival at the other host, whose clock is another.
+
+It is told only where the clocks' error, the fact `clock_error_s`, is small in it. What was lost took for ever, so that
+an arm cannot win by losing its slowest datagrams, and of several copies the first one counts.
+"""
+
+import math
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.percentile import median
+from pytest_ipperf.core.variation import delays
+from pytest_ipperf.metrics.base import Measure
+
+_MOST_ERROR = 0.1
+"""Of the delay."""
+
+
+def _value(outcome: Outcome) -> float | None:
+    arrived = delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values()
+    if not arrived:
+        return None
+    found = median([*arrived, *[math.inf] * sum(outcome.failed.values())])
+    known = outcome.facts.get("clock_error_s", math.inf) <= _MOST_ERROR * found < math.inf
+    return found if known else None
+
+
+measure = Measure(
+    metric=Metric(
+        name="delay",
+        title="one-way delay",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="median over datagrams of (arrival - sending); lost: infinite",
+        source="RFC 7679, sections 3 and 5.2",
+    ),
+    value=_value,
+    lacking="the clocks' error is unknown or above a tenth of the delay, or half of the datagrams or more were lost",
+)

@@ -1,0 +1,27 @@
+"""Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
+
+from pytest_ipperf.core.loss import duplicated_share
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return duplicated_share(int(outcome.facts["duplicates"]), int(outcome.facts["unique"]))
+
+
+measure = Measure(
+    metric=Metric(
+        name="duplication",
+        title="duplication",
+        unit="1",
+        direction="lower_is_better",
+        scale="difference",
+        location="mean",
+        resolution=0.0,
+        formula="copies beyond the first ones / first copies that arrived",
+        source="RFC 5560, section 5.1",
+    ),
+    value=_value,
+    lacking="nothing arrived",
+)

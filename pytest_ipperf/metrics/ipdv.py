@@ -1,0 +1,27 @@
+"""IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.variation import delays, ipdv, mean_size
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return mean_size(ipdv(delays(*map(outcome.column, ("sequence", "sent_s", "received_s")))))
+
+
+measure = Measure(
+    metric=Metric(
+        name="ipdv",
+        title="delay variation of consecutive datagrams (IPDV)",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="mean of |delay(i) - delay(i - 1)| over the numbers i of which both arrived",
+        source="RFC 3393, section 2.4; RFC 5481, section 4.1",
+    ),
+    value=_value,
+    lacking="no two consecutive datagrams with times arrived",
+)

@@ -1,0 +1,31 @@
+"""Jitter: RFC 3550's interarrival jitter, as the mean of its readings after each arrival.
+
+Receivers report the reading at one instant, which remembers about 16 packets: what it shows is chance. The mean tells
+of the run.
+"""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.variation import mean_jitter
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return mean_jitter(outcome.column("sent_s"), outcome.column("received_s"))
+
+
+measure = Measure(
+    metric=Metric(
+        name="jitter",
+        title="jitter (RFC 3550)",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="mean over arrivals of J, where J += (|D| - J) / 16 and D = change of delay since the arrival before",
+        source="RFC 3550, section 6.4.1; paper 001, Fig. 8",
+    ),
+    value=_value,
+    lacking="fewer than two datagrams with times arrived",
+)

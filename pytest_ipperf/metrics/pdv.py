@@ -1,0 +1,27 @@
+"""PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.variation import delays, pdv
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return pdv(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
+
+
+measure = Measure(
+    metric=Metric(
+        name="pdv",
+        title="delay variation above the fastest datagram (PDV)",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="99.9th percentile of the delays - smallest delay (of fewer than 1000: the largest - the smallest)",
+        source="RFC 5481, section 4.2; RFC 8219, section 7.3.1",
+    ),
+    value=_value,
+    lacking="fewer than two datagrams with times arrived",
+)

@@ -1,0 +1,27 @@
+"""Reordering: the share of the datagrams that came after one which had been sent later."""
+
+from pytest_ipperf.core.loss import reordered_share
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return reordered_share(int(outcome.facts["reordered"]), int(outcome.facts["unique"]))
+
+
+measure = Measure(
+    metric=Metric(
+        name="reordering",
+        title="reordering",
+        unit="1",
+        direction="lower_is_better",
+        scale="difference",
+        location="mean",
+        resolution=0.0,
+        formula="datagrams with a number below one that had arrived / first copies that arrived",
+        source="RFC 4737, sections 3.3 and 4.1",
+    ),
+    value=_value,
+    lacking="nothing arrived",
+)

@@ -1,0 +1,27 @@
+"""TCP efficiency: the share of the bytes that a sender sent which did not have to be sent again."""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.transfer import tcp_efficiency
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    return tcp_efficiency(outcome.facts["sent_bytes"], outcome.facts["retransmitted_bytes"])
+
+
+measure = Measure(
+    metric=Metric(
+        name="tcp_efficiency",
+        title="TCP efficiency",
+        unit="1",
+        direction="higher_is_better",
+        scale="difference",
+        location="mean",
+        resolution=0.0,
+        formula="(sent bytes - retransmitted bytes) / sent bytes, retransmitted ones among the sent",
+        source="RFC 6349, section 4.2",
+    ),
+    value=_value,
+    lacking="nothing was sent",
+)

@@ -1,0 +1,37 @@
+"""Throughput: the payload that reached the receiver in a second, without any header and without second copies.
+
+Of TCP it is what all streams together had received in the run's window (goodput, RFC 6349). Of UDP it is the share of
+the datagrams that arrived, of the payload that was sent, over the time it took: that of the sending, or, where a queue
+on the way was emptied after it, that from the first arrival to the last and the gap which a last one has too.
+"""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    facts = outcome.facts
+    if "unique" not in facts:
+        return 8 * facts["payload_bytes"] / facts["seconds"] or None
+    if not facts["unique"]:
+        return None
+    sent_bits, gap_s = facts["sent_bit_s"] * facts["seconds"], facts["seconds"] / facts["sent"]
+    return sent_bits * facts["unique"] / facts["sent"] / max(facts["seconds"], facts["received_seconds"] + gap_s)
+
+
+measure = Measure(
+    metric=Metric(
+        name="throughput",
+        title="throughput at the receiver",
+        unit="bit/s",
+        direction="higher_is_better",
+        scale="ratio",
+        location="mean",
+        resolution=1.0,
+        formula="received payload bits / time; UDP: first copies, time of sending or of arriving if that is longer",
+        source="RFC 6349, section 4.1 (TCP); RFC 2285, section 3.6.1 (UDP, forwarding rate); paper 001, Figs 4, 5, 7",
+    ),
+    value=_value,
+    lacking="nothing arrived",
+)

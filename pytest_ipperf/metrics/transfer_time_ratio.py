@@ -1,0 +1,36 @@
+"""Transfer time ratio: how many times as long as ideal a TCP transfer took.
+
+The ideal is the ceiling that the lab knows its links to have (fact `ideal_bit_s`), or the window asked for by every
+stream (`window_bytes`) in each RTT of the empty path, where that is less. The kernel may give more window than was
+asked, and then the ratio may be below 1.
+"""
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.transfer import ideal_rate, transfer_time_ratio
+from pytest_ipperf.metrics.base import Measure
+
+
+def _value(outcome: Outcome) -> float | None:
+    facts = outcome.facts
+    window = facts.get("window_bytes")
+    windows = None if window is None else outcome.attempted * window
+    ideal = ideal_rate(facts.get("ideal_bit_s"), windows, facts.get("base_rtt_s"))
+    return transfer_time_ratio(facts["payload_bytes"], facts["seconds"], ideal)
+
+
+measure = Measure(
+    metric=Metric(
+        name="transfer_time_ratio",
+        title="TCP transfer time ratio",
+        unit="1",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="actual / ideal time of transfer; ideal: at the link's ceiling, or windows x 8 / base RTT if less",
+        source="RFC 6349, section 4.1",
+    ),
+    value=_value,
+    lacking="no rate of the links and no window is known, or nothing was transferred",
+)
