@@ -7,7 +7,7 @@ from pytest_ipperf.metrics.base import Measure
 
 
 def _value(outcome: Outcome) -> float | None:
-    return buffer_delay(outcome.facts["rtt_s"], outcome.facts["base_rtt_s"])
+    return buffer_delay(outcome.facts.get("rtt_s", 0.0), outcome.facts.get("base_rtt_s", 0.0))
 
 
 measure = Measure(

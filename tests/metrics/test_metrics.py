@@ -249,5 +249,7 @@ def test_without_an_ideal_no_transfer_is_longer_than_it():
 
 
 def test_what_was_not_known_of_the_path_makes_no_figure():
-    assert value("buffer_delay", tcp(base_rtt_s=0.0)) is None
+    assert value("buffer_delay", tcp(base_rtt_s=None)) is None
+    assert value("buffer_delay", tcp(rtt_s=None)) is None
     assert value("tcp_efficiency", tcp(sent_bytes=0.0, retransmitted_bytes=0.0)) is None
+    assert value("tcp_efficiency", tcp(sent_bytes=None, retransmitted_bytes=None)) is None
