@@ -1,0 +1,68 @@
+"""The kernel's stamps on what a socket sends and receives (Linux, Documentation/networking/timestamping.rst).
+
+Those of software: taken where a packet is handed to a device, and where one has come from it. They are of the clock
+that may be set, so only their differences in a short time mean anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+
+_SO_TIMESTAMPING = 37
+_TX_SOFTWARE, _RX_SOFTWARE, _SOFTWARE, _OPT_ID, _OPT_TSONLY = 1 << 1, 1 << 3, 1 << 4, 1 << 7, 1 << 11
+_STAMPS = struct.Struct("6l")  # of software, of nothing, of hardware
+_ERROR = struct.Struct("IBBBBII")  # sock_extended_err
+_ERRORS = {(socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)}  # IP_RECVERR, IPV6_RECVERR
+ROOM = 512
+"""Bytes of control messages to have with each read."""
+
+Messages = Sequence[tuple[int, int, bytes]]
+
+
+class Departures:
+    """Has a socket's packets stamped, and tells when those that it sent have left."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sent: dict[int, int] = {}
+        self._next = 0
+        self._stamp(_TX_SOFTWARE | _RX_SOFTWARE | _SOFTWARE | _OPT_ID | _OPT_TSONLY)
+
+    def _stamp(self, flags: int) -> None:
+        self._sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
+
+    def send(self, number: int, message: bytes | bytearray | memoryview) -> None:
+        """Sends a message under a number of its own."""
+        # The kernel counts what is sent from the moment on that it is to; what was refused may have been counted.
+        try:
+            self._sock.send(message)
+        except OSError:
+            self._sent.clear()
+            self._next = 0
+            self._stamp(0)
+            self._stamp(_TX_SOFTWARE | _RX_SOFTWARE | _SOFTWARE | _OPT_ID | _OPT_TSONLY)
+            raise
+        self._sent[self._next] = number
+        self._sent.pop(self._next - 64, None)  # whose stamp was never told
+        self._next = self._next + 1 & 0xFFFFFFFF
+
+    def told(self) -> Iterator[tuple[int, int]]:
+        """By number: when those have left of which that was not told yet, in ns."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                messages = self._sock.recvmsg(0, ROOM, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)[1]
+                keys = [_ERROR.unpack_from(value)[-1] for level, kind, value in messages if (level, kind) in _ERRORS]
+                if keys and keys[0] in self._sent and (left_ns := arrival_ns(messages)):
+                    yield self._sent.pop(keys[0]), left_ns
+
+
+def arrival_ns(messages: Messages) -> int:
+    """When what was read came, by its control messages; 0 where they do not tell."""
+    for level, kind, value in messages:
+        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPING):
+            seconds, nanoseconds, *_ = _STAMPS.unpack_from(value)
+            return int(seconds * 1_000_000_000 + nanoseconds)
+    return 0
