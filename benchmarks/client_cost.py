@@ -34,7 +34,7 @@ from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.parcel import check_library
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -160,7 +160,7 @@ def dnsperf_anew(task: Task) -> float:
 
 def _asked(task: Task, *, queries: int, sockets: int) -> float:
     with tempfile.NamedTemporaryFile("w", suffix=".queries") as file:
-        file.write(f"{PROTOCOLS['dns'].host} A\n")
+        file.write(f"{application('dns').host} A\n")
         file.flush()
         argv = ["dnsperf", "-s", HOST, "-p", str(task.port), "-d", file.name, "-n", str(queries), "-T", "1"]
         busy, said = busy_s([*argv, "-c", str(sockets), "-q", str(sockets)], task)
@@ -183,10 +183,10 @@ def clients_of(protocol: str) -> dict[str, Client]:
     found: dict[str, Client] = {"lean": partial(own, "lean")}
     found |= {name: run for name, run in TOOLS[protocol].items() if shutil.which(name.split()[0], path=SEARCH)}
     try:
-        check_library(PROTOCOLS[protocol])
+        check_library(application(protocol))
     except UsageError:
         return found
-    library = ", ".join(re.split("[<>=]", each)[0] for each in PROTOCOLS[protocol].packages) or "asyncio"
+    library = ", ".join(re.split("[<>=]", each)[0] for each in application(protocol).packages) or "asyncio"
     return {**found, library: partial(own, "library")}
 
 
@@ -217,7 +217,7 @@ def _spread(values: Sequence[float], digits: int) -> str:
 
 def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[int]) -> None:
     """Starts the server of the protocol's floor on the first processor, and compares on the last."""
-    kind = PROTOCOLS[protocol]
+    kind = application(protocol)
     state = kind.filled(STATE, PAYLOAD_BYTES[protocol])
     with tempfile.TemporaryDirectory() as folder:
         port = free_port([HOST], *PORTS, random.Random())

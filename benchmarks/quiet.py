@@ -33,7 +33,6 @@ from types import ModuleType
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.design import DESIGNS
@@ -42,6 +41,7 @@ from pytest_ipperf.lab import link, standing, wires
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased
+from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.standing import Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
@@ -170,13 +170,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def one_run(up: Standing, service: standing.Service, workload: Workload, arm: Arm) -> float:
+def one_run(up: Standing, service: Service, workload: Workload, arm: Arm) -> float:
     """The logarithm of its value."""
     bursts = QUICK.bursts(workload.connections)
     receipt = up.run(arm, service, workload, bursts=bursts, deadline_s=DEADLINE_S)
     assert not receipt.contradictions, receipt.contradictions
-    samples = tuple(row[PHASES.index("total")] for row in receipt.rows)
-    return math.log(METRIC.value(samples, receipt.attempted - len(samples), DEADLINE_S))
+    value = METRIC.value(receipt.outcome(DEADLINE_S))
+    assert value is not None
+    return math.log(value)
 
 
 # --- spreads ----------------------------------------------------------------------------------------------------------

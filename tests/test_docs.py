@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS
@@ -40,6 +39,7 @@ from pytest_ipperf.plugin.collection import MARKERS
 from pytest_ipperf.plugin.options import FILTERS, LEVELS, ONCE, SETTINGS
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, Journal
@@ -387,7 +387,7 @@ def test_the_proof_says_what_the_page_shows():
 
 def test_the_proof_says_of_tunnels_what_the_page_shows():
     lab, arm = BUILTIN["lab"], Arm(6, "tunnel")
-    demanded = expected(lab, arm, datagram=False)
+    demanded = expected(lab, arm, (3, 2))
     met = {"client": {"in": 600, "out": 0}, "router": {"in": 250, "out": 250}, "server": {"in": 900, "out": 600}}
     route = {"device": demanded.devices["client"]["tunnel"], "type": 1, "mtu": 1480, "path_mtu": 0, "mss": 0}
     seen = {"families": ["AF_INET6"], "peers": {demanded.server: 300}, "sources": [demanded.client], "completed": 300,

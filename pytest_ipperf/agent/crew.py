@@ -20,10 +20,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import BurstTold, Share
 from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.protocols.base import PHASES
 
 _ROW = struct.Struct(f"{len(PHASES)}d")
 _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", "total"))

@@ -1,7 +1,7 @@
 """A burst by a common library: what an application would feel, in the phases and words of the lean client.
 
 Look-ups, sources, arrivals, deadline and failures are as in `burst.py`; the loop is asyncio's, and what happens on a
-connected socket is the library's (`Protocol.library`). The client's own work is a larger part of every figure, so
+connected socket is the library's (`Application.library`). The client's own work is a larger part of every figure, so
 figures of the two clients are never compared.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Protocol, ReplyError, Transaction
+from pytest_ipperf.protocols.base import Application, Call, ReplyError, Transaction
 
 _GOODBYE_S = 2.0
 _LOOK_S = 0.005
@@ -38,7 +38,7 @@ class LibraryBurst:
     def __init__(
         self,
         target: Target,
-        protocol: Protocol,
+        protocol: Application,
         state: ServerState,
         connections: int,
         *,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 
 _OTHERS = 64
 """Descriptors of a process beside those of its connections."""
@@ -30,7 +30,7 @@ def enough_descriptors(order: LoadOrder) -> None:
 
 def most_descriptors(order: LoadOrder) -> int:
     """How many one process needs at once, when most are open."""
-    protocol = PROTOCOLS[order.protocol]
+    protocol = application(order.protocol)
     share = -(-order.connections // order.workers)
     # The library's sessions that stay are held by the agent too.
     staying = order.bursts * (1 + (order.client != "lean")) if protocol.stays else 1
@@ -40,7 +40,7 @@ def most_descriptors(order: LoadOrder) -> int:
 def enough_ports(order: LoadOrder) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
     low, high = map(int, _PORTS.read_text(encoding="ascii").split())
-    there, stays = high - low + 1, PROTOCOLS[order.protocol].stays
+    there, stays = high - low + 1, application(order.protocol).stays
     least = order.connections * (order.bursts if stays else 1)
     if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others
         needed = "at once need as many"

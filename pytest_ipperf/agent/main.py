@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from pytest_ipperf.agent import path
+from pytest_ipperf.agent import flows, path
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.capture import Capture
 from pytest_ipperf.agent.changes import Changes
@@ -40,7 +40,7 @@ from pytest_ipperf.agent.train import Listener, rate_bit_s, send_train
 from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.transports.base import End, Leg
@@ -65,6 +65,7 @@ class Agent:
         stack.callback(self._protocol41.close)
         self._bare: path.BareIpv6 | None = None
         stack.enter_context(contextlib.closing(stamping()))
+        self._flows = stack.enter_context(contextlib.closing(flows.Flows()))
         self._trains = stack.enter_context(contextlib.ExitStack())
         self._probes = stack.enter_context(contextlib.ExitStack())
         self._captures = stack.enter_context(contextlib.ExitStack())
@@ -149,7 +150,7 @@ class Agent:
     def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
         """Starts a server on `addresses`, on a free port of `ports`, that holds `state` in sizes of `payload_bytes`."""
         recipe = SERVERS[name]
-        protocol = PROTOCOLS[order["protocol"]]
+        protocol = application(order["protocol"])
         state = protocol.filled(ServerState(**order["state"]), order["payload_bytes"])
         low, high = order["ports"]
         site = Site(
@@ -170,7 +171,7 @@ class Agent:
 
     def provision(self, name: str, protocol: str, payload_bytes: int, state: dict[str, Any]) -> str:
         """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
-        filled = PROTOCOLS[protocol].filled(ServerState(**state), payload_bytes)
+        filled = application(protocol).filled(ServerState(**state), payload_bytes)
         folder = str(self._folder / f"{name}-{filled.digest}")
         lay_out(folder, SERVERS[name].provisions(folder, filled))
         return folder
@@ -198,12 +199,28 @@ class Agent:
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
         """One run, with the packets counted around it."""
+        return self._around(lambda: load(LoadOrder(**order), signs_of_life(self._say)))
+
+    def _around(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a run tells, and the packets of this host in it."""
         self._counted()
         before = path.ip_packets()
-        receipt = load(LoadOrder(**order), signs_of_life(self._say))
+        told = run()
         after = path.ip_packets()
         packets = {version: after[version] - before[version] for version in after}
-        return {**receipt, "packets": packets, **self._counted()}
+        return {**told, "packets": packets, **self._counted()}
+
+    def flow_listen(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The far end of a flow listens from now on; what its near end has to know."""
+        return self._flows.listen(order)
+
+    def flow_run(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The near end's part of a run, with the packets counted around it."""
+        return self._around(lambda: flows.run(order, signs_of_life(self._say)))
+
+    def flow_finish(self, near: dict[str, Any]) -> dict[str, Any]:
+        """The far end's part of a run, whose near end has told so much."""
+        return self._flows.finish(near)
 
     def _counted(self) -> dict[str, Any]:
         """The packets since the last time."""

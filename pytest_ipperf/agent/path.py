@@ -88,17 +88,19 @@ class BareIpv6(PacketCount):
 
 
 def ip_packets() -> dict[str, int]:
-    """Packets sent by this host's namespace so far, by IP version, without ICMP (RFC 4293: OutRequests)."""
+    """Packets sent by this host's namespace so far, by IP version (RFC 4293: OutRequests), of ICMP its echoes alone."""
     tables: dict[str, dict[str, int]] = {}
     lines = Path("/proc/net/snmp").read_text().splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         kind, *keys = names.split()
         tables[kind] = dict(zip(keys, map(int, values.split()[1:]), strict=True))
-    found = {"ipv4": tables["Ip:"]["OutRequests"] - tables["Icmp:"]["OutMsgs"], "ipv6": 0}
+    icmp = tables["Icmp:"]
+    found = {"ipv4": tables["Ip:"]["OutRequests"] - icmp["OutMsgs"] + icmp["OutEchos"], "ipv6": 0}
     six = Path("/proc/net/snmp6")
     if six.exists():
         counters = dict(line.split() for line in six.read_text().splitlines())
-        found["ipv6"] = int(counters["Ip6OutRequests"]) - int(counters["Icmp6OutMsgs"])
+        others = int(counters["Icmp6OutMsgs"]) - int(counters["Icmp6OutEchos"])
+        found["ipv6"] = int(counters["Ip6OutRequests"]) - others
     return found
 
 

@@ -16,7 +16,7 @@ from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 
 if TYPE_CHECKING:
     from pytest_ipperf.agent.library import LibraryBurst
@@ -49,7 +49,7 @@ class Share:
     def __init__(self, order: LoadOrder, place: int = 0, stride: int = 1) -> None:
         self._order = order
         self._places = range(place, order.connections, stride)
-        self._protocol = PROTOCOLS[order.protocol]
+        self._protocol = application(order.protocol)
         self._state = self._protocol.filled(ServerState(**order.state), order.payload_bytes)
         self._target = Target(
             family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,

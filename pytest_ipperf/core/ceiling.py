@@ -14,6 +14,7 @@ FRAME_BYTES = 8 + 14 + 4 + 12
 """Of Ethernet, for each packet, without VLAN tag."""
 _IP_BYTES = {4: 20, 6: 40}  # RFC 791, section 3.1; RFC 8200, section 3
 _UDP_BYTES, _TCP_BYTES, _STAMP_BYTES = 8, 20, 12  # RFC 768; RFC 9293, section 3.1; RFC 7323, section 3, padded
+_FRAGMENT_BYTES = 8  # RFC 8200, section 4.5; IPv4 has room for it in its header (RFC 791, section 3.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,23 @@ class Layers:
         return self.mtu - self.header_bytes
 
     def share(self, payload_bytes: int = 0) -> float:
-        """Of the rate, what is payload, with so much in each packet, or with as much as there is room for."""
+        """Of the rate, what is payload, with so much in each packet, or with as much as there is room for.
+
+        Of datagrams, `payload_bytes` may be more than that: they travel in fragments.
+        """
         held = payload_bytes or self.room_bytes
+        if self.datagram and held > self.room_bytes:
+            return held / self._fragmented_bytes(held)
         if not 0 < held <= self.room_bytes:
             raise ValueError(f"a packet has room for 1 to {self.room_bytes} bytes, not {held}")
         return held / (held + self.header_bytes + FRAME_BYTES)
+
+    def _fragmented_bytes(self, payload_bytes: int) -> int:
+        """What a datagram takes on the wire in fragments, each of which holds a multiple of 8 bytes but the last."""
+        around = self.overhead_bytes + _IP_BYTES[self.ipver] + (_FRAGMENT_BYTES if self.ipver == 6 else 0)
+        held = payload_bytes + _UDP_BYTES
+        fragments = -(-held // ((self.mtu - around) // 8 * 8))
+        return held + fragments * (around + FRAME_BYTES)
 
 
 def ceiling_bit_s(rate_bit_s: float, layers: Layers, payload_bytes: int = 0) -> float:
@@ -54,12 +67,24 @@ def ceiling_bit_s(rate_bit_s: float, layers: Layers, payload_bytes: int = 0) -> 
     return rate_bit_s * layers.share(payload_bytes)
 
 
+def header_cost(test: Layers, reference: Layers, payload_bytes: int = 0) -> float:
+    """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`; 0 if they do not."""
+    return max(0.0, 1 - test.share(payload_bytes) / reference.share(payload_bytes))
+
+
 def goodput_excess(
-    moved_bytes: float, time_s: float, *, rate_bit_s: float, layers: Layers, bucket_bytes: float = 0.0
+    moved_bytes: float,
+    time_s: float,
+    *,
+    rate_bit_s: float,
+    layers: Layers,
+    bucket_bytes: float = 0.0,
+    payload_bytes: int = 0,
 ) -> float:
     """By how much, as a share, payload moved in a time exceeds what a rate allows; 0 where it does not.
 
-    A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate.
+    A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate. The packets are full, or as
+    `Layers.share` has them with `payload_bytes`.
     """
-    allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * layers.share()
+    allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * layers.share(payload_bytes)
     return max(0.0, moved_bytes / allowed_bytes - 1) if allowed_bytes else float(moved_bytes > 0)

@@ -6,9 +6,11 @@ The text of a cell is the pytest id and the key of its history: `lab-smtp-c10-1k
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import Level
 from pytest_ipperf.core.units import bytes_text
 
 LEAN = "lean"
@@ -77,6 +79,11 @@ def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
     return bytes_text(payload_bytes) + rate + (f"-w{workers}" if workers > 1 else "")
 
 
+def levels_text(levels: Sequence[Level]) -> str:
+    """The levels of a protocol's own factors as a workload's text names them: `window64k-down`; empty where all are silent."""
+    return "-".join(level.text for level in levels if level.text)
+
+
 def _rate_text(rate_per_s: float) -> str:
     """All digits that it has, so that rates share a text only when they are the same."""
     return str(rate_per_s).removesuffix(".0")
@@ -87,7 +94,7 @@ class Workload:
     """What is held equal while arms are compared.
 
     With a `rate_per_s` the connections arrive at that rate, without one all at once. So many processes of the client,
-    its `workers`, share them.
+    its `workers`, share them. `levels` are those of the protocol's own factors.
     """
 
     testbed: str
@@ -97,10 +104,12 @@ class Workload:
     payload_bytes: int
     rate_per_s: float = 0.0
     workers: int = 1
+    levels: tuple[Level, ...] = ()
 
     def __str__(self) -> str:
         talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
-        return f"{self.testbed}-{talk}-c{self.connections}-{load}"
+        own = levels_text(self.levels)
+        return f"{self.testbed}-{talk}-c{self.connections}-{load}" + (f"-{own}" if own else "")
 
 
 @dataclass(frozen=True, slots=True)

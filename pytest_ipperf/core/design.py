@@ -18,6 +18,7 @@ class Design:
     `judges` is False where a verdict would be more than the data can carry, or than the study gave.
     `run_connections` is how many connections a run holds at least: the burst of N is repeated until it does
     (docs/decisions/0003-runs-of-300-connections.md).
+    A run of traffic flows for `run_s`, after `warmup_s` in which it counts for nothing.
     `full_grid` measures the levels of the suite's `grid` marker in place of its everyday `levels`.
     """
 
@@ -29,6 +30,8 @@ class Design:
     purpose: str
     looks: int = 1
     run_connections: int = 300
+    warmup_s: float = 0.5
+    run_s: float = 1.0
     full_grid: bool = False
 
     def bursts(self, connections: int) -> int:
@@ -61,10 +64,12 @@ DESIGNS = {
             judges=False,
             purpose="does it run at all; never judges",
             run_connections=30,
+            warmup_s=0.2,
+            run_s=0.3,
         ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
         # Pocock's level for three looks: together they are wrong as often as one look at 5 %.
-        Design(name="standard", epochs=10, blocks=3, looks=3, alpha=0.0221, judges=True, purpose="a decision"),
+        Design(name="standard", epochs=10, blocks=3, looks=3, alpha=0.0221, judges=True, purpose="a decision", run_s=2.0),
         # The study's 11 runs, the first of which is discarded: that is the warm-up. One burst is one run there.
         Design(
             name="paper",
@@ -74,7 +79,21 @@ DESIGNS = {
             judges=False,
             purpose="re-running a study with its own formulas; never judges",
             run_connections=1,
+            # The study of routers does not tell; its tool, iperf, sends for 10 seconds.
+            warmup_s=1.0,
+            run_s=10.0,
             full_grid=True,
+        ),
+        # RFC 8219, sections 7.1 to 7.3: trials of 60 s, repeated 20 times; of latency 120 s, of which the last 60 count.
+        Design(
+            name="rfc8219",
+            epochs=20,
+            blocks=1,
+            alpha=0.05,
+            judges=True,
+            purpose="as RFC 8219 measures transition technologies",
+            warmup_s=60.0,
+            run_s=60.0,
         ),
     )
 }

@@ -17,9 +17,6 @@ from pytest_ipperf.core.units import rate_text
 
 # Hardware types of devices that carry IP in IP (linux/if_arp.h): IPIP, IP6-in-IP6, SIT, GRE, GRE over IPv6.
 _TUNNEL_TYPES = {768: "ipip", 769: "ip6tnl", 776: "sit", 778: "gre", 823: "ip6gre"}
-# SYN, ACK, and one segment of data: no TCP transaction sends fewer.
-_LEAST_PACKETS = 3
-_LEAST_BACK = 2
 _DONE = {"in": "received", "out": "sent"}
 
 
@@ -29,7 +26,7 @@ class Expected:
 
     `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
     other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
-    With `datagram` a connection is one datagram there and one back.
+    Each that completed has sent `least_packets` at least, there and back; some of these may be merged, or cut up.
 
     The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
     a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
@@ -41,7 +38,7 @@ class Expected:
     client: str
     server: str
     exclusive: bool
-    datagram: bool = False
+    least_packets: tuple[int, int] = (3, 2)
     carriers: tuple[str, ...] = ()
     transport: str = "native"
     devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -73,7 +70,7 @@ def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]
 def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
     found = []
     own, other = (f"ipv{version}" for version in (expected.ipver, 10 - expected.ipver))
-    least = (1 if expected.datagram else _LEAST_PACKETS) * seen["completed"]
+    least = expected.least_packets[0] * seen["completed"]
     if seen["packets"][own] < least:
         found.append(f"expected at least {least} packets sent by {own}, seen {seen['packets'][own]}")
     if expected.exclusive and (strange := seen["packets"][other] - _outer(expected, seen)) > 0:
@@ -107,11 +104,8 @@ def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
 
 
 def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
-    """What speaks against a carrier, which meets all that goes there, and at the tunnel's two ends all that comes back.
-
-    There go a query, SYN and data at least, and back come an answer, SYN and data; some of these may be merged.
-    """
-    there, back = (1, 1) if expected.datagram else (_LEAST_PACKETS, _LEAST_BACK)
+    """What speaks against a carrier, which meets all that goes there, and at the tunnel's two ends all that comes back."""
+    there, back = expected.least_packets
     ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
     return [
         f"expected at least {least * completed} packets of protocol 41 {_DONE[way]} by the {host}, seen {counts[way]}"
@@ -214,11 +208,21 @@ def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
 
 
 def goodput_contradictions(
-    rate_bit_s: float, layers: Layers, *, moved_bytes: int, time_s: float, bucket_bytes: int
+    rate_bit_s: float, layers: Layers, *, moved_bytes: float, time_s: float, bucket_bytes: int, payload_bytes: int = 0
 ) -> list[str]:
-    """What speaks against a run that moved so much payload in that time, over links whose rate lets less through."""
-    excess = goodput_excess(moved_bytes, time_s, rate_bit_s=rate_bit_s, layers=layers, bucket_bytes=bucket_bytes)
+    """What speaks against a run that moved so much payload in that time, over links whose rate lets less through.
+
+    `payload_bytes` is that of a packet, where it is not full.
+    """
+    excess = goodput_excess(
+        moved_bytes,
+        time_s,
+        rate_bit_s=rate_bit_s,
+        layers=layers,
+        bucket_bytes=bucket_bytes,
+        payload_bytes=payload_bytes,
+    )
     if excess <= TOLERANCE:
         return []
-    ceiling, seen = ceiling_bit_s(rate_bit_s, layers), 8 * moved_bytes / time_s
+    ceiling, seen = ceiling_bit_s(rate_bit_s, layers, payload_bytes), 8 * moved_bytes / time_s
     return [f"expected at most {rate_text(ceiling)} of payload, seen {rate_text(seen)}"]

@@ -7,10 +7,11 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.cell import Arm, Cell
+from pytest_ipperf.core.cell import Arm, Cell, levels_text
+from pytest_ipperf.core.factor import values_of
 from pytest_ipperf.core.instrument import Instrument, instrument
 from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.run import Run, leading
@@ -30,7 +31,8 @@ class ArmSummary:
     its average. Failures make it another number than the value.
     `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
     connection's start; empty when none completed. `instrument` is the client's part in all that, and `pace` that of the
-    links, where they have a rate.
+    links, where they have a rate. `figures` are the means over the runs of all that metrics made of them and engines
+    counted, each in its base unit; `notes` are the engines' sentences about what limits the figures.
     """
 
     arm: str
@@ -42,6 +44,8 @@ class ArmSummary:
     instrument: Instrument | None = None
     completed_values: tuple[float, ...] = ()
     pace: Pace | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -56,12 +60,13 @@ class ArmSummary:
 
 def summarise(
     arm: Arm,
+    metric: str,
     runs: Iterable[Run],
     rows: Sequence[tuple[float, ...]],
     phases: Sequence[str],
     floor_s: float | None = None,
 ) -> ArmSummary:
-    """The summary of an arm's runs.
+    """The summary of an arm's runs, by one of their metrics.
 
     A row holds start, a column for each of `phases`, how late it was read, and how late it was opened.
     """
@@ -71,7 +76,7 @@ def summarise(
         failed.update(run.failed)
     columns = list(zip(*rows, strict=True))[1:] if rows else []
     behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
-    values = tuple(run.value for run in own)
+    values = tuple(value for run in own if (value := run.values[metric]) is not None)
     told = [run.client for run in own if run.client is not None]
     summary = ArmSummary(
         arm=str(arm),
@@ -80,7 +85,9 @@ def summarise(
         completed=sum(run.completed for run in own),
         failed=dict(sorted(leading(failed, _KINDS).items())),
         phases={name: statistics.median(column) for name, column in zip(phases, columns, strict=bool(columns))},
-        completed_values=tuple(statistics.fmean(run.samples) for run in own if run.samples),
+        completed_values=tuple(run.completed_s for run in own if run.completed_s is not None),
+        figures=_means(own),
+        notes=tuple(dict.fromkeys(note for run in own for note in run.notes)),
     )
     if not told:
         return summary
@@ -88,17 +95,30 @@ def summarise(
     return dataclasses.replace(summary, instrument=part)
 
 
+def _means(runs: Sequence[Run]) -> dict[str, float]:
+    """Of every figure that some runs have, the mean over those."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in {**run.facts, **run.values}.items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return {name: statistics.fmean(each) for name, each in found.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A cell with its question and its answer.
 
-    `estimate`, `low` and `high` are the change in percent with its two-sided interval of `confidence`; None where
-    the design gives no interval. `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
-    All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and
-    `sd_block` are the spreads of the log ratio, see `Effect`; None where there are too few epochs or blocks.
+    `estimate`, `low` and `high` are the change with its two-sided interval of `confidence`, in `change_unit`: percent,
+    or percentage points where arms are compared by their difference; None where the design gives no interval.
+    `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
+    All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and `sd_block` are the
+    spreads of the log ratio or of the difference, see `Effect`; None where there are too few epochs or blocks.
     With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
     `resolver` is the name server, which is the server itself where that is what is measured.
     `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
+    `levels` are those of the protocol's own factors by name, and `levels_text` what the cell's text says of them.
+    `header_cost` is the share of goodput that headers alone cost the arm.
     `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
     `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
     """
@@ -145,6 +165,10 @@ class Record:
     loss: float = 0.0
     delay_s: float = 0.0
     one_machine: bool = False
+    levels: dict[str, int | float | str] = field(default_factory=dict)
+    levels_text: str = ""
+    change_unit: str = "%"
+    header_cost: float = 0.0
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -155,7 +179,7 @@ class Record:
         """The inverse of `to_json`."""
         plain = json.loads(text)
         for side in ("test", "reference"):
-            for name in ("values", "completed_values"):
+            for name in ("values", "completed_values", "notes"):
                 plain[side][name] = tuple(plain[side][name])
             if plain[side]["instrument"]:
                 plain[side]["instrument"] = Instrument(**plain[side]["instrument"])
@@ -178,7 +202,7 @@ class Record:
         )
 
 
-def cell_facts(cell: Cell) -> dict[str, str | float]:
+def cell_facts(cell: Cell) -> dict[str, Any]:
     """A cell's factors under the names that a record gives them."""
     workload = cell.workload
     return {
@@ -193,4 +217,6 @@ def cell_facts(cell: Cell) -> dict[str, str | float]:
         "client": workload.client,
         "rate_per_s": workload.rate_per_s,
         "workers": workload.workers,
+        "levels": dict(values_of(workload.levels)),
+        "levels_text": levels_text(workload.levels),
     }

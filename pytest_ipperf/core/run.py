@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.instrument import ClientFacts
@@ -13,10 +13,11 @@ from pytest_ipperf.core.instrument import ClientFacts
 class Run:
     """One execution of one arm of a workload.
 
-    `samples` holds one value per completed connection in seconds; a failed connection is counted in `failed`
-    under its kind (`refused`, `reset`, `deadline`, ...) and is never dropped. `value` is what the metric made of
-    the run, in the metric's unit. `started_at` is the controller's monotonic clock in seconds. `client` is what the
-    client told of itself, if it did.
+    A connection, or a datagram, that failed is counted in `failed` under its kind (`refused`, `deadline`, `lost`, ...)
+    and is never dropped. `values` is what metrics made of the run, by name and in their units; None where it has none.
+    `started_at` is the controller's monotonic clock in seconds. `client` is what the client told of itself, if it did,
+    `facts` what the engine of a flow counted, and `notes` its sentences about what limits the figures.
+    `completed_s` is the mean of the completed connections alone, None where there is none.
     """
 
     arm: Arm
@@ -27,19 +28,21 @@ class Run:
     started_at: float
     attempted: int
     failed: Mapping[str, int]
-    samples: tuple[float, ...]
-    value: float
+    values: Mapping[str, float | None]
     client: ClientFacts | None = None
-
-    @property
-    def completed(self) -> int:
-        """Connections that reached the end of the measurement."""
-        return len(self.samples)
+    completed_s: float | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def failures(self) -> int:
-        """Connections that did not."""
+        """What did not reach the end of the measurement."""
         return sum(self.failed.values())
+
+    @property
+    def completed(self) -> int:
+        """What did."""
+        return self.attempted - self.failures
 
 
 def leading(failed: Mapping[str, int], most: int) -> dict[str, int]:

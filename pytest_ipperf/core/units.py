@@ -71,11 +71,32 @@ def rate_text(bit_s: float) -> str:
     return f"{bit_s / size:.4g} {unit}bit/s"
 
 
+def short_rate_text(bit_s: float) -> str:
+    """1e7 -> `10mbit`: the shortest exact form, and the inverse of `parse_rate`."""
+    unit = next((unit for unit in ("gbit", "mbit", "kbit") if bit_s >= _BITS[unit]), "bit")
+    return f"{bit_s / _BITS[unit]:.15g}{unit}"
+
+
 def parse_percent(text: str) -> float:
     """`10%` -> 0.1; the sign must be there, as 0.1 could mean either."""
     parts = _split(text, {"%": 1})
     if parts is None:
         raise UsageError(f"share {text!r} is not a percentage such as 10%")
+    return parts[0] / 100
+
+
+def quantity_text(value: float, unit: str) -> str:
+    """A value of a metric for people: seconds, rates, shares: `3.92 ms`, `94.1 Mbit/s`, `4.5 %`."""
+    if unit == "s":
+        return seconds_text(value) if value >= 1e-3 else f"{value * 1e6:.3g} us"
+    return rate_text(value) if unit == "bit/s" else f"{100 * value:.3g} %"
+
+
+def parse_points(text: str) -> float:
+    """`0.5pp` -> 0.005: percentage points, in which shares differ."""
+    parts = _split(text, {"pp": 1})
+    if parts is None:
+        raise UsageError(f"difference {text!r} is not a number of percentage points such as 0.5pp")
     return parts[0] / 100
 
 

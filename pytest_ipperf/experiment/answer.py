@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm, Cell
 from pytest_ipperf.core.effect import Effect, difference
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.judge import Verdict, judge
 from pytest_ipperf.core.looks import effects_at
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.pace import pace
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
 from pytest_ipperf.core.run import Run
-from pytest_ipperf.experiment.measurement import METRIC, Conditions, Measurement
-from pytest_ipperf.lab.pace import layers
+from pytest_ipperf.experiment.measurement import Conditions, Measurement
+from pytest_ipperf.lab.pace import arms_header_cost, layers
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import flow
+from pytest_ipperf.protocols.base import PHASES
 
 CONFIDENCE = 0.95
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
@@ -46,27 +48,29 @@ class Answer:
     doubts: Mapping[Verdict, str]
 
 
-def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin: Margin) -> Answer:
+def answer(measurement: Measurement, cell: Cell, conditions: Conditions, question: Question) -> Answer:
     """The answer for `cell`; what broke its measurement, or InvalidError when its data cannot be true."""
     if cell.arm in measurement.trouble:
         raise measurement.trouble[cell.arm]
     plan, looks = measurement.plan, measurement.looks[cell.arm]
     runs = tuple(run for run in measurement.runs if run.epoch < plan.epochs_by(looks))
+    _check_values(runs, cell, conditions.reference, question.metric)
     effects: tuple[Effect, ...] = ()
     failures = None
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
-        effects = effects_at(runs, *pair, METRICS[METRIC].metric, ends, confidence=CONFIDENCE)
+        metric, cost = METRICS[question.metric].metric, arms_header_cost(*pair, plan.workload)
+        effects = effects_at(runs, *pair, metric, ends, confidence=CONFIDENCE, header_cost=cost)
         failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
-        judgement = judge(effects[-1], margin, alpha=conditions.design.alpha)
+        judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
         if judgement.verdict is Verdict.INVALID:
             raise InvalidError(f"{cell}: {judgement.sentence()}")
     return Answer(
         effects=effects,
         failures=failures,
         records=tuple(
-            _record(measurement, cell, conditions, look, effects[look - 1] if effects else None)
+            _record(measurement, cell, conditions, look, effects[look - 1] if effects else None, metric=question.metric)
             for look in range(1, looks + 1)
         ),
         runs=runs,
@@ -75,9 +79,20 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, margin:
     )
 
 
-def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: int, effect: Effect | None) -> Record:
+def _check_values(runs: Iterable[Run], cell: Cell, reference: Arm, metric: str) -> None:
+    """InvalidError where a run has no value: to leave it out would be to count only those that went well."""
+    for run in runs:
+        if run.arm in (cell.arm, reference) and not run.warmup and run.values[metric] is None:
+            where = f"epoch {run.epoch}, block {run.block}"
+            title = METRICS[metric].metric.title
+            raise InvalidError(f"{cell}: {run.arm} has no {title} ({where}): {METRICS[metric].lacking}")
+
+
+def _record(
+    measurement: Measurement, cell: Cell, conditions: Conditions, look: int, effect: Effect | None, *, metric: str
+) -> Record:
     design, epochs = conditions.design, measurement.plan.epochs_by(look)
-    change = effect.percent if effect else None
+    change = effect.shown if effect else None
     facts: Mapping[str, Any] = cell_facts(cell)
     return Record(
         **facts,
@@ -86,7 +101,7 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         backend=_backend(measurement, cell.arm, conditions.reference),
         **dataclasses.asdict(measurement.network.links),
         one_machine=measurement.network.one_machine,
-        metric=METRIC,
+        metric=metric,
         design=design.name,
         judges=design.judges,
         seed=measurement.plan.seed,
@@ -95,8 +110,8 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         epochs=epochs,
         blocks=design.blocks,
         deadline_s=conditions.deadline_s,
-        test=_side(measurement, cell.arm, epochs),
-        reference=_side(measurement, conditions.reference, epochs),
+        test=_side(measurement, cell.arm, metric, epochs),
+        reference=_side(measurement, conditions.reference, metric, epochs),
         estimate=change.estimate if change else None,
         low=change.low if change else None,
         high=change.high if change else None,
@@ -109,18 +124,23 @@ def _record(measurement: Measurement, cell: Cell, conditions: Conditions, look: 
         verdict="measured",
         reasons=(),
         sentence=effect.finding() if effect else "",
+        change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
+        header_cost=effect.header_cost if effect else 0.0,
     )
 
 
-def _side(measurement: Measurement, arm: Arm, epochs: int) -> ArmSummary:
+def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSummary:
     """The summary of an arm's first epochs; the reference goes on where another arm is still open."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
-    summary = summarise(arm, runs, rows, _SUMMARISED, measurement.floors.get(arm))
+    summary = summarise(arm, metric, runs, rows, _SUMMARISED, measurement.floors.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
-    return dataclasses.replace(summary, pace=pace(rate_bit_s, around, own, workload.payload_bytes, trains))
+    found = pace(rate_bit_s, around, own, workload.payload_bytes, trains)
+    if found is not None and flow(workload.protocol):  # whose goodput is a metric of its own
+        found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
+    return dataclasses.replace(summary, pace=found)
 
 
 def _doubts(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict, str]:

@@ -10,17 +10,16 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.pace import Trains
 from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.testbed import AUTO, Links
 
 _NOTHING = ServerState()
-METRIC = "response_time"
 WARMUP = -1
 """The block number of an epoch's warm-up runs."""
 
@@ -76,7 +75,7 @@ class Listener(Protocol):
         """The ends of the servers' logs of an epoch in which something failed, by server."""
 
     def look(
-        self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
+        self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
         """Look `number` (from 0) was taken: the answers of the arms that were open, and which arms go on.
 
@@ -94,11 +93,11 @@ class Listener(Protocol):
 class Measurement:
     """All that was measured of a workload.
 
-    `rows` holds the samples by arm and epoch, warm-ups left out. `looks` tells for each arm how many looks its data
-    have, `trouble` why an arm has no answer, `stopped` why arms were left open although the design has more looks.
-    `answered` are the arms that were closed by their answers. `seconds` holds the time of each look, `floors` the
-    response time of the arms against the null server. `network` is by what they travelled, and `trains` hold the rates
-    that their paths were seen to have, by arm and epoch.
+    `rows` holds the samples of connections by arm and epoch, warm-ups left out; of a flow there are none, as its runs
+    tell all. `looks` tells for each arm how many looks its data have, `trouble` why an arm has no answer, `stopped` why
+    arms were left open although the design has more looks. `answered` are the arms that were closed by their answers.
+    `seconds` holds the time of each look, `floors` the response time of the arms against the null server. `network` is
+    by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm and epoch.
     """
 
     plan: Plan

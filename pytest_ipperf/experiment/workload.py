@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.judge import Judgement
 from pytest_ipperf.core.looks import effects_at, is_open, judgements
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.outcome import Outcome, completed_s
 from pytest_ipperf.core.pace import Trains
 from pytest_ipperf.core.plan import Epoch, Plan
 from pytest_ipperf.core.proof import rate_misses
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run, leading
 from pytest_ipperf.core.units import rate_text
-from pytest_ipperf.experiment.measurement import METRIC, WARMUP, Conditions, Listener, Measurement, Network
+from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
+from pytest_ipperf.lab.flowing import Duration
 from pytest_ipperf.lab.leasing import leased
-from pytest_ipperf.lab.standing import Receipt, Service, Standing, stand
+from pytest_ipperf.lab.pace import arms_header_cost
+from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.lab.standing import Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS, flow
 
-_TOTAL = PHASES.index("total")
 # A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
 _HOPELESS = 3
 _KINDS = 3
@@ -38,7 +43,7 @@ def measure(
     conditions: Conditions,
     hear: Listener,
     *,
-    asked: Mapping[Arm, Collection[Margin]],
+    asked: Mapping[Arm, Collection[Question]],
     refuses: Callable[[float], str] = lambda _: "",
 ) -> Measurement:
     """Carries out `plan`, look by look; an arm that has answered all that is `asked` of it is measured no further.
@@ -77,7 +82,7 @@ class _Course:
     testbed: Testbed
     conditions: Conditions
     hear: Listener
-    asked: Mapping[Arm, Collection[Margin]]
+    asked: Mapping[Arm, Collection[Question]]
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
     services: list[Service] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -130,12 +135,16 @@ class _Course:
         self.hear.look(number, answers, going_on, self.stopped)
         return bool(going_on)
 
-    def _answers(self, arm: Arm) -> Mapping[Margin, Judgement]:
+    def _answers(self, arm: Arm) -> Mapping[Question, Judgement]:
         design, reference = self.conditions.design, self.conditions.reference
         ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
+
+        def effects_of(metric: str) -> Sequence[Effect]:
+            cost = arms_header_cost(arm, reference, self.plan.workload)
+            return effects_at(self.runs, arm, reference, METRICS[metric].metric, ends, header_cost=cost)
+
         try:
-            effects = effects_at(self.runs, arm, reference, METRICS[METRIC].metric, ends)
-            return judgements(effects, self.asked.get(arm, ()), alpha=design.alpha, looks=design.looks)
+            return judgements(effects_of, self.asked.get(arm, ()), alpha=design.alpha, looks=design.looks)
         except InvalidError as error:
             self.trouble[arm] = error
             return {}
@@ -187,7 +196,7 @@ class _Course:
             for slot, arm in enumerate(block):
                 if self._measures(arm):
                     self._run(standing, service, arm, _Place(epoch.number, number, slot))
-        if epoch.number == 0:
+        if epoch.number == 0 and not flow(workload.protocol):  # which has no server to take away
             self._find_floors(standing, service)
 
     def _measures(self, arm: Arm) -> bool:
@@ -200,6 +209,7 @@ class _Course:
         capture = self.conditions.capture
         receipt = standing.run(arm, service, self.plan.workload, **self._size, pattern=pattern, capture=capture)
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
+        outcome = receipt.outcome(self.conditions.deadline_s)
         run = Run(
             arm=arm,
             epoch=place.epoch,
@@ -209,25 +219,28 @@ class _Course:
             started_at=started,
             attempted=receipt.attempted,
             failed=receipt.failed,
-            samples=tuple(row[_TOTAL] for row in receipt.rows),
-            value=self._value(receipt),
+            values=self._values(outcome),
             client=receipt.client,
+            completed_s=completed_s(outcome),
+            facts=receipt.facts,
+            notes=receipt.notes,
         )
         self.runs.append(run)
-        if not run.warmup:
-            self.rows.setdefault((arm, run.epoch), []).extend(receipt.rows)
+        if not run.warmup and not flow(self.plan.workload.protocol):
+            self.rows.setdefault((arm, run.epoch), []).extend(outcome.rows())
         self.hear.run(run, receipt)
         self._check(run, receipt, service)
 
     @property
     def _size(self) -> dict[str, Any]:
         """How much a run is, and how long it may take."""
-        bursts = self.conditions.design.bursts(self.plan.workload.connections)
-        return {"bursts": bursts, "deadline_s": self.conditions.deadline_s}
+        design = self.conditions.design
+        bursts = design.bursts(self.plan.workload.connections)
+        duration = Duration(warmup_s=design.warmup_s, run_s=design.run_s)
+        return {"bursts": bursts, "deadline_s": self.conditions.deadline_s, "duration": duration}
 
-    def _value(self, receipt: Receipt) -> float:
-        samples = tuple(row[_TOTAL] for row in receipt.rows)
-        return METRICS[METRIC].value(samples, receipt.attempted - len(samples), self.conditions.deadline_s)
+    def _values(self, outcome: Outcome) -> dict[str, float | None]:
+        return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
     def _find_floors(self, standing: Standing, service: Service) -> None:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
@@ -235,7 +248,8 @@ class _Course:
             if self._measures(arm):
                 began = time.monotonic()
                 try:
-                    receipt = standing.floor(arm, service, self.plan.workload, **self._size)
+                    size = {name: value for name, value in self._size.items() if name != "duration"}
+                    receipt = standing.floor(arm, service, self.plan.workload, **size)
                 except AgentError:
                     raise
                 except LabError as error:  # the measurement itself can do without
@@ -243,7 +257,7 @@ class _Course:
                     return
                 self.floors_s += time.monotonic() - began
                 if not receipt.failed and not receipt.contradictions:
-                    self.floors[arm] = self._value(receipt)
+                    self.floors[arm] = statistics.fmean(receipt.outcome(self.conditions.deadline_s).column("total"))
                 self.hear.floor(arm, self.floors.get(arm), receipt)
 
     def _check(self, run: Run, receipt: Receipt, service: Service) -> None:

@@ -20,9 +20,11 @@ TRAVELS = (
     "core/__init__.py",
     "core/dns.py",
     "core/errors.py",
+    "core/factor.py",
     "core/script.py",
     "core/shelf.py",
     "core/state.py",
+    "core/units.py",
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.train import BUCKET_BYTES, length
-from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers
+from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, header_cost
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.pace import Trains, above_rate, below_rate
 from pytest_ipperf.core.proof import goodput_contradictions
@@ -27,6 +27,12 @@ def layers(arm: Arm, workload: Workload) -> Layers:
     """What lies around the payload of an arm, on links of Ethernet's own MTU."""
     overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
     return Layers(ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram)
+
+
+def arms_header_cost(test: Arm, reference: Arm, workload: Workload) -> float:
+    """By how much, as a share, headers alone make one arm's goodput less than the other's."""
+    one, other = layers(test, workload), layers(reference, workload)
+    return header_cost(one, other, workload.payload_bytes if one.datagram else 0)
 
 
 def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int) -> Trains:

@@ -23,7 +23,7 @@ from packaging.version import Version
 
 from pytest_ipperf.agent.packages import interpreter
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.protocols.base import Protocol
+from pytest_ipperf.protocols.base import Application
 
 if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs
     from pytest_ipperf.lab.link import Link
@@ -64,7 +64,7 @@ class Parcel:
     stripped: tuple[str, ...]
 
 
-def equip_client(link: Link, protocol: Protocol) -> str:
+def equip_client(link: Link, protocol: Application) -> str:
     """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
     check_library(protocol)
     return equip(link, protocol.packages) or f"asyncio of Python {link.order('hello')['python']}"
@@ -91,7 +91,7 @@ def equip(link: Link, packages: Sequence[str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
 
 
-def check_library(protocol: Protocol) -> None:
+def check_library(protocol: Application) -> None:
     """UsageError when a protocol has no library client, or its packages are not here, from where they are sent."""
     if not protocol.has_library:
         raise UsageError(f"{protocol.name} has no library client; leave out --client=library")

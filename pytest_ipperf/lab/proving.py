@@ -17,7 +17,7 @@ _TRIES = 8
 _MOST_BYTES = 65535  # of an IPv4 packet
 
 
-def expected(testbed: Testbed, arm: Arm, *, datagram: bool) -> Expected:
+def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expected:
     """What an arm's sockets, packets and routes must be."""
     path = testbed.path(arm)
     devices = {
@@ -29,7 +29,7 @@ def expected(testbed: Testbed, arm: Arm, *, datagram: bool) -> Expected:
         client=path.client,
         server=path.server,
         exclusive=testbed.exclusive,
-        datagram=datagram,
+        least_packets=least_packets,
         carriers=path.carriers,
         transport=arm.transport,
         devices=devices,

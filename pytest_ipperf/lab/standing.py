@@ -7,12 +7,10 @@ import dataclasses
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.agent.arrivals import longest_s
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
@@ -21,17 +19,19 @@ from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contrad
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
-from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
+from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, with_ideal
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pace import too_much, train_rates
-from pytest_ipperf.lab.parcel import equip, equip_client
+from pytest_ipperf.lab.parcel import equip_client
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of
-from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
+from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.lab.serving import Serving
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
-from pytest_ipperf.lab.verification import AT_ONCE, Round, rounds, shown, within_s
-from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.lab.verification import Round, rounds, shown, within_s
+from pytest_ipperf.protocols import PROTOCOLS, application, flow
+from pytest_ipperf.protocols.base import PHASES, Flow
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 _NOTHING = ServerState()
@@ -46,41 +46,6 @@ _KINDS = 3
 _BURST_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A server that stands: its name and version for the results, its port, and the name server's port and text."""
-
-    name: str
-    version: str
-    embedded: bool
-    port: int
-    resolver_port: int
-    resolver: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.version}" + (" (embedded)" if self.embedded else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What one run brought home.
-
-    `rows` holds a tuple for each completed connection, as `agent.figures.PHASES` names them, in seconds. `proof` holds
-    the facts, `contradictions` what speaks against them, `client` what the client told of itself. `captures` are the
-    first packets by the hosts' roles, as pcap files.
-    """
-
-    attempted: int
-    failed: Mapping[str, int]
-    rows: tuple[tuple[float, ...], ...]
-    packed: bytes
-    proof: Mapping[str, Any]
-    contradictions: tuple[str, ...]
-    unsettled: tuple[str, ...]
-    client: ClientFacts | None = None
-    captures: Mapping[str, bytes] = field(default_factory=dict)
-
-
 class Standing:
     """One epoch; made by `stand`, not by hand."""
 
@@ -92,10 +57,8 @@ class Standing:
         self.tunnels = tunnels or Tunnels()
         self._ident = 0
         self._settled = True
-        self._null: Service | None = None
         self._client_text = LEAN
-        self._state = _NOTHING
-        self._provisioning: Provisioning | None = None
+        self._serving = Serving(self._server, [])
 
     def serve(
         self,
@@ -109,72 +72,16 @@ class Standing:
         Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
-        unusable: dict[str, str] = self._server.order("unusable")
-        name = self._chosen(workload.protocol, wanted, unusable)
         if workload.client != LEAN:
-            self._client_text = equip_client(self._client, PROTOCOLS[workload.protocol])
-        self._state, self._provisioning = state, provisioning
-        # The name server is the server itself, if it is one.
-        naming = SERVERS[name].protocol == NAMING
-        resolver = self._service(name if naming else choose_resolver(wanted, unusable, self._server.host), workload)
-        if naming:
-            return resolver
-        return self._service(name, workload, resolver.port, str(resolver))
-
-    def _chosen(self, protocol: str, wanted: str, unusable: Mapping[str, str]) -> str:
-        """The server to start, on a host that has what it needs by then."""
-        host = self._server.host
-        sent = dict.fromkeys((each for each in SERVERS if SERVERS[each].packages), "")
-        name = choose_server(protocol, wanted, {**unusable, **sent}, host)
-        if unusable[name]:
-            try:
-                equip(self._server, SERVERS[name].packages)
-            except AgentError:
-                raise
-            except LabError as error:  # told with the reasons of those that would have been taken before it
-                reason = str(error).removeprefix(f"host {host.name}: ")
-                return choose_server(protocol, wanted, {**unusable, name: reason}, host)
-        return name
+            self._client_text = equip_client(self._client, application(workload.protocol))
+        addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
+        self._serving = Serving(self._server, addresses, state, provisioning)
+        return self._serving.serve(workload, wanted)
 
     def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
         """A run against a null server, which the name server of the service that stands already knows too."""
-        if self._null is None:
-            null = PROTOCOLS[workload.protocol].null
-            known = beside.resolver_port, beside.resolver
-            self._null = beside if null == beside.name else self._service(null, workload, *known)
-        return self.run(arm, self._null, workload, bursts=bursts, deadline_s=deadline_s)
-
-    def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> Service:
-        """Starts a server; without the port of a name server it is one itself."""
-        served = self._served(name, workload)
-        port = served["port"]
-        service = Service(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
-        return service if resolver_port else dataclasses.replace(service, resolver=str(service))
-
-    def _served(self, name: str, workload: Workload) -> dict[str, Any]:
-        addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
-        order = {
-            "addresses": addresses,
-            "ports": self._server.host.ports,
-            # Enough for those who verify, too.
-            "connections": max(workload.connections, min(self._state.users, AT_ONCE)),
-            "protocol": workload.protocol,
-            "payload_bytes": workload.payload_bytes,
-            "zone": {PROTOCOLS[workload.protocol].host: addresses},
-            "state": dataclasses.asdict(self._state),
-            "data": self._provisioned(name, workload),
-        }
-        served: dict[str, Any] = self._server.order("serve", name, order)
-        return served
-
-    def _provisioned(self, name: str, workload: Workload) -> str:
-        if self._provisioning is not None:
-            return self._provisioning.folder(self._server.host, name, workload, self._state)
-        if not SERVERS[name].provisioned:
-            return ""
-        order = provision_order(name, workload, self._state)
-        folder: str = self._server.order("provision", *order, patience_s=PROVISION_S)
-        return folder
+        null = self._serving.null(beside, workload)
+        return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate."""
@@ -186,7 +93,7 @@ class Standing:
         return {**facts, "trains": trains, "contradictions": found}
 
     def _expected(self, arm: Arm, workload: Workload) -> Expected:
-        demanded = expected(self._testbed, arm, datagram=PROTOCOLS[workload.protocol].datagram)
+        demanded = expected(self._testbed, arm, PROTOCOLS[workload.protocol].least_packets)
         name = self.tunnels.backends.get(arm.transport, "")
         return dataclasses.replace(demanded, outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4)
 
@@ -198,17 +105,54 @@ class Standing:
         *,
         bursts: int,
         deadline_s: float,
+        duration: Duration = Duration(warmup_s=0.0, run_s=0.0),  # noqa: B008 - it is frozen
         pattern: str = "",
         capture: int = 0,
     ) -> Receipt:
         """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
 
-        So many packets of it are captured on each host. Raises LabError when a server died in it or answers nobody;
-        failures of connections are data.
+        A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
+        when a server died in it or answers nobody; failures of connections are data.
         """
+        kind = flow(workload.protocol)
         with self._capturing(capture) as captured:
-            receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
+            if kind is None:
+                receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
+            else:
+                receipt = self._flow(arm, workload, kind, duration, deadline_s)
         return dataclasses.replace(receipt, captures=captured)
+
+    def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> Receipt:
+        settled = self._drained() and self._settled
+        ident = self._ident = self._ident + 1
+        order = flow_order(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
+        found = flowed(order, self._client, self._server)
+        after = self._server.order("quiet", 0.0)
+        facts = with_ideal(self._testbed, arm, workload, found.facts)
+        near = {name: value for name, value in found.near.items() if name != "samples"}
+        proof = {
+            **near,
+            "completed": found.completed,
+            "far": {name: value for name, value in found.far.items() if name != "samples"},
+            "protocol41": {CLIENT: near["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
+        }
+        # Segments that the port cuts up are counted as one packet.
+        least = {**proof, "completed": found.completed // max(1, int(facts.get("segments", 1)))}
+        demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
+        return Receipt(
+            attempted=found.attempted,
+            failed=found.failed,
+            columns=kind.columns,
+            samples=found.samples,
+            proof=proof,
+            contradictions=(
+                *run_contradictions(demanded, least),
+                *flow_too_much(self._testbed, arm, workload, facts),
+            ),
+            unsettled=(),
+            facts=facts,
+            notes=found.notes,
+        )
 
     @contextlib.contextmanager
     def _capturing(self, packets: int) -> Iterator[dict[str, bytes]]:
@@ -234,8 +178,8 @@ class Standing:
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
-        values = array("d", told.pop("rows"))
-        rows = tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
+        samples = array("d", told.pop("rows"))
+        completed = len(samples) // len(PHASES)
         # What the run before has left open may still send packets of its own IP version.
         exclusive = self._testbed.exclusive and settled
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
@@ -243,7 +187,7 @@ class Standing:
         proof = {
             **told,
             "client": self._client_text,
-            "completed": len(rows),
+            "completed": completed,
             "protocol41": {CLIENT: told["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
             "tcp": {"client": told["tcp"], "server": after["tcp"]},
             "server_cpu_s": after["cpu_s"],
@@ -251,12 +195,12 @@ class Standing:
         return Receipt(
             attempted=told["attempted"],
             failed=told["failed"],
-            rows=rows,
-            packed=values.tobytes(),
+            columns=PHASES,
+            samples=samples,
             proof=proof,
             contradictions=(
                 *run_contradictions(demanded, proof),
-                *too_much(self._testbed, arm, workload, told, len(rows)),
+                *too_much(self._testbed, arm, workload, told, completed),
             ),
             unsettled=tuple(after["busy"]),
             client=_client_facts(told, after, workload),
@@ -294,8 +238,8 @@ class Standing:
         To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
         when an account is not as it should be.
         """
-        users, keeper = self._state.users, self._provisioning
-        held = (self._server.host, service.name, workload, self._state)
+        state, keeper = self._serving.state, self._serving.provisioning
+        users, held = state.users, (self._server.host, service.name, workload, state)
         if not users or (keeper and keeper.verified(*held)):
             return ""
         began, made = time.monotonic(), rounds(users, workload.payload_bytes)
@@ -315,7 +259,7 @@ class Standing:
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
-            raise LabError(f"{told_of} does not hold all of its {self._state.users} accounts ({kinds})")
+            raise LabError(f"{told_of} does not hold all of its {self._serving.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
         self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
@@ -337,7 +281,7 @@ class Standing:
             deadline_s=deadline_s,
             ident=self._ident,
             # What is never fetched need not travel.
-            state=dataclasses.asdict(dataclasses.replace(self._state, messages=(), pages={})),
+            state=dataclasses.asdict(dataclasses.replace(self._serving.state, messages=(), pages={})),
             rate_per_s=workload.rate_per_s,
             workers=workload.workers,
         )

@@ -31,13 +31,18 @@ _SYSCTLS = {
     "net/ipv4/tcp_tw_reuse": "1",
     "net/ipv4/tcp_max_syn_backlog": "65535",
     "net/core/somaxconn": "65535",
+    # What is left of datagrams that lost a fragment must be gone when the next run begins, and not be in its way.
+    "net/ipv4/ipfrag_time": "1",
+    "net/ipv4/ipfrag_high_thresh": "134217728",
+    "net/ipv6/ip6frag_time": "1",
+    "net/ipv6/ip6frag_high_thresh": "134217728",
 }
 _FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
 # Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
 _UNCOUNTED_BYTES = 24
 # What a Linux interface queues by default, in full packets. Where it overflows at the host that sends, TCP hears of it
 # at once on a native path and through a tunnel never, as with a real tunnel: it retransmits, which the tables tell.
-_QUEUE_BYTES = 1000 * 1514
+QUEUE_BYTES = 1000 * 1514
 # Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
 # It spares what finds neighbours (ARP; ICMPv6 133 to 137, RFC 4861), as each of those lost is a second of silence.
 # Of TC_ACT_SHOT the sender hears: TCP sends such a packet later and takes none for lost, unless a tunnel has taken it.
@@ -118,7 +123,7 @@ def _shaping(port: Port, links: Links) -> Iterator[str]:
     if links.rate_bit_s:
         yield (
             f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
-            f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {_QUEUE_BYTES}"
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {QUEUE_BYTES}"
         )
     if links.loss and port.role != ROUTER:
         share = int(links.loss * 2**32)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`value` takes the completed samples, the number of failures and the deadline, in the metric's unit."""
+    """`value` gives a run's value in the metric's unit, None where the run has none; `lacking` says why, in words."""
 
     metric: Metric
-    value: Callable[[Sequence[float], int, float], float]
+    value: Callable[[Outcome], float | None]
+    lacking: str = "nothing completed"

@@ -15,14 +15,14 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
-from pytest_ipperf.plugin.fixtures import margin, measured, server_state
+from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.memory import Memory
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.resuming import find_earlier
 from pytest_ipperf.plugin.session import SESSION, Session
 
-__all__ = ["margin", "measured", "server_state"]
+__all__ = ["factors", "margin", "measured", "server_state"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

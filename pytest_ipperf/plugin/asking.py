@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.state import ServerState
 
 
@@ -29,6 +29,6 @@ def state_digest(state: ServerState) -> str:
     return dataclasses.replace(state, password="").digest
 
 
-def asked_texts(asked: Mapping[Arm, Collection[Margin]]) -> dict[str, list[str]]:
-    """The margins that the tests ask of each arm."""
-    return {str(arm): sorted(map(str, margins)) for arm, margins in sorted(asked.items())}
+def asked_texts(asked: Mapping[Arm, Collection[Question]]) -> dict[str, list[str]]:
+    """What the tests ask of each arm: metrics and margins."""
+    return {str(arm): sorted(map(str, questions)) for arm, questions in sorted(asked.items())}

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload, load_text, talk_text
+from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import parse_bytes
+from pytest_ipperf.core.factor import Level, levels_of_text
+from pytest_ipperf.core.question import Question
+from pytest_ipperf.plugin.levels import levels_of, refused
+from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.questions import question_of
 from pytest_ipperf.plugin.session import SESSION, Session
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
 
-DEFAULT_LEVELS: Mapping[str, Sequence[Any]] = {"connections": (1, 10, 100), "payload": ("1k",)}
-DEFAULT_MARGIN = Margin.parse("10%", at_least="0.5ms")
 # For the names of all transports of which the same is said.
 _NAMES = "{transports}"
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
 MARKERS = (
-    "levels(connections=[...], payload=[...]): the everyday levels of a measurement (pytest-ipperf)",
+    "levels(connections=[...], payload=[...]): the everyday levels of it and of its protocol (pytest-ipperf)",
     "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
+    'metric("loss"): which of its metrics a measurement is judged by, without it the first (pytest-ipperf)',
     'margin("10%", at_least="0.5ms"): how much worse than the reference is acceptable (pytest-ipperf)',
     "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
 )
@@ -48,20 +50,27 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(session.settings.inventory_trouble)
     try:
         protocol = _protocol(metafunc)
-        connections, payloads = _levels(metafunc, session, protocol)
-        marked_margin(metafunc.definition)
+        connections, payloads, factors = levels_of(metafunc.definition, session.settings, protocol)
+        question_of(metafunc.definition, protocol)
     except UsageError as error:
         raise pytest.Collector.CollectError(f"{where}: {error}") from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
     # and the first of them measures for all.
-    settings = session.settings
+    settings, load = session.settings, _load(session.settings, protocol)
     for name, values, ids in (
         ("testbed", list(settings.inventory), None),
-        ("protocol", [protocol], [talk_text(protocol, settings.client)]),
+        ("protocol", [protocol], [talk_text(protocol, load["client"])]),
         ("connections", connections, [f"c{number}" for number in connections]),
-        ("payload", payloads, [load_text(size, settings.rate_per_s, settings.workers) for size in payloads]),
+        (
+            "payload",
+            payloads,
+            [load_text(size, load["rate_per_s"], load["workers"]) for size in payloads],
+        ),
     ):
         metafunc.parametrize(name, values, ids=ids, scope="session")
+    # What goes without saying is in no id; where nothing else is measured there is no such parameter.
+    if any(text := [levels_text(levels) for levels in factors]):
+        metafunc.parametrize("factors", factors, ids=[each or "default" for each in text], scope="session")
     metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
 
 
@@ -93,69 +102,20 @@ def _protocol(metafunc: pytest.Metafunc) -> str:
     return names[0]
 
 
-def _levels(metafunc: pytest.Metafunc, session: Session, protocol: str) -> tuple[list[int], list[int]]:
-    asked = dict(DEFAULT_LEVELS)
-    for name in ("levels", "grid") if session.settings.design.full_grid else ("levels",):
-        mark = metafunc.definition.get_closest_marker(name)
-        if mark is not None:
-            if mark.args or set(mark.kwargs) - set(DEFAULT_LEVELS):
-                raise UsageError(f"marker {name} takes only the keywords {', '.join(DEFAULT_LEVELS)}")
-            asked.update(mark.kwargs)
-    for name, levels in asked.items():
-        if not isinstance(levels, list | tuple) or not levels:
-            raise UsageError(f"levels {name}={levels!r} are not a list such as {name}={list(DEFAULT_LEVELS[name])}")
-    connections = list(session.settings.connections) or [_count(each) for each in asked["connections"]]
-    marked = [parse_bytes(each) for each in asked["payload"]]
-    for size in marked:
-        if refused := _refused(protocol, size):
-            raise UsageError(refused)
-    payloads = list(session.settings.payloads) or marked
-    return list(dict.fromkeys(connections)), list(dict.fromkeys(payloads))
-
-
-def _refused(protocol: str, payload_bytes: int) -> str:
-    """Why a protocol has nothing of that size; empty where it has."""
-    try:
-        PROTOCOLS[protocol].content(min(payload_bytes, 2**20))
-    except UsageError as error:
-        return str(error)
-    return ""
-
-
-def marked_margin(node: pytest.Item) -> Margin | None:
-    """What the marker `margin` says, if there is one; UsageError when that makes no sense."""
-    mark = node.get_closest_marker("margin")
-    if mark is None:
-        return None
-    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
-        raise UsageError('marker margin takes one share and perhaps at_least, such as margin("10%", at_least="0.5ms")')
-    return Margin.parse(mark.args[0], **mark.kwargs)
-
-
-def margin_of(node: pytest.Item) -> Margin:
-    """What is asked of an item: `--margin`, else the marker, else 10 % and at least 0.5 ms."""
-    return node.config.stash[SESSION].settings.margin or marked_margin(node) or DEFAULT_MARGIN
-
-
-def _count(level: Any) -> int:
-    if not isinstance(level, int) or level < 1:
-        raise UsageError(f"level {level!r} is not a number of connections such as 1, 10 or 100")
-    return level
-
-
 def cell_of(item: pytest.Item) -> Cell | None:
     """The cell that an item measures; None for every other test."""
     callspec = getattr(item, "callspec", None)
     if callspec is None or not set(FACTORS) <= set(callspec.params):
         return None
-    return cell_from(item.config.stash[SESSION], **{name: callspec.params[name] for name in FACTORS})
+    known = {name: callspec.params[name] for name in FACTORS}
+    return cell_from(item.config.stash[SESSION], **known, factors=callspec.params.get("factors", ()))
 
 
-def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Margin]]]:
+def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Question]]]:
     """The cells of these items, each with what its item asks."""
     for item in items:
         if (cell := cell_of(item)) is not None:
-            yield cell, [margin_of(item)]
+            yield cell, [question_of(item, cell.workload.protocol)]
 
 
 def _written(item: pytest.Item) -> tuple[Any, ...]:
@@ -173,18 +133,27 @@ def cell_from(
     ipver: int,
     transport: str,
     twin: bool,
+    factors: tuple[Level, ...],
 ) -> Cell:
-    """The cell of these factors in this session."""
+    """The cell of these factors in this session; an empty `factors` are the protocol's own at what goes without saying.
+
+    What a client is, and how its connections arrive, is for applications alone.
+    """
     workload = Workload(
         testbed=testbed,
         protocol=protocol,
-        client=session.settings.client,
         connections=connections,
         payload_bytes=payload,
-        rate_per_s=session.settings.rate_per_s,
-        workers=session.settings.workers,
+        levels=factors or levels_of_text(PROTOCOLS[protocol].factors, ""),
+        **_load(session.settings, protocol),
     )
     return Cell(workload, Arm(ipver, transport, twin))
+
+
+def _load(settings: Settings, protocol: str) -> dict[str, Any]:
+    if flow(protocol):
+        return {"client": LEAN, "rate_per_s": 0.0, "workers": 1}
+    return {"client": settings.client, "rate_per_s": settings.rate_per_s, "workers": settings.workers}
 
 
 class Selection:
@@ -231,8 +200,8 @@ def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
-    refused = _refused(cell.workload.protocol, cell.workload.payload_bytes)
-    return (refused, cell.arm.transport) if refused else None
+    why = refused(cell.workload)
+    return (why, cell.arm.transport) if why else None
 
 
 def _left_out(lacking: Iterable[tuple[str, str]]) -> list[str]:

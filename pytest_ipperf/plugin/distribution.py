@@ -18,6 +18,7 @@ from xdist.workermanage import parse_tx_spec_config
 
 from pytest_ipperf.core.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import levels_of_text
 from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin import summary
@@ -71,14 +72,15 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
     )
     arm = rf"ipv[46](?:-(?:{transports}))?(?:-twin)?"
     payload = rf"(\d+[kmg]?){MODE_PATTERN}"
-    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}-({arm})[-\]]")
+    own = r"((?:-(?!ipv[46]-)[a-z0-9.]+)*?)"
+    return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}{own}-({arm})[-\]]")
 
 
 def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
     """The cells among these items."""
     pattern = cell_pattern(session.settings.inventory)
     cells = []
-    for testbed, protocol, connections, payload, name in (m.groups() for m in map(pattern.search, nodeids) if m):
+    for testbed, protocol, connections, payload, own, name in (m.groups() for m in map(pattern.search, nodeids) if m):
         arm = Arm.parse(name)
         cells.append(
             cell_from(
@@ -90,6 +92,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
                 ipver=arm.ipver,
                 transport=arm.transport,
                 twin=arm.twin,
+                factors=levels_of_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
             )
         )
     return cells

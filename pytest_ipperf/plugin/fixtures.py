@@ -6,19 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ipperf.core.factor import Level
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.plugin.collection import cell_from, margin_of
+from pytest_ipperf.plugin.collection import cell_from
+from pytest_ipperf.plugin.questions import metric_of, question_of
 from pytest_ipperf.plugin.session import SESSION
 
 if TYPE_CHECKING:
     from pytest_ipperf.plugin.measuring import Measured
 
 
+@pytest.fixture(scope="session")
+def factors() -> tuple[Level, ...]:
+    """The levels of what a protocol has beside connections and payload, such as a window; empty where none is named."""
+    return ()
+
+
 @pytest.fixture
-def margin(request: pytest.FixtureRequest) -> Margin:
-    """How much worse than the reference is acceptable: `--margin`, else the marker, else 10 % and at least 0.5 ms."""
-    return margin_of(request.node)
+def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
+    """How much worse than the reference is acceptable: `--margin`, else the marker, else the metric's own."""
+    return question_of(request.node, protocol).margin
 
 
 @pytest.fixture
@@ -42,6 +51,7 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     protocol: str,
     connections: int,
     payload: int,
+    factors: tuple[Level, ...],
     ipver: int,
     transport: str,
     twin: bool,  # noqa: FBT001 - a parameter of the item, as the others are
@@ -63,5 +73,7 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
         ipver=ipver,
         transport=transport,
         twin=twin,
+        factors=factors,
     )
-    return measured_cell(request.node, session, cell, margin, server_state)
+    question = Question(metric_of(request.node, protocol), margin)
+    return measured_cell(request.node, session, cell, question, server_state)

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.plugin.memory import foresights
+from pytest_ipperf.plugin.memory import Seen, foresights
 from pytest_ipperf.plugin.session import Session
 
 if TYPE_CHECKING:  # scipy comes with it
@@ -57,20 +56,20 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Cell, Foresight]) -> list[str]:
+def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, Foresight]) -> list[str]:
     runs = _range(str(plan.first_runs), str(plan.runs))
     about = duration_text(session, session.forecast_s(plan))
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
-    cells = {arm: cell for arm in plan.arms if (cell := Cell(plan.workload, arm)) in foreseen}
-    if cells:
-        told = ", ".join(f"{arm} {_settled_text(foreseen[cell])}" for arm, cell in cells.items())
+    own = {seen: found for seen, found in foreseen.items() if seen.cell.workload == plan.workload}
+    if own:
+        told = ", ".join(f"{seen.cell.arm} {_settled_text(found)}" for seen, found in own.items())
         lines.append(f"    settles differences of: {told}")
     return lines
 
 
 def _settled_text(found: Foresight) -> str:
-    margin = "" if found.margin_fraction is None else f" (margin {_percent(found.margin_fraction)})"
-    return f"{_percent(found.fraction)}{margin}"
+    margin = "" if found.margin_fraction is None else f" (margin {_share(found.margin_fraction, found)})"
+    return f"{_share(found.fraction, found)}{margin}"
 
 
 def _budget_lines(session: Session, total_s: float) -> list[str]:
@@ -85,7 +84,7 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
     return []
 
 
-def _settled_lines(session: Session, foreseen: Mapping[Cell, Foresight]) -> list[str]:
+def _settled_lines(session: Session, foreseen: Mapping[Seen, Foresight]) -> list[str]:
     """What the design settles here, from the best cell to the worst, and where that is not enough."""
     if not foreseen:
         return []
@@ -93,26 +92,26 @@ def _settled_lines(session: Session, foreseen: Mapping[Cell, Foresight]) -> list
     count = _range(str(min(counts)), str(max(counts)))
     ordered = sorted(foreseen, key=lambda cell: foreseen[cell].fraction)
     ends = dict.fromkeys((ordered[0], ordered[-1]))
-    told = " to ".join(f"{_percent(foreseen[cell].fraction)} ({cell})" for cell in ends)
+    told = " to ".join(f"{_share(foreseen[cell].fraction, foreseen[cell])} ({cell})" for cell in ends)
     looks = ", by its last look," if session.settings.design.looks > 1 else ""
-    unknown = len(session.asked) - len(foreseen)
+    unknown = len(session.asked) - len({seen.cell for seen in foreseen})
     rest = f"; {unknown} of {len(session.asked)} cells have no earlier data" if unknown else ""
     sessions = f"{count} earlier session{'s' * (count != '1')}"
     lines = [f"at the spread of {sessions} this design{looks} settles differences of {told}{rest}"]
-    return lines + [_warning(cell, found) for cell, found in foreseen.items() if found.falls_short]
+    return lines + [_warning(seen, found) for seen, found in foreseen.items() if found.falls_short]
 
 
-def _warning(cell: Cell, found: Foresight) -> str:
+def _warning(seen: Seen, found: Foresight) -> str:
     if found.epochs is None:
         remedy = "no number of epochs would do"
     elif found.better is not None:
         name, settled = found.better
-        remedy = f"about {found.epochs} epochs like these would do; --design={name} settles {_percent(settled)}"
+        remedy = f"about {found.epochs} epochs like these would do; --design={name} settles {_share(settled, found)}"
     else:
         remedy = f"about {found.epochs} epochs like these would do, which no design has"
-    margin, fraction = _percent(found.margin_fraction or 0.0), _percent(found.fraction)
-    return f"{cell}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
+    margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.fraction, found)
+    return f"{seen}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
 
 
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.3g} %" if fraction >= 0.1 else f"{100 * fraction:.2g} %"
+def _share(fraction: float, found: Foresight) -> str:
+    return f"{100 * fraction:.{3 if fraction >= 0.1 else 2}g} {found.unit}"

@@ -13,6 +13,7 @@ from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
@@ -21,7 +22,7 @@ from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, flow
 
 RECORD = pytest.StashKey[Record]()
 """On an item: the record of its cell, which every claim of the test brings up to date."""
@@ -33,15 +34,22 @@ _PROVISIONING = pytest.StashKey[Provisioning]()
 class Measured:
     """What a test sees of its cell.
 
-    `slowdown <= margin` is the question; `effect` the figures of all data (None where the design has a single epoch);
+    `slowdown <= margin` is the question, or `increase <= margin`, the same under a name that suits jitter and loss;
+    `metric` is the quantity. `effect` has the figures of all data (None where the design has one epoch);
     `failures` the difference of the failed shares in percentage points; `runs` everything, warm-ups included.
     """
 
     cell: Cell
+    metric: str
     slowdown: HeardSlowdown
     effect: Effect | None
     failures: Interval | None
     runs: tuple[Run, ...]
+
+    @property
+    def increase(self) -> HeardSlowdown:
+        """By how much the arm is worse than the reference."""
+        return self.slowdown
 
     def __repr__(self) -> str:
         return f"<measured {self.cell}>"  # pytest prints it above every failure
@@ -60,13 +68,13 @@ class HeardSlowdown(Slowdown):
         return claim
 
 
-def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margin, state: ServerState) -> Measured:
+def measured_cell(item: pytest.Item, session: Session, cell: Cell, question: Question, state: ServerState) -> Measured:
     """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
     try:
         _check_state(session, cell, state)
         conditions = _conditions(session, state)
         measurement = _measurement(session, cell, conditions)
-        found = answer(measurement, cell, conditions, margin)
+        found = answer(measurement, cell, conditions, question)
     except UndecidedError:
         raise
     except IpperfError as error:
@@ -88,7 +96,14 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: Margi
             records=records,
         )
         effect = found.effects[-1] if found.effects else None
-        return Measured(cell=cell, slowdown=slowdown, effect=effect, failures=found.failures, runs=found.runs)
+        return Measured(
+            cell=cell,
+            metric=question.metric,
+            slowdown=slowdown,
+            effect=effect,
+            failures=found.failures,
+            runs=found.runs,
+        )
     pytest.fail(sentence, pytrace=False)  # out here, where no chain of exceptions is printed with it
 
 
@@ -101,7 +116,8 @@ def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
             f"mark the test levels(payload=[{has}])"
         )
     try:
-        PROTOCOLS[workload.protocol].filled(state, workload.payload_bytes)
+        if not flow(workload.protocol):
+            application(workload.protocol).filled(state, workload.payload_bytes)
     except UsageError as error:  # here, where nothing has been started yet
         raise UsageError(f"{cell}: {error}") from None
     if session.states.setdefault(workload, state.digest) != state.digest:

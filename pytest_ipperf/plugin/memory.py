@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design import DESIGNS, Design
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.sighting import Sighting, comparable
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.protocols import PROTOCOLS, flow
 
 if TYPE_CHECKING:  # scipy comes with it, which no session has to wait for that has nothing to foresee
     from pytest_ipperf.core.foresight import Foresight
 
 _CACHE_KEY = "ipperf/sightings-1"
-_METRIC = "response_time"
 _SESSIONS = 10
 
 
@@ -39,7 +41,8 @@ class Memory:
         seen = Sighting.of(record, here)
         if cache is None or seen is None or record.taken_from:
             return
-        kept, key = _kept(self._session), _key(self._session, record.cell, record.connections)
+        size = _size(self._session.settings.design, record.protocol, record.connections)
+        kept, key = _kept(self._session), _key(self._session, record.cell, size, record.metric)
         earlier = [each for each in kept.get(key, []) if each["session"] != here]
         cache.set(_CACHE_KEY, {**kept, key: [*earlier, dataclasses.asdict(seen)][-_SESSIONS:]})
 
@@ -48,30 +51,55 @@ def _kept(session: Session) -> dict[str, list[dict[str, Any]]]:
     return dict(session.cache.get(_CACHE_KEY, {})) if session.cache is not None else {}
 
 
-def _key(session: Session, cell: str, connections: int) -> str:
+def _key(session: Session, cell: str, size: float, metric: str) -> str:
     """What has to be the same for a spread to be comparable; the server that was found is in the sighting."""
     settings = session.settings
-    bursts = settings.design.bursts(connections)
-    return f"{cell}/{settings.reference}/{settings.server}/{bursts}/{settings.deadline_s:g}/{_METRIC}"
+    return f"{cell}/{settings.reference}/{settings.server}/{size:g}/{settings.deadline_s:g}/{metric}"
 
 
-def foresights(session: Session) -> Iterator[tuple[Cell, Foresight]]:
+def _size(design: Design, protocol: str, connections: int) -> float:
+    """How long a run is: in seconds of a flow, else in bursts."""
+    return design.run_s if flow(protocol) else design.bursts(connections)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cell by one of its metrics."""
+
+    cell: Cell
+    metric: str
+
+    def __str__(self) -> str:
+        usual = PROTOCOLS[self.cell.workload.protocol].metrics[0]
+        return str(self.cell) if self.metric == usual else f"{self.cell} {self.metric}"
+
+
+def foresights(session: Session) -> Iterator[tuple[Seen, Foresight]]:
     """What this session's design will settle of its cells, as far as earlier ones have seen them."""
-    design, kept = session.settings.design, _kept(session)
-    if not design.judges:
-        return
-    for cell, margins in session.asked.items():
-        connections = cell.workload.connections
-        entries = kept.get(_key(session, str(cell), connections))
-        if not entries:
-            continue
-        from pytest_ipperf.core.foresight import foresee  # noqa: PLC0415 - see above
-
-        seen = comparable([Sighting(**each) for each in entries])
-        last = seen[-1]
-        asked = margins or filter(None, [session.settings.margin])
-        fractions = [margin.effective(last.reference_value) for margin in asked]
+    design = session.settings.design
+    kept = _kept(session) if design.judges else {}
+    for cell, questions in session.asked.items():
+        workload = cell.workload
+        size = _size(design, workload.protocol, workload.connections)
         # The controller of xdist collects nothing, so of markers it knows what they were the last time.
-        margin_fraction = min(fractions) if fractions else last.margin_fraction
-        others = [each for each in DESIGNS.values() if each.bursts(connections) == design.bursts(connections)]
-        yield cell, foresee(seen, margin_fraction, design, others, METRICS[_METRIC].metric)
+        metrics = dict.fromkeys(each.metric for each in questions) or PROTOCOLS[workload.protocol].metrics
+        for metric in metrics:
+            if entries := kept.get(_key(session, str(cell), size, metric)):
+                margins = [each.margin for each in questions if each.metric == metric]
+                yield Seen(cell, metric), _foreseen(session, Seen(cell, metric), entries, margins)
+
+
+def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margins: list[Margin]) -> Foresight:
+    from pytest_ipperf.core.foresight import foresee  # noqa: PLC0415 - see above
+
+    design, workload = session.settings.design, what.cell.workload
+    seen = comparable([Sighting(**each) for each in entries])
+    last = seen[-1]
+    everywhere = session.settings.margin
+    asked = margins or ([] if everywhere is None else [everywhere])
+    metric = METRICS[what.metric].metric
+    fractions = [each.effective(last.reference_value, metric.scale, header_cost=last.header_cost) for each in asked]
+    margin_fraction = min(fractions) if fractions else last.margin_fraction
+    size = _size(design, workload.protocol, workload.connections)
+    others = [each for each in DESIGNS.values() if _size(each, workload.protocol, workload.connections) == size]
+    return foresee(seen, margin_fraction, design, others, metric)

@@ -21,6 +21,7 @@ from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS, Design, design_named
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import Value
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
@@ -50,6 +51,9 @@ LEVELS = (
     ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
     ("--payload", "SIZE", "size of page, file, message or query, in place of the suite's own levels, such as 1k,64k"),
 )
+FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
+"""The protocols' own, by name: whose they are, and what they are; each has an option of its name for its levels."""
+
 ONCE = (
     ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
      "the session is the last one, or that of a folder of records")),
@@ -91,6 +95,7 @@ class Settings:
     testbeds: tuple[str, ...]
     connections: tuple[int, ...]
     payloads: tuple[int, ...]
+    factors: Mapping[str, tuple[Value, ...]]
     design: Design
     reference: Arm
     margin: Margin | None
@@ -116,7 +121,9 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """Declares everything; the values are checked when they are read."""
     group = parser.getgroup("ipperf", "network measurements (pytest-ipperf)")
-    for name, metavar, text in (*FILTERS, *LEVELS):
+    own = [(f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {of}: {factor.help}")
+           for name, (of, factor) in FACTORS.items()]  # fmt: skip
+    for name, metavar, text in (*FILTERS, *LEVELS, *own):
         group.addoption(name, action="append", default=[], metavar=metavar, help=f"{text} (comma list, repeatable)")
     for name, metavar, default, text in SETTINGS:
         told = f"; default {default}" if default else ""
@@ -141,6 +148,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         testbeds=_testbeds(config, inventory, trouble),
         connections=_listed(config, "--connections", _connections),
         payloads=_listed(config, "--payload", parse_bytes),
+        factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},
         design=_setting(config, "--design", design_named),
         reference=_setting(config, "--reference", _reference),
         margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),

@@ -26,7 +26,7 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
     if op != "<=" or not isinstance(right, (Margin, str)) or not hasattr(left, "effects"):
         return None
     # Loads scipy, which only a session that has measured needs.
-    from pytest_ipperf.report.terminal import interval_picture  # noqa: PLC0415
+    from pytest_ipperf.report.picture import interval_picture  # noqa: PLC0415
 
     judgement = getattr(left <= right, "judgement")  # type: ignore[operator]  # noqa: B009
     return [judgement.sentence(), "", *interval_picture(judgement)]

@@ -13,11 +13,12 @@ from pytest_ipperf.agent.capture import HEAD_BYTES
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.units import milliseconds_text, seconds_text
-from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.core.units import quantity_text, seconds_text
+from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.plugin.keeping import journal_of
 from pytest_ipperf.plugin.session import Session
@@ -61,11 +62,12 @@ class Progress:
 
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done: its samples first, so that a line never points to what is not there."""
-        offset = self._journal.append_samples(receipt.packed)
+        offset = self._journal.append_samples(receipt.samples.tobytes())
         facts = {
             "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
-            "failed": dict(run.failed), "value": run.value, "rows": len(receipt.rows), "offset": offset,
+            "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
+            "columns": receipt.columns, "rows": receipt.rows, "offset": offset,
             "proof": dict(receipt.proof), "contradictions": receipt.contradictions, "unsettled": receipt.unsettled,
             "client": run.client,
         }  # fmt: skip
@@ -80,13 +82,13 @@ class Progress:
         self._screen.status(
             f"  {plan.workload}{look}  epoch {run.epoch + 1}/{plan.epochs_by(self._look + 1)}"
             f"  run {self._done}/{self._planned}"
-            f"  {run.arm} {milliseconds_text(run.value)} ms  {seconds_text(left)} left"
+            f"  {run.arm} {_value_text(run)}  {seconds_text(left)} left"
         )
 
     def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
         """An arm's floor was measured."""
-        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": len(receipt.rows)}
-        offset = self._journal.append_samples(receipt.packed)
+        facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
+        offset = self._journal.append_samples(receipt.samples.tobytes())
         told = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
         proof = {"proof": dict(receipt.proof), "contradictions": receipt.contradictions}
         self._journal.append("floor", {**facts, **told, **proof})
@@ -98,12 +100,12 @@ class Progress:
                 self._journal.keep(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
 
     def look(
-        self, number: int, answers: Mapping[Arm, Mapping[Margin, Judgement]], going_on: Collection[Arm], stopped: str
+        self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
         """A look was taken. What goes on is told as it costs a person's time; the verdicts are told by the items."""
         plan, epochs = self._plan, self._plan.epochs_by(number + 1)
         verdicts = {
-            str(arm): {str(margin): answer.verdict.name.lower() for margin, answer in found.items()}
+            str(arm): {str(question): answer.verdict.name.lower() for question, answer in found.items()}
             for arm, found in answers.items()
         }
         facts = {
@@ -130,6 +132,12 @@ class Progress:
         took, plan = seconds_text(time.monotonic() - self._began), self._plan
         looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
         self._screen.line(f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}")
+
+
+def _value_text(run: Run) -> str:
+    """The first of a run's figures."""
+    name, value = next(iter(run.values.items()))
+    return "-" if value is None else quantity_text(value, METRICS[name].metric.unit)
 
 
 class Screen:

@@ -6,23 +6,21 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import InvalidError, UsageError
 from pytest_ipperf.core.instrument import ClientFacts
+from pytest_ipperf.core.outcome import Outcome, completed_s
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Measurement
-from pytest_ipperf.experiment.measurement import METRIC, Network
-from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.experiment.measurement import Network
+from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.asking import state_digest
+from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import KeptWorkload
-
-_TOTAL = PHASES.index("total")
-Rows = tuple[tuple[float, ...], ...]
 
 
 def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
@@ -41,11 +39,19 @@ def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: flo
 def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurement:
     told, runs = found.complete, []
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = {}
-    for facts, own in zip(found.runs, found.rows(), strict=True):
-        run = _run(facts, own, deadline_s)
+    for facts, samples in zip(found.runs, found.samples(), strict=True):
+        outcome = Outcome(
+            attempted=facts["attempted"],
+            failed=facts["failed"],
+            columns=tuple(facts["columns"]),
+            samples=samples,
+            deadline_s=deadline_s,
+            facts=facts["facts"],
+        )
+        run = _run(facts, outcome)
         runs.append(run)
-        if not run.warmup:
-            rows.setdefault((run.arm, run.epoch), []).extend(own)
+        if not run.warmup and not flow(plan.workload.protocol):
+            rows.setdefault((run.arm, run.epoch), []).extend(outcome.rows())
     return Measurement(
         plan=plan,
         service=Service(**told["service"]),
@@ -66,12 +72,13 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
     )
 
 
-def _run(facts: Mapping[str, Any], rows: Rows, deadline_s: float) -> Run:
-    """One run; InvalidError where its samples are not those that its value was made of."""
-    samples = tuple(row[_TOTAL] for row in rows)
-    value = METRICS[METRIC].value(samples, facts["attempted"] - len(samples), deadline_s)
-    if not math.isclose(value, facts["value"], rel_tol=1e-9):
-        raise InvalidError(f"its samples give {value:g} s where {facts['value']:g} s were written down")
+def _run(facts: Mapping[str, Any], outcome: Outcome) -> Run:
+    """One run; InvalidError where its samples are not those that its values were made of."""
+    values = {name: METRICS[name].value(outcome) for name in facts["values"]}
+    for name, value in values.items():
+        told = facts["values"][name]
+        if (value is None) != (told is None) or (value is not None and not math.isclose(value, told, rel_tol=1e-9)):
+            raise InvalidError(f"its samples give a {name} of {value} where {told} was written down")
     return Run(
         arm=Arm.parse(facts["arm"]),
         epoch=facts["epoch"],
@@ -81,7 +88,9 @@ def _run(facts: Mapping[str, Any], rows: Rows, deadline_s: float) -> Run:
         started_at=facts["started_at"],
         attempted=facts["attempted"],
         failed=facts["failed"],
-        samples=samples,
-        value=value,
+        values=values,
         client=ClientFacts(**facts["client"]) if facts["client"] else None,
+        completed_s=completed_s(outcome),
+        facts=facts["facts"],
+        notes=tuple(facts["notes"]),
     )

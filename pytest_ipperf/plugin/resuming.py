@@ -16,8 +16,8 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
@@ -90,7 +90,7 @@ class Earlier:
         self._taken: dict[Workload, tuple[KeptSession, KeptWorkload]] = {}
         self._known = {kept.folder: kept}
 
-    def choose(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Margin]]],
+    def choose(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
                settings: Settings) -> None:  # fmt: skip
         """Decides of each plan, once all are known, whether it is taken over."""
         self.anew, self._taken = {}, {}
@@ -163,7 +163,7 @@ class Earlier:
         return list(dict.fromkeys(lines))
 
 
-def _check_workload(found: KeptWorkload, plan: Plan, asked: Mapping[Arm, Collection[Margin]],
+def _check_workload(found: KeptWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
                     settings: Settings) -> None:  # fmt: skip
     """UsageError with the reason why what is kept of a workload does not answer what this session asks of it."""
     complete, order = found.complete, order_of(plan)
@@ -180,9 +180,9 @@ def _check_workload(found: KeptWorkload, plan: Plan, asked: Mapping[Arm, Collect
         raise UsageError("its order was another there")
     if complete["testbed"] != _plain(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
-    # The controller of xdist knows no margins; where there is one look, they do not count for what is measured.
+    # The controller of xdist knows no questions; where there is one look, they do not count for what is measured.
     if plan.looks > 1 and any(asked.values()) and complete["asked"] != asked_texts(asked):
-        raise UsageError("the tests asked for other margins there")
+        raise UsageError("the tests asked other questions there")
     if not found.whole:
         raise UsageError("not all of its samples are there")
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import Plan, plan_for
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.resuming import Earlier
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
 _EPOCH_S = 0.6
 _RUN_S = 0.05
+# What a run of a flow takes beside its traffic.
+_FLOW_S = 0.3
 # Looking whether an arm's path has the rate of its links.
 _TRAINS_S = 0.3
 # The IMAP users of paper 000.
@@ -55,7 +57,7 @@ class Session:
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if told else "main"
         self.owner = f"{uuid.uuid4().hex}"
         self.plans: dict[Workload, Plan] = {}
-        self.asked: dict[Cell, tuple[Margin, ...]] = {}
+        self.asked: dict[Cell, tuple[Question, ...]] = {}
         self.lacking: list[str] = []
         self.told: list[str] = []  # of these, what is on the screen already
         self.states: dict[Workload, str] = {}
@@ -87,15 +89,15 @@ class Session:
         why = lab_backend(testbed, self.settings.backend)[1]
         return f"testbed {testbed.name} cannot have {told} here: {why}" if why else ""
 
-    def make_plans(self, selected: Iterable[tuple[Cell, Collection[Margin]]]) -> None:
+    def make_plans(self, selected: Iterable[tuple[Cell, Collection[Question]]]) -> None:
         """The plan of every workload that the selected cells need, the reference included; and what is asked of them.
 
-        Several tests may ask different margins of a cell. The controller of xdist knows none of them.
+        Several tests may ask different questions of a cell. The controller of xdist knows none of them.
         """
         arms: dict[Workload, set[Arm]] = {}
-        for cell, margins in selected:
+        for cell, questions in selected:
             arms.setdefault(cell.workload, {self.settings.reference}).add(cell.arm)
-            self.asked[cell] = tuple(dict.fromkeys((*self.asked.get(cell, ()), *margins)))
+            self.asked[cell] = tuple(dict.fromkeys((*self.asked.get(cell, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
             for workload, needed in arms.items()
@@ -122,17 +124,18 @@ class Session:
             return
         from pytest_ipperf.lab.parcel import check_library  # noqa: PLC0415 - what only this client needs
 
-        for protocol in {workload.protocol for workload in self.plans}:
-            check_library(PROTOCOLS[protocol])
+        for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
+            check_library(application(protocol))
 
-    def asked_of(self, workload: Workload) -> dict[Arm, tuple[Margin, ...]]:
-        """The margins that the selected tests ask of a workload's arms."""
-        return {cell.arm: margins for cell, margins in self.asked.items() if cell.workload == workload}
+    def asked_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
+        """What the selected tests ask of a workload's arms."""
+        return {cell.arm: questions for cell, questions in self.asked.items() if cell.workload == workload}
 
     def users_of(self, protocol: str) -> int:
         """Accounts of a server for all numbers of connections of this session, each of which has one of its own."""
-        most = max((w.connections for w in self.plans if w.protocol == protocol), default=0)
-        return max(_USERS, most) if PROTOCOLS[protocol].accounts else 0
+        if flow(protocol) or not application(protocol).accounts:
+            return 0
+        return max(_USERS, *(workload.connections for workload in self.plans if workload.protocol == protocol))
 
     def forecast_s(self, plan: Plan) -> float:
         """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""
@@ -142,13 +145,19 @@ class Session:
         if earlier is not None:
             return float(earlier)
         design, workload = self.settings.design, plan.workload
-        connections = workload.connections * design.bursts(workload.connections)
-        arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
         rate_bit_s = self.settings.inventory[workload.testbed].links.rate_bit_s
-        sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
-        run_s = _RUN_S + max(connections * PROTOCOLS[workload.protocol].typical_s, arriving_s, sending_s)
         trains_s = _TRAINS_S * len(plan.arms) if rate_bit_s else 0.0
+        run_s = design.warmup_s + design.run_s + _FLOW_S
+        if not flow(workload.protocol):
+            run_s = _RUN_S + self._bursts_s(workload, rate_bit_s)
         return design.epochs * (_EPOCH_S + trains_s) + plan.first_runs * run_s
+
+    def _bursts_s(self, workload: Workload, rate_bit_s: float) -> float:
+        """Seconds of a run's connections, of which the links' rate may be what takes longest."""
+        connections = workload.connections * self.settings.design.bursts(workload.connections)
+        arriving_s = connections / workload.rate_per_s if workload.rate_per_s else 0.0
+        sending_s = 8 * connections * workload.payload_bytes / rate_bit_s if rate_bit_s else 0.0
+        return max(connections * application(workload.protocol).typical_s, arriving_s, sending_s)
 
     def remember_s(self, plan: Plan, seconds: float) -> None:
         """Keeps how long the first look took, for the next forecast; workers leave the cache to the main process."""

@@ -1,4 +1,4 @@
-"""A protocol as the instrument sees it: one client's side of one transaction, without any I/O.
+"""A protocol as the instrument sees it, without any I/O: an application's transactions, or traffic between two agents.
 
 Rule 1: a conversation is given bytes and gives bytes; sockets, clocks and deadlines belong to the agent.
 Rule 2: it ends where the study's Table 2-1 ends the measurement (paper 000); what follows is `goodbye`.
@@ -9,18 +9,30 @@ from __future__ import annotations
 
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import Factor, Value
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 
 IP_BIND_ADDRESS_NO_PORT = 24
 """The socket option by which a port is chosen when the peer is known (ip(7)); Python has no name for it."""
 
+PHASES = ("start", "dns", "connect", "first_byte", "total", "late", "behind")
+"""What is known of a transaction, in seconds: the start since the burst began, the next four since the start.
+
+The start is when the connection was to be opened, and `behind` is how much later that was done: 0 in a closed burst,
+where the clock starts with the opening. `total` contains it.
+
+`late` is how long the segment that ended the transaction had waited in this host's kernel when the client read it; nan
+where the kernel did not tell. `total` contains it, as it ends when the client knows.
+"""
+
 _SHOWN = 80
+_ENOUGH_BYTES = 2**20  # what is refused is too small
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 _LONGEST_LINE = 4096  # eight times what RFC 5321, section 4.5.3.1.5 allows
 
@@ -154,16 +166,52 @@ It raises OSError or EOFError when the connection breaks, ReplyError when the se
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """A kind of transaction that can be measured; each file of this folder offers one as `protocol`."""
+    """A kind of workload that can be measured; each file of this folder offers one as `protocol`."""
 
     name: str
     title: str
-    host: str
-    """The name that every connection looks up first."""
     source: str
     """RFC of the protocol and the study whose measurement this is."""
+    metrics: tuple[str, ...]
+    """What a run of it yields, by files of `metrics/`; the first is what a test asks of it that names none."""
+    connections: tuple[int, ...] = (1, 10, 100)
+    """The levels that are measured where a test names none."""
+    payload: tuple[str, ...] = ("1k",)
+    """Likewise, as sizes of a page, message, datagram or write."""
+    factors: tuple[Factor, ...] = ()
+    """What else is held equal within a workload of it."""
+    host: str = "host.ipperf.test"
+    """The name that every connection of an application looks up first, and by which the path is probed."""
+    datagram: bool = False
+    """Whether it goes by datagrams; an application's conversation is one each way then, and itself the look-up."""
+    least_packets: tuple[int, int] = (3, 2)
+    """What each that completed has sent at least, there and back: of TCP SYN, ACK and data, and SYN and data."""
+    columns: tuple[str, ...]
+    """Of its samples, in base units."""
+
+    @abstractmethod
+    def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
+        """UsageError where it cannot be had with so many connections, so large, or at these levels of its factors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow(Protocol):
+    """Traffic between the agents at a path's two ends, which an engine of theirs makes."""
+
+    engine: str
+    """The file of `agent/engines/`."""
+    deadline_s: float = 10.0
+    """After which a reply is lost, and a silent path is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application(Protocol):
+    """Transactions with a server: each connection has one conversation."""
+
+    metrics: tuple[str, ...] = ("response_time",)
+    columns: tuple[str, ...] = PHASES
     ends_with: str
     """Where the measurement ends, for the tables."""
     typical_s: float
@@ -179,10 +227,12 @@ class Protocol(ABC):
     """Whether sessions stay open until the run is over: for servers that pause when one ends."""
     sockets: int = 1
     """How many a transaction has open at once, at most."""
-    datagram: bool = False
-    """Whether the conversation goes by UDP, a datagram each, and is itself the look-up."""
     null: str = "null"
     """The server against which the floor is measured."""
+
+    def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
+        del connections, factors
+        self.content(min(payload_bytes, _ENOUGH_BYTES))
 
     @abstractmethod
     def content(self, payload_bytes: int) -> bytes:
@@ -208,7 +258,7 @@ class Protocol(ABC):
     @property
     def has_library(self) -> bool:
         """Whether it has a library client."""
-        return type(self).library is not Protocol.library
+        return type(self).library is not Application.library
 
     def library(
         self, state: ServerState, *, family: int, source: str, port: int

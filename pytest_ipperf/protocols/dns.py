@@ -17,7 +17,7 @@ from pytest_ipperf.core import dns
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Call, Conversation, Protocol, ReplyError, Transaction
+from pytest_ipperf.protocols.base import Application, Call, Conversation, ReplyError, Transaction
 
 if TYPE_CHECKING:
     from asyncio import DatagramProtocol, Future
@@ -46,8 +46,8 @@ class LookUp(Conversation):
         return b""
 
 
-@dataclass(frozen=True)
-class Dns(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Dns(Application):
     """The query has the payload's size; a larger one than the plain one is padded (RFC 7830)."""
 
     name: str = "dns"
@@ -57,6 +57,7 @@ class Dns(Protocol):
     ends_with: str = "A or AAAA"
     typical_s: float = 0.00006
     datagram: bool = True
+    least_packets: tuple[int, int] = (1, 1)
     null: str = "nameserver"
 
     def content(self, payload_bytes: int) -> bytes:

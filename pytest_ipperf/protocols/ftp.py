@@ -13,9 +13,9 @@ from pytest_ipperf.core.script import DATA_PORT, Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
+    Application,
     Call,
     Conversation,
-    Protocol,
     Replies,
     ReplyError,
     Transaction,
@@ -117,8 +117,8 @@ def _wrong_size(got_bytes: int, size_bytes: int) -> str:
     return f"226 to RETR after {got_bytes} of {size_bytes} bytes"
 
 
-@dataclass(frozen=True)
-class Ftp(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Ftp(Application):
     """The file has the payload's size, and may be empty."""
 
     name: str = "ftp"

@@ -16,9 +16,9 @@ from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
+    Application,
     Call,
     Conversation,
-    Protocol,
     ReplyError,
     Transaction,
 )
@@ -65,8 +65,8 @@ class Get(Conversation):
         return b""
 
 
-@dataclass(frozen=True)
-class Http(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Http(Application):
     """The page is static and of the payload's size."""
 
     name: str = "http"

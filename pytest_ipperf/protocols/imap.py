@@ -12,9 +12,9 @@ from typing import Any
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
+    Application,
     Call,
     Conversation,
-    Protocol,
     ReplyError,
     Transaction,
     check_message,
@@ -126,8 +126,8 @@ class Fetch(Conversation):
         self.trouble = _wrong_reply(said, _NAMES[self._step], self._secret)
 
 
-@dataclass(frozen=True)
-class Imap(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Imap(Application):
     """The message, headers included, has the payload's size as it goes over the wire, with CRLF."""
 
     name: str = "imap"

@@ -10,9 +10,9 @@ from functools import lru_cache
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
+    Application,
     Call,
     Conversation,
-    Protocol,
     Replies,
     ReplyError,
     Transaction,
@@ -61,8 +61,8 @@ class Send(Replies):
         return following or self._message
 
 
-@dataclass(frozen=True)
-class Smtp(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Smtp(Application):
     """The message, headers included, has the payload's size; the dots that SMTP asks for come on top.
 
     These are the final one, and one more for each line of a suite's own message that begins with a dot.

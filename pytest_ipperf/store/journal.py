@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_ipperf.core.errors import LabError
 
-SCHEMA = 4
+SCHEMA = 5
 """Of the events; a reader of records must know it (event `session`)."""
 
 

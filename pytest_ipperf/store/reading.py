@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.store.journal import SCHEMA
 
 Facts = Mapping[str, Any]
-_ROW_BYTES = 8 * len(PHASES)
 _KEYS = {
     "session": {"at", "schema", "seed"},
     "taken": {"workload", "folder"},
     "anew": {"workload"},
     "workload": {"workload", "order"},
-    "run": {"workload", "offset", "rows"},
+    "run": {"workload", "offset", "rows", "columns"},
     "complete": {"workload"},
     "broken": {"workload", "sentence"},
 }
@@ -38,7 +36,7 @@ class KeptWorkload:
     `complete` is empty where the workload was broken off, `broken` says how if it was in order.
     """
 
-    samples: Path
+    packed: Path
     begun: Facts
     epochs: list[Facts] = field(default_factory=list)
     runs: list[Facts] = field(default_factory=list)
@@ -49,16 +47,19 @@ class KeptWorkload:
     @property
     def whole(self) -> bool:
         """Whether the samples of all runs are there."""
-        size = self.samples.stat().st_size if self.samples.exists() else 0
-        return all(run["offset"] + run["rows"] * _ROW_BYTES <= size for run in self.runs)
+        size = self.packed.stat().st_size if self.packed.exists() else 0
+        return all(run["offset"] + _packed_bytes(run) <= size for run in self.runs)
 
-    def rows(self) -> Iterator[tuple[tuple[float, ...], ...]]:
-        """The samples of each run, as `agent.figures.PHASES` names their columns, in seconds."""
-        with self.samples.open("rb") as file:
+    def samples(self) -> Iterator[array[float]]:
+        """The samples of each run, its rows one after another, each with a value for every one of its `columns`."""
+        with self.packed.open("rb") as file:
             for run in self.runs:
                 file.seek(run["offset"])
-                values = array("d", file.read(run["rows"] * _ROW_BYTES))
-                yield tuple(tuple(values[at : at + len(PHASES)]) for at in range(0, len(values), len(PHASES)))
+                yield array("d", file.read(_packed_bytes(run)))
+
+
+def _packed_bytes(run: Facts) -> int:
+    return int(8 * len(run["columns"]) * run["rows"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ import pytest
 
 from pytest_ipperf.agent.arrivals import arrivals
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -38,7 +38,7 @@ def null():
         for name in ("http", "smtp"):
             folder = stack.enter_context(private_folder())
             ports[name] = free_port(ADDRESSES, 20000, 29999, random.Random())
-            script = PROTOCOLS[name].script(PROTOCOLS[name].filled(ServerState(), 1000))
+            script = application(name).script(application(name).filled(ServerState(), 1000))
             daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, script=script))
             stack.callback(daemon.stop)
             daemon.start()
@@ -148,7 +148,7 @@ def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
 
 
 def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
-    kind = PROTOCOLS["http"].conversation(ServerState(b"x"), 0, 4).__class__
+    kind = application("http").conversation(ServerState(b"x"), 0, 4).__class__
     fed: Counter[str] = Counter()
     feed = kind.feed
 

@@ -16,15 +16,15 @@ import pytest
 
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.proof import Expected, run_contradictions
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.protocols.base import Conversation
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES, Conversation
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.servers.nameserver import answers, reply
@@ -169,7 +169,7 @@ def says_nothing(conn, _):
 
 
 def burst(address, port, resolver_port, n=1, *, deadline_s=10.0, payload=1000, source=None, ident=0):
-    protocol = PROTOCOLS["smtp"]
+    protocol = application("smtp")
     state = protocol.filled(ServerState(), payload)
     target = Target(family_of(address), (address, resolver_port), NAME, port, address if source is None else source)
     ipver = 6 if ":" in address else 4
@@ -555,7 +555,7 @@ def test_real_servers_serve_a_burst(address, name):
     recipe = SERVERS[name]
     if missing := recipe.missing():
         pytest.skip(f"{name} cannot run here: {missing}")
-    protocol = PROTOCOLS[recipe.protocol]
+    protocol = application(recipe.protocol)
     zone, state = {protocol.host: ADDRESSES}, protocol.filled(ServerState(), 1000)
     with private_folder() as folder, contextlib.ExitStack() as stack:
         ports = {}

@@ -18,12 +18,12 @@ import pytest
 from pytest_ipperf.agent.arrivals import arrivals
 from pytest_ipperf.agent.crew import Crew, overlap
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -38,7 +38,7 @@ def port():
     """That of a null server which speaks SMTP."""
     with private_folder() as folder:
         found = free_port(ADDRESSES, 20000, 29999, random.Random())
-        script = PROTOCOLS["smtp"].script(PROTOCOLS["smtp"].filled(ServerState(), 1000))
+        script = application("smtp").script(application("smtp").filled(ServerState(), 1000))
         daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, script=script))
         daemon.start()
         try:

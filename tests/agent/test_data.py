@@ -14,9 +14,9 @@ from collections import Counter
 import pytest
 
 from pytest_ipperf.agent.burst import Burst
-from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.protocols.base import Conversation
+from pytest_ipperf.protocols.base import PHASES, Conversation
 
 ADDRESSES = ("127.0.0.1", "::1")
 

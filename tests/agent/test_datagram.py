@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_ipperf.agent.datagram import DatagramBurst
-from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Conversation, Protocol
+from pytest_ipperf.protocols.base import PHASES, Application, Conversation
 
 ADDRESSES = ("127.0.0.1", "::1")
 
@@ -56,7 +56,7 @@ class Ask(Conversation):
 
 
 @dataclass(frozen=True)
-class Numbers(Protocol):
+class Numbers(Application):
     """The protocol of these tests."""
 
     name: str = "numbers"
@@ -227,7 +227,7 @@ def test_a_source_that_this_host_does_not_have_is_told(client):
 @both_families
 def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
     for room in ("share", "limits"):
-        monkeypatch.setattr(f"pytest_ipperf.agent.{room}.PROTOCOLS", {"numbers": Numbers()})
+        monkeypatch.setattr(f"pytest_ipperf.agent.{room}.application", {"numbers": Numbers()}.get)
     with Oracle(address) as oracle:
         order = LoadOrder(
             protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,

@@ -17,13 +17,13 @@ import pytest
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -44,8 +44,8 @@ def null():
             folder = stack.enter_context(private_folder())
             addresses = ("127.0.0.1", "::1")
             port = free_port(addresses, 20000, 29999, random.Random())
-            state = PROTOCOLS[protocol].filled(ServerState(), payload_bytes)
-            script = PROTOCOLS[protocol].script(state)
+            state = application(protocol).filled(ServerState(), payload_bytes)
+            script = application(protocol).script(state)
             daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
             stack.callback(daemon.stop)
             daemon.start()
@@ -69,7 +69,7 @@ def rows_of(receipt):
 
 
 def burst(address, port, n=1, payload=1000, protocol="http", **settings):
-    kind = PROTOCOLS[protocol]
+    kind = application(protocol)
     talks = [kind.conversation(kind.filled(ServerState(), payload), index, 4) for index in range(n)]
     made = Burst(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, **settings)
     made.run()
@@ -119,7 +119,7 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
                 kept[hold] = sum(each.sock.fileno() >= 0 for each in self.connections)
                 super().leave()
 
-        kind = PROTOCOLS["smtp"]
+        kind = application("smtp")
         talks = [kind.conversation(kind.filled(ServerState(), 1000), index, 4) for index in range(10)]
         Watched(Target(family_of(address), None, address, port, ""), talks, 5.0, 0, hold=hold).run()
     assert kept == {True: 10, False: 0}
@@ -130,7 +130,7 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
 @both_families
 def test_the_kernel_tells_how_late_the_client_was(address):
     """The answer arrives while the client is kept from its loop, for as long as the test says."""
-    page = ServerState(PROTOCOLS["http"].content(1000))
+    page = ServerState(application("http").content(1000))
     sent = threading.Event()
 
     def answer(conn):
@@ -145,7 +145,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
             super()._talk(connection, event)
 
     with answering(address, answer) as port, stamping():
-        kind = PROTOCOLS["http"]
+        kind = application("http")
         made = Kept(Target(family_of(address), None, address, port, ""), [kind.conversation(page, 0, 4)], 5.0, 0)
         made.run()
     (connection,) = made.connections

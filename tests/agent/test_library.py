@@ -18,17 +18,18 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES, packed
+from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 ADDRESSES = ("127.0.0.1", "::1")
-HOSTS = {PROTOCOLS[name].host: ADDRESSES for name in ("http", "smtp")}
+HOSTS = {application(name).host: ADDRESSES for name in ("http", "smtp")}
 ONLY_IPV4 = "four.ipperf.test"
 PAYLOAD = {"http": 10_000, "smtp": 1000}
 
@@ -47,8 +48,8 @@ def running(server, protocol="", connections=100):
         pytest.skip(f"{server} cannot run here: {missing}")
     spoken: dict[str, Any] = {}
     if protocol:
-        state = PROTOCOLS[protocol].filled(ServerState(), PAYLOAD[protocol])
-        spoken = {"state": state, "script": PROTOCOLS[protocol].script(state)}
+        state = application(protocol).filled(ServerState(), PAYLOAD[protocol])
+        spoken = {"state": state, "script": application(protocol).script(state)}
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
         zone = {**HOSTS, ONLY_IPV4: ADDRESSES[:1]}
@@ -154,7 +155,7 @@ WORDS = {"http": PAGE, "smtp": GREETING}
 
 
 def burst(name, address, port, resolver, n=1, **settings):
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     made_for = {
         "deadline_s": 10.0,
         "first_ident": 65500,
@@ -335,8 +336,8 @@ def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(paylo
     with Peer("127.0.0.1", talk) as peer:
         made = burst("smtp", "127.0.0.1", peer.port, resolver, payload=payload)
     assert failures(made) == {"": 1}
-    state = PROTOCOLS["smtp"].filled(ServerState(), payload)
-    lean = PROTOCOLS["smtp"].conversation(state, 0, 4)
+    state = application("smtp").filled(ServerState(), payload)
+    lean = application("smtp").conversation(state, 0, 4)
     commands = b"".join(lean.feed(b"250 Ok\r\n") for _ in range(4))
     assert b"".join(heard) == commands + state.content + b"QUIT\r\n"
 
@@ -432,7 +433,7 @@ def test_a_source_that_this_host_does_not_have_is_told(name, resolver):
 
 
 def test_every_tenth_reset_leaves_the_others_their_figures(resolver):
-    content = PROTOCOLS["http"].content(1000)
+    content = application("http").content(1000)
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
 
     def talk(conn, number):

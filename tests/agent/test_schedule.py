@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf.agent.connection import RESOLVING, Connection
 from pytest_ipperf.agent.schedule import Schedule
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 
 
 class Clocked:
@@ -20,7 +20,7 @@ class Clocked:
         self._asked = asked
         self.began = self.now = 0.0
         self.dns_retries = 0
-        self.connections = [Connection(PROTOCOLS["http"].conversation(ServerState(), 0, 4), b"where is it?")]
+        self.connections = [Connection(application("http").conversation(ServerState(), 0, 4), b"where is it?")]
 
     def clock(self):
         return self.now

@@ -17,7 +17,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -92,7 +92,7 @@ def started(stack, name, protocol, state):
 
 def sockets(name):
     """What each client began in a burst over each family, as JSON: from where to which of the servers."""
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     state = protocol.filled(ServerState(users=N if protocol.accounts else 0, password="secret"), 1000)
     seen = []
     with contextlib.ExitStack() as stack:
@@ -115,14 +115,14 @@ def sockets(name):
     return json.dumps(seen)
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("name", applications())
 def test_each_connection_has_a_port_of_its_own_and_all_have_the_arms_family(name, isolated):
     if reason := SERVERS[SERVED[name]].missing():
         pytest.skip(reason)
     told = json.loads(isolated(f"from test_sockets import *\nprint(sockets({name!r}))").splitlines()[-1])
     assert {seen["client"] for seen in told} >= {"lean"}
     for seen in told:
-        check(PROTOCOLS[name], seen)
+        check(application(name), seen)
 
 
 def check(protocol, seen):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, ceiling_bit_s, goodput_excess
+from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, ceiling_bit_s, goodput_excess, header_cost
 from pytest_ipperf.transports import TRANSPORTS
 
 LAYERS = st.builds(
@@ -67,10 +67,33 @@ def test_the_largest_payload_of_a_packet(layers, room):
     assert layers.room_bytes == room
 
 
-@pytest.mark.parametrize("payload", [-1, 1453])
+@pytest.mark.parametrize("payload", [-1, 1429])
 def test_what_is_in_no_packet_has_no_share(payload):
-    with pytest.raises(ValueError, match=f"has room for 1 to 1452 bytes, not {payload}"):
-        of(6, datagram=True).share(payload)
+    with pytest.raises(ValueError, match=f"has room for 1 to 1428 bytes, not {payload}"):
+        of(6).share(payload)
+
+
+@pytest.mark.parametrize(
+    ("layers", "payload", "wire"),
+    [
+        # RFC 791: 1480 bytes of an IPv4 fragment are payload, the UDP header in the first one.
+        (of(4, datagram=True), 1473, 1473 + 8 + 2 * (20 + 38)),
+        (of(4, datagram=True), 8192, 8192 + 8 + 6 * (20 + 38)),
+        (of(4, datagram=True), 65507, 65507 + 8 + 45 * (20 + 38)),
+        # RFC 8200, section 4.5: 1448 of 1452 bytes, as each but the last holds a multiple of 8.
+        (of(6, datagram=True), 1453, 1453 + 8 + 2 * (48 + 38)),
+        (of(6, datagram=True), 65507, 65507 + 8 + 46 * (48 + 38)),
+        (of(6, "isatap", datagram=True), 65507, 65507 + 8 + 46 * (68 + 38)),
+    ],
+)
+def test_a_datagram_that_no_packet_holds_travels_in_fragments(layers, payload, wire):
+    assert layers.share(payload) == payload / wire
+
+
+def test_headers_cost_what_the_ceilings_differ_by():
+    four, isatap = of(4, datagram=True), of(6, "isatap", datagram=True)
+    assert header_cost(isatap, four, 1400) == pytest.approx(1 - (1466 / 1506))
+    assert header_cost(four, isatap, 1400) == 0
 
 
 @given(LAYERS, st.data())

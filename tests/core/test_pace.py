@@ -19,8 +19,8 @@ TUNNEL = Layers(ipver=6, overhead_bytes=20)
 def run(wall_s, completed=10, *, warmup=False):
     client = ClientFacts(cpu_s=0.1, wall_s=wall_s, connections=10, lag_s=0.0, peak=10, tcp={})
     return Run(
-        arm=Arm(6, "tunnel"), epoch=0, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=10, failed={},
-        samples=(0.01,) * completed, value=0.01, client=client,
+        arm=Arm(6, "tunnel"), epoch=0, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=10,
+        failed={"talk reset": 10 - completed}, values={"response_time": 0.01}, client=client,
     )  # fmt: skip
 
 

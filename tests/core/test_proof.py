@@ -55,7 +55,7 @@ def test_ipv6_that_was_something_else_is_said(change, sentence):
 
 
 def test_a_look_up_is_one_datagram_each_way():
-    asked = dataclasses.replace(EXPECTED, datagram=True)
+    asked = dataclasses.replace(EXPECTED, least_packets=(1, 1))
     assert run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 10}}) == []
     few = run_contradictions(asked, RUN | {"packets": {"ipv4": 0, "ipv6": 9}})
     assert few == ["expected at least 10 packets sent by ipv6, seen 9"]
@@ -92,7 +92,7 @@ def test_a_tunnelled_arm_whose_packets_were_not_tunnelled_is_said():
         "expected at least 20 packets of protocol 41 received by the client, seen 19",
         "expected at least 20 packets of protocol 41 sent by the server, seen 19",
     ]
-    asked = dataclasses.replace(TUNNEL, datagram=True)
+    asked = dataclasses.replace(TUNNEL, least_packets=(1, 1))
     assert run_contradictions(asked, counted(client=(10, 10), server=(10, 10))) == []
     assert len(run_contradictions(asked, counted(client=(9, 9), server=(9, 9)))) == 4
 

@@ -21,8 +21,9 @@ CLIENT = ClientFacts(cpu_s=0.3, wall_s=0.5, connections=3, lag_s=0.001, peak=3, 
 
 def run(arm: Arm, epoch: int, value: float, *, warmup: bool = False, failed: int = 0) -> Run:
     return Run(
-        arm=arm, epoch=epoch, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=3, value=value,
-        failed={"talk reset": failed} if failed else {}, samples=(value,) * (3 - failed),
+        arm=arm, epoch=epoch, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=3,
+        failed={"talk reset": failed} if failed else {}, values={"response_time": value},
+        completed_s=value if failed < 3 else None,
     )  # fmt: skip
 
 
@@ -59,20 +60,22 @@ def test_the_pace_survives_json_too():
 
 def test_a_summary_puts_the_clients_part_together():
     runs = [dataclasses.replace(run(SIX, epoch, 0.01), client=CLIENT) for epoch in range(2)]
-    told = summarise(SIX, runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004).instrument
+    told = summarise(SIX, "response_time", runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004).instrument
     assert told is not None
     assert (told.share, told.late_s, told.peak, told.behind_s) == (0.4, 0.0002, 3, 0.003)
-    assert summarise(SIX, [run(SIX, 0, 0.01)], [], PHASES).instrument is None
+    assert summarise(SIX, "response_time", [run(SIX, 0, 0.01)], [], PHASES).instrument is None
 
 
 def test_failures_do_not_hide_the_client():
     """They count with the deadline, in which the client had nothing to do."""
-    lossy = dataclasses.replace(run(SIX, 0, 3.34), samples=(0.01, 0.01), failed={"talk reset": 1}, client=CLIENT)
-    summary = summarise(SIX, [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004)
+    lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.01, failed={"talk reset": 1}, client=CLIENT)
+    summary = summarise(SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004)
     assert summary.instrument is not None
     assert summary.instrument.share == 0.4
     assert summary.completed_mean == 0.01
-    nothing = summarise(SIX, [dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)], [], PHASES, 0.004)
+    nothing = summarise(
+        SIX, "response_time", [dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)], [], PHASES, 0.004
+    )
     assert nothing.instrument is not None
     assert nothing.completed_mean == 10.0
 
@@ -89,7 +92,7 @@ def test_a_judgement_adds_the_question_and_the_answer():
 def test_a_summary_leaves_warmups_out_and_adds_failures_up():
     runs = [run(SIX, 0, 9.0, warmup=True), run(SIX, 0, 0.01, failed=1), run(SIX, 1, 0.02, failed=2), run(FOUR, 0, 1.0)]
     rows = [(0.0, 0.001, 0.01, 7.0, 8.0), (0.0, 0.003, 0.02, 7.0, 8.0)]  # the last columns are none of the phases
-    summary = summarise(SIX, runs, rows, PHASES)
+    summary = summarise(SIX, "response_time", runs, rows, PHASES)
     assert summary.values == (0.01, 0.02)
     assert (summary.attempted, summary.completed, summary.failed) == (6, 3, {"talk reset": 3})
     assert summary.phases == {"dns": 0.002, "total": 0.015}
@@ -98,11 +101,11 @@ def test_a_summary_leaves_warmups_out_and_adds_failures_up():
 
 def test_means_of_the_completed_alone_are_kept_beside_the_values():
     """Which count a failed connection with the deadline; a run that completed nothing has no such mean."""
-    lossy = dataclasses.replace(run(SIX, 0, 3.34), samples=(0.01, 0.02), failed={"talk reset": 1})
-    summary = summarise(SIX, [lossy, run(SIX, 1, 10.0, failed=3), run(SIX, 2, 0.03)], [], PHASES)
+    lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.015, failed={"talk reset": 1})
+    summary = summarise(SIX, "response_time", [lossy, run(SIX, 1, 10.0, failed=3), run(SIX, 2, 0.03)], [], PHASES)
     assert summary.values == (3.34, 10.0, 0.03)
     assert summary.completed_values == (0.015, 0.03)
 
 
 def test_an_arm_that_completed_nothing_has_no_phases():
-    assert summarise(SIX, [run(SIX, 0, 10.0, failed=3)], [], PHASES).phases == {}
+    assert summarise(SIX, "response_time", [run(SIX, 0, 10.0, failed=3)], [], PHASES).phases == {}

@@ -6,6 +6,7 @@ The standing testbed is replaced, since no real one can be had to contradict its
 import contextlib
 import dataclasses
 import re
+from array import array
 
 import pytest
 
@@ -16,20 +17,26 @@ from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, Restor
 from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.standing import Receipt, Service
+from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.tunnelling import Tunnels
+from pytest_ipperf.protocols.base import PHASES
 
 FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)
 ISATAP = Arm(6, "isatap")
-TEN, FIFTY = Margin.parse("10%"), Margin.parse("50%")
+TEN, FIFTY = (Question("response_time", Margin.parse(share)) for share in ("10%", "50%"))
 WORKLOAD = Workload(testbed="loopback", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 CONDITIONS = Conditions(
     design=DESIGNS["quick"], reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0
 )
 LOOKS = dataclasses.replace(CONDITIONS, design=DESIGNS["standard"])
 EPOCH_S, RUN_S = 0.5, 2.0
+
+
+def rows(total, completed):
+    return array("d", (0.0, 0.001, 0.002, 0.003, total, 0.0, 0.0) * completed)
 
 
 class Script:
@@ -80,26 +87,25 @@ class Script:
     def logs(self):
         return {"script": f"of epoch {self.epochs}"}
 
-    def run(self, arm, service, workload, *, bursts, deadline_s, pattern="", capture=0):
+    def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
         completed, failed, contradictions = self._told(len(self.ran), arm)
         assert (bursts, deadline_s) == (30, 10.0)
         self.ran.append(arm)
         self.now += RUN_S
         total = 0.02 * self._slow(arm, self.epochs) if self._slow else 0.02 + 0.001 * (len(self.ran) % 3)
-        rows = ((0.0, 0.001, 0.002, 0.003, total, 0.0, 0.0),) * completed
         return Receipt(
-            attempted=completed + sum(failed.values()), failed=failed, rows=rows, packed=b"", proof={},
-            contradictions=tuple(contradictions), unsettled=(),
+            attempted=completed + sum(failed.values()), failed=failed, columns=PHASES, samples=rows(total, completed),
+            proof={}, contradictions=tuple(contradictions), unsettled=(),
         )  # fmt: skip
 
     def floor(self, arm, service, workload, *, bursts, deadline_s):
         if isinstance(self.floor_fails, Exception):
             raise self.floor_fails
-        rows = ((0.0, 0.001, 0.002, 0.003, 0.004, 0.0, 0.0),) * 3
         failed = {"talk reset": 1} if self.floor_fails else {}
         return Receipt(
-            attempted=3 + len(failed), failed=failed, rows=rows, packed=b"", proof={}, contradictions=(), unsettled=()
-        )
+            attempted=3 + len(failed), failed=failed, columns=PHASES, samples=rows(0.004, 3), proof={},
+            contradictions=(), unsettled=(),
+        )  # fmt: skip
 
 
 class Heard(list):
@@ -217,7 +223,7 @@ def test_an_arm_whose_run_contradicts_itself_is_measured_no_further(course):
     assert str(found.trouble[SIX]).endswith("): expected x, seen y")
     assert script.ran.count(SIX) < script.ran.count(FOUR) == 18
     with pytest.raises(InvalidError, match="not what it is called"):
-        answer(found, Cell(WORKLOAD, SIX), CONDITIONS, Margin.parse("10%"))
+        answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
 
 
 def test_an_arm_whose_path_contradicts_itself_is_not_measured_at_all(course):
@@ -271,7 +277,7 @@ def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
 
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
-    told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, Margin.parse("10%"))
+    told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
     assert told.effects[-1].percent.low > 10_000
     assert told.failures is not None
     assert told.failures.estimate == 100
@@ -468,7 +474,7 @@ def test_a_verdict_is_that_of_the_look_that_closed_the_cell(course):
     """The tunnel has data of 20 epochs; what could be answered after 10 keeps its answer."""
     _, _, found = course(few, LOOKS, arms=(TUNNEL,), asked=(TEN, FIFTY), slow=slow)
     effects = question(found, TUNNEL).effects
-    verdicts = [judge_looks(effects, margin, alpha=0.0221, looks=3) for margin in (TEN, FIFTY)]
+    verdicts = [judge_looks(effects, margin.margin, alpha=0.0221, looks=3) for margin in (TEN, FIFTY)]
     assert [(each.verdict, each.look) for each in verdicts] == [(Verdict.WITHIN, 2), (Verdict.WITHIN, 1)]
 
 

@@ -58,7 +58,7 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     assert len(exceeded) == 2
     for sentence, host in zip(exceeded, ("client", "server"), strict=True):
         assert sentence.startswith(f"expected at most 5 Mbit/s from the {host}, seen ")
-    told, completed = receipt.proof, len(receipt.rows)
+    told, completed = receipt.proof, receipt.rows
     assert completed == 100
     assert not too_much(testbed, ARMS[1], WORKLOAD, told, completed)
     (sentence,) = too_much(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told, completed)

@@ -24,8 +24,8 @@ from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.parcel import Python, check_library, equip, equip_client, parcel
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import local
-from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.protocols.base import Protocol
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import Application
 
 ROOT = Path(__file__).parents[2]
 OURS = Python.told(interpreter())
@@ -175,8 +175,8 @@ def test_a_package_without_a_list_of_its_files_cannot_be_sent(tmp_path, monkeypa
 
 
 def test_the_library_client_of_a_protocol_needs_its_packages_here():
-    check_library(PROTOCOLS["http"])
-    smtp = PROTOCOLS["smtp"]
+    check_library(application("http"))
+    smtp = application("smtp")
     for packages, what in (
         (("aiosmtplib", "ipperf-nowhere"), "ipperf-nowhere for smtp, and none"),
         (("aiosmtplib>=99",), f"aiosmtplib>=99 for smtp, and {version('aiosmtplib')}"),
@@ -185,12 +185,12 @@ def test_the_library_client_of_a_protocol_needs_its_packages_here():
             check_library(dataclasses.replace(smtp, packages=packages))
         way_out = 'pip install "pytest-ipperf[library]"'
         assert str(caught.value) == f"--client=library needs {what} is installed here; {way_out}"
-    check_library(PROTOCOLS["dns"])  # whose library is Python's own
+    check_library(application("dns"))  # whose library is Python's own
 
 
 def test_a_protocol_without_a_library_client_is_told():
-    class Bare(type(PROTOCOLS["smtp"])):  # type: ignore[misc]
-        library = Protocol.library
+    class Bare(type(application("smtp"))):  # type: ignore[misc]
+        library = Application.library
 
     with pytest.raises(UsageError, match=r"^smtp has no library client; leave out --client=library$"):
         check_library(Bare())
@@ -245,7 +245,7 @@ def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, pytho
         told = equip(link, ["aiosmtplib"])
         assert told == f"aiosmtplib {version('aiosmtplib')}"
         assert link.orders == ["packages", "unpack", "packages"]
-        assert equip_client(link, PROTOCOLS["smtp"]) == told
+        assert equip_client(link, application("smtp")) == told
         assert link.orders[3:] == ["packages"]
         (private,) = tmp_path.iterdir()
         assert [path for path in private.iterdir() if path.name.startswith("packages-")]
@@ -292,7 +292,7 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
             return
         service = standing.serve(work, "embedded")
         assert str(service).startswith(f"{server} {version(server)}")
-        package = PROTOCOLS[protocol].packages[0].partition(">")[0]
+        package = application(protocol).packages[0].partition(">")[0]
         for arm in ARMS:
             receipt = standing.run(arm, service, work, bursts=2, deadline_s=10.0)
             assert (receipt.attempted, receipt.failed, receipt.contradictions) == (40, {}, ())

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
@@ -27,6 +26,7 @@ from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.protocols.base import PHASES
 
 HOST = BUILTIN["loopback"].server
 ARMS = [Arm(4, "native"), Arm(6, "native")]
@@ -83,11 +83,11 @@ def test_a_testbed_serves_is_proven_and_measures(up, testbed, protocol):
         assert list(facts["fits"].values()) == ["yes", "too big"]
         assert facts["routes"]["client"]["device"] == ("lo" if testbed == "loopback" else "eth0")
         receipt = standing.run(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (30, {}, 30)
+        assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
         assert receipt.contradictions == ()
         assert receipt.proof["peers"] == {standing._server.host.address(arm.ipver): 30}
         assert receipt.proof["sources"] == [standing._client.host.address(arm.ipver)]
-        for _, dns, connect, first_byte, total, late, behind in receipt.rows:
+        for _, dns, connect, first_byte, total, late, behind in receipt.outcome(10.0).rows():
             assert 0 < dns <= connect <= first_byte <= total < 10
             assert math.isnan(late) or late < total
             assert behind == 0
@@ -101,9 +101,11 @@ def test_the_floor_is_a_run_against_the_null_server(up, protocol):
     service = standing.serve(work, "embedded")
     for arm in ARMS:
         receipt = standing.floor(arm, service, work, bursts=3, deadline_s=10.0)
-        assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (30, {}, 30)
+        assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
         assert receipt.contradictions == ()
-        assert all(row[PHASES.index("dns")] > 0 for row in receipt.rows)  # the look-up is part of the floor
+        assert all(
+            row[PHASES.index("dns")] > 0 for row in receipt.outcome(10.0).rows()
+        )  # the look-up is part of the floor
 
 
 def test_the_lab_sends_nothing_but_the_measurement(up):
@@ -151,12 +153,12 @@ def test_look_ups_are_measured_and_their_floor_too(up, wanted, client):
         assert standing.prove(arm, service, work)["contradictions"] == []
         for measure in (standing.run, standing.floor):
             receipt = measure(arm, service, work, bursts=2, deadline_s=10.0)
-            assert (receipt.attempted, receipt.failed, len(receipt.rows)) == (100, {}, 100)
+            assert (receipt.attempted, receipt.failed, receipt.rows) == (100, {}, 100)
             assert receipt.contradictions == ()
             assert receipt.proof["packets"][f"ipv{arm.ipver}"] >= 100
             assert receipt.proof["client"].startswith("asyncio of Python 3." if client == "library" else "lean")
-    assert standing._null is not None
-    assert standing._null.name == "nameserver"
+    assert standing._serving._null is not None
+    assert standing._serving._null.name == "nameserver"
 
 
 def test_the_fingerprint_tells_of_the_hosts_and_the_devices_between_them(up):
@@ -182,8 +184,8 @@ def test_a_run_tells_its_failures_as_data(up):
     standing, work = up("loopback"), workload()
     service = dataclasses.replace(standing.serve(work, "embedded"), port=9)
     receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=5.0)
-    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (10, {"connect refused": 10}, ())
-    assert receipt.packed == b""
+    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (10, {"connect refused": 10}, 0)
+    assert not receipt.samples
 
 
 @pytest.mark.parametrize("name", ["aiosmtpd", "nameserver"])

@@ -23,11 +23,13 @@ SUITE = """
 SYNTHETIC = """
     import contextlib
     import random
+    from array import array
     from pytest_ipperf.core.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
-    from pytest_ipperf.lab.standing import Receipt, Service
+    from pytest_ipperf.lab.receipt import Receipt, Service
     from pytest_ipperf.lab.tunnelling import Tunnels
     from pytest_ipperf.plugin import measuring, session
+    from pytest_ipperf.protocols.base import PHASES
 
     SLOWER, NOISE, BROKEN, INVALID = {slower!r}, {noise!r}, {broken!r}, {invalid!r}
     FROM_EPOCH, RUN_S = {from_epoch!r}, {run_s!r}
@@ -66,19 +68,21 @@ SYNTHETIC = """
             return {{}}
 
         def floor(self, arm, service, workload, *, bursts, deadline_s):
-            return Receipt(attempted=1, failed={{}}, rows=((0.0,) * 4 + (0.001, 0.0, 0.0),), packed=b"", proof={{}},
+            return self.receipt(1, 0.001)
+
+        def receipt(self, count, value):
+            row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
+            return Receipt(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
                            contradictions=(), unsettled=())
 
-        def run(self, arm, service, workload, *, bursts, deadline_s, pattern="", capture=0):
+        def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
             number = self.blocks[arm] = self.blocks.get(arm, -2) + 1
             # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
             rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
             slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
             value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6))
             CLOCK.now += RUN_S
-            row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
-            return Receipt(attempted=30, failed={{}}, rows=(row,) * 30, packed=b"", proof={{}}, contradictions=(),
-                           unsettled=())
+            return self.receipt(30, value)
 
     @contextlib.contextmanager
     def stand(*_, transports, backend):

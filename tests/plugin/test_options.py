@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_the_help_teaches(project):
     assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
     assert "such as 10%,0.5ms" in text
-    for protocol in PROTOCOLS:
-        for package in PROTOCOLS[protocol].packages or ("asyncio",):
+    for protocol in map(application, applications()):
+        for package in protocol.packages or ("asyncio",):
             assert package.partition(">=")[0] in text.partition("--client")[2].partition("--arrivals")[0]
 
 

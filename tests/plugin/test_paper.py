@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.report.paper.printed import MEANS
 
 TOP = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def test_the_grid_is_that_of_the_page_and_holds_all_that_the_study_printed(pytes
     told = {(name.lower(), payload): [int(count) for count in counts.split(", ")] for name, counts, payload in rows}
     grid = collected(pytester, "--design=paper")
     assert grid == told
-    assert {protocol for protocol, _ in grid} == set(PROTOCOLS)
+    assert {protocol for protocol, _ in grid} == set(applications())
     measured = {(protocol, count) for (protocol, _), counts in grid.items() for count in counts}
     assert {(protocol, count) for protocol, _, count in MEANS} <= measured
 
@@ -44,7 +44,7 @@ def test_everyday_levels_are_few_and_have_the_payload_of_the_grid(pytester):
     everyday = collected(pytester)
     assert {place: len(counts) <= 3 for place, counts in everyday.items()} == dict.fromkeys(everyday, True)
     assert set(everyday) == set(collected(pytester, "--design=paper"))
-    assert all(PROTOCOLS[protocol].content(parse_bytes(payload)) for protocol, payload in everyday)
+    assert all(application(protocol).content(parse_bytes(payload)) for protocol, payload in everyday)
 
 
 def test_a_small_part_of_the_study_is_measured_and_told_as_the_study_did(pytester):

@@ -8,11 +8,12 @@ from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
-from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.plugin.rebuilding import rebuild
@@ -33,7 +34,7 @@ def measured():
     runs = [
         Run(
             arm=arm, epoch=epoch.number, block=block, slot=slot, warmup=block < 0, started_at=0.0, attempted=1,
-            failed={}, samples=(0.01,), value=0.01, client=client,
+            failed={}, values={"response_time": 0.01}, completed_s=0.01, client=client,
         )
         for epoch in plan.epochs
         for block, arms in enumerate((epoch.warmups, *epoch.blocks), start=-1)
@@ -91,9 +92,9 @@ def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
     rebuilt = rebuild(kept(measurement, tmp_path), measurement.plan, ServerState(), 10.0)
     assert (rebuilt.network, rebuilt.trains) == (measurement.network, measurement.trains)
     conditions = Conditions(design=DESIGN, reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0)
-    cell, margin = Cell(WORKLOAD, TUNNEL), Margin.parse("10%")
-    (record,) = answer(rebuilt, cell, conditions, margin).records
-    assert (record,) == answer(measurement, cell, conditions, margin).records
+    cell, question = Cell(WORKLOAD, TUNNEL), Question("response_time", Margin.parse("10%"))
+    (record,) = answer(rebuilt, cell, conditions, question).records
+    assert (record,) == answer(measurement, cell, conditions, question).records
     assert (record.backend, record.rate_bit_s) == ("ebpf", 1e8)
     assert record.test.pace is not None
     assert record.test.pace.misses

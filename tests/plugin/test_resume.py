@@ -20,6 +20,7 @@ from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
@@ -349,17 +350,17 @@ def test_where_looks_depend_on_the_margins_others_are_another_question():
     plan = plan_for(workload, [four, six], DESIGNS["standard"], 7)
     complete = {
         "trouble": {}, "stopped": "", "testbed": json.loads(json.dumps(dataclasses.asdict(BUILTIN["lab"]))),
-        "asked": asked_texts({six: [Margin(0.1)]}),
+        "asked": asked_texts({six: [Question("response_time", Margin(0.1))]}),
     }  # fmt: skip
     kept = KeptWorkload(Path("main.f64"), {"order": order_of(plan)}, complete=complete)
     settings: Any = SimpleNamespace(inventory=BUILTIN)
-    _check_workload(kept, plan, {six: [Margin(0.1)]}, settings)
+    _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings)
     _check_workload(kept, plan, {six: []}, settings)  # as the controller of xdist knows it
-    with pytest.raises(UsageError, match=r"^the tests asked for other margins there$"):
-        _check_workload(kept, plan, {six: [Margin(0.2)]}, settings)
+    with pytest.raises(UsageError, match=r"^the tests asked other questions there$"):
+        _check_workload(kept, plan, {six: [Question("response_time", Margin(0.2))]}, settings)
     other = plan_for(workload, [four, six], DESIGNS["standard"], 8)
     with pytest.raises(UsageError, match=r"^its order was another there$"):
-        _check_workload(kept, other, {six: [Margin(0.1)]}, settings)
+        _check_workload(kept, other, {six: [Question("response_time", Margin(0.1))]}, settings)
 
 
 def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 
 SMOKE = ("--design=smoke", "--ipperf-server=embedded", "-p", "no:cacheprovider")
 HEAD = """
@@ -59,7 +59,7 @@ def test_the_example_of_the_suites_page_is_one(project):
     found: dict[str, Any] = {}
     exec(compile(example, "suites.md", "exec"), found)
     state = found["server_state"].__wrapped__()
-    assert PROTOCOLS["imap"].filled(state, len(state.content)) == state
+    assert application("imap").filled(state, len(state.content)) == state
     project.pytester.makepyfile(test_own=example)
     (project.pytester.path / "test_the_example_of_the_suites_page_is_one.py").unlink()
     result = project.ask("--collect-only", "-q", "--ipver=6")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.nameserver import answers, reply
 
 STATE = ServerState(users=3, password="secret-42")
@@ -21,14 +21,14 @@ PARTS = [
     b"250 queued\r\n", b"\0", b"\xff", b"\xc0\x0c", b"\x00\x07\x84\x00\x00\x01\xff\xff\x00\x00\x00\x00",
 ]  # fmt: skip
 
-every_protocol = pytest.mark.parametrize("name", PROTOCOLS)
+every_protocol = pytest.mark.parametrize("name", applications())
 
 
 class Wire:
     """A conversation and its other side by rote. `control` and `data` are what is under way to it; None: no data."""
 
     def __init__(self, name, size=300, ipver=4):
-        protocol = PROTOCOLS[name]
+        protocol = application(name)
         state = protocol.filled(STATE, size)
         self.talk = protocol.conversation(state, 7, ipver)
         script = protocol.script(state).with_port(PORT)
@@ -154,7 +154,7 @@ def damaged(reply, rng):
     return reply[:at] + rng.choice((b"", reply[at:end] * 2, rng.randbytes(end - at), rng.choice(PARTS))) + reply[end:]
 
 
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if not PROTOCOLS[name].datagram])
+@pytest.mark.parametrize("name", [name for name in applications() if not application(name).datagram])
 def test_nobody_is_let_talk_for_ever(name):
     """A line without an end is given up, or forgotten as it comes: none is gathered."""
     talk = Wire(name).talk

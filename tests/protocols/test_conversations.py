@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.protocols.base import Conversation, Protocol
+from pytest_ipperf.protocols import application, applications
+from pytest_ipperf.protocols.base import Application, Conversation
 
 SMTP = [
     (b"220 mail.ipperf.test ESMTP\r\n", b"EHLO client.ipperf.test\r\n"),
@@ -22,13 +22,13 @@ HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
 def talk(name: str, payload: int = 1024) -> Conversation:
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     return protocol.conversation(protocol.filled(ServerState(), payload), 0, 4)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_a_protocol_is_called_like_its_file_and_names_its_sources(name):
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     assert protocol.name == name
     assert "RFC" in protocol.source
     assert "paper 000" in protocol.source
@@ -36,25 +36,25 @@ def test_a_protocol_is_called_like_its_file_and_names_its_sources(name):
 
 def test_a_protocol_without_a_library_client_says_so():
     with pytest.raises(UsageError, match=r"^smtp has no library client; leave out --client=library$"):
-        Protocol.library(PROTOCOLS["smtp"], ServerState(), family=2, source="", port=25)
+        Application.library(application("smtp"), ServerState(), family=2, source="", port=25)
 
 
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if not PROTOCOLS[name].datagram])
+@pytest.mark.parametrize("name", [name for name in applications() if not application(name).datagram])
 @given(size=st.integers(200, 70_000))
 def test_content_has_exactly_the_payloads_size(name, size):
-    assert len(PROTOCOLS[name].content(size)) == size
+    assert len(application(name).content(size)) == size
 
 
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name != "ftp"])  # whose file may be empty
+@pytest.mark.parametrize("name", [name for name in applications() if name != "ftp"])  # whose file may be empty
 def test_a_payload_that_is_too_small_is_said_with_the_smallest(name):
     with pytest.raises(UsageError, match=rf"payload 10 is too small for {name}, whose .* at least \d+ bytes"):
-        PROTOCOLS[name].content(10)
+        application(name).content(10)
 
 
 @given(st.integers(200, 5000))
 def test_a_message_has_whole_lines_only(size):
     """A bare CR or LF, or a line of one dot, would be another message than the one that is measured (RFC 5321)."""
-    message = PROTOCOLS["smtp"].content(size)
+    message = application("smtp").content(size)
     assert message.endswith(b"\r\n")
     assert message.count(b"\r") == message.count(b"\n") == message.count(b"\r\n")
     assert b"\r\n.\r\n" not in message
@@ -65,7 +65,7 @@ def test_smtp_sends_one_message_and_ends_at_queued():
     assert send.opening() == b""
     for reply, command in SMTP[:4]:
         assert send.feed(reply) == command
-    assert send.feed(SMTP[4][0]) == PROTOCOLS["smtp"].content(1024) + b".\r\n"
+    assert send.feed(SMTP[4][0]) == application("smtp").content(1024) + b".\r\n"
     assert (send.finished, send.trouble) == (False, "")
     assert send.feed(SMTP[5][0]) == b""
     assert (send.finished, send.trouble) == (True, "")
@@ -123,7 +123,7 @@ def test_smtp_does_not_gather_an_endless_line():
 
 @given(st.integers(100, 3000), st.data())
 def test_http_ends_when_the_end_of_the_page_is_seen_however_it_is_cut(size, data):
-    get, stream = talk("http"), HTTP + PROTOCOLS["http"].content(size)
+    get, stream = talk("http"), HTTP + application("http").content(size)
     assert get.opening().startswith(b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\n")
     at = 0
     while at < len(stream):

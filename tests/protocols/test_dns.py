@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.nameserver import answers, reply
 
-DNS = PROTOCOLS["dns"]
+DNS = application("dns")
 PLAIN = 34
 KNOWN = answers({DNS.host: ("192.0.2.1", "2001:db8::1")})
 SIZES = st.one_of(st.just(PLAIN), st.integers(PLAIN + 15, 1232))

@@ -16,10 +16,10 @@ from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 
 STATE = ServerState(users=2, password="secret")
-SMTP = PROTOCOLS["smtp"]
+SMTP = application("smtp")
 REPLIES = [b"220 hi\r\n", *[b"250 Ok\r\n"] * 3, b"354 go on\r\n", b"250 Ok: queued as 1\r\n", b"221 bye\r\n"]
 DOTTED = b"Subject: x\r\n\r\n.\r\n..\r\n.a\r\na.\r\n"
 PLAIN = "is no line of printable ASCII characters; one such as 'secret' will do"
@@ -29,7 +29,7 @@ logs_in = pytest.mark.parametrize("name", ["ftp", "imap"])
 
 def refused(name, state):
     with pytest.raises(UsageError) as caught:
-        PROTOCOLS[name].filled(state, 1000)
+        application(name).filled(state, 1000)
     return str(caught.value)
 
 
@@ -38,7 +38,7 @@ def test_without_users_both_they_and_a_password_are_asked_for(name):
     said = refused(name, ServerState())
     assert said.startswith(f"{name} logs in, and server_state has no users; give it some, and a password, as in ")
     (proposed,) = re.findall(r"ServerState\(.*\)$", said)
-    assert PROTOCOLS[name].filled(eval(proposed), 1000).users == 500
+    assert application(name).filled(eval(proposed), 1000).users == 500
 
 
 @logs_in
@@ -51,11 +51,11 @@ def test_a_password_that_no_log_in_can_say_is_refused(name, password):
 @logs_in
 @pytest.mark.parametrize("password", ["x", "two words", 'o"w\\n:', "{PLAIN}~"])
 def test_any_printable_password_will_do(name, password):
-    assert PROTOCOLS[name].filled(dataclasses.replace(STATE, password=password), 1000).password == password
+    assert application(name).filled(dataclasses.replace(STATE, password=password), 1000).password == password
 
 
 def test_who_does_not_log_in_needs_no_password():
-    assert PROTOCOLS["http"].filled(ServerState(users=2), 1000).users == 2
+    assert application("http").filled(ServerState(users=2), 1000).users == 2
 
 
 @pytest.mark.parametrize(("name", "path"), [("http", "/index.html"), ("ftp", "/file.bin"), ("http", "/index.html/x")])
@@ -63,7 +63,7 @@ def test_a_page_does_not_take_the_place_of_what_is_measured(name, path):
     said = refused(name, dataclasses.replace(STATE, pages={path: b"other"}))
     assert said == f"page {path!r} is in the way of what {name} moves; give that as content"
     beside = dataclasses.replace(STATE, pages={"/index.htm": b"", "/a/index.html": b"", "/a/file.bin": b""})
-    assert PROTOCOLS[name].filled(beside, 1000).pages == beside.pages
+    assert application(name).filled(beside, 1000).pages == beside.pages
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_page_ends_where_its_measurement_does(content):
 
 
 def test_a_page_of_ones_own_is_whole_when_it_ends_and_not_before():
-    state = PROTOCOLS["http"].filled(ServerState(b"<html>mine</html>"), 17)
-    get = PROTOCOLS["http"].conversation(state, 0, 4)
+    state = application("http").filled(ServerState(b"<html>mine</html>"), 17)
+    get = application("http").conversation(state, 0, 4)
     get.feed(b"HTTP/1.1 200 OK\r\n\r\n" + state.content[:-1])
     assert not get.finished
     get.feed(state.content[-1:])

@@ -43,7 +43,7 @@ from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -67,7 +67,7 @@ def told(address):
     ))
 
 recipe, naming, addresses = SERVERS[sys.argv[1]], SERVERS[sys.argv[2]], tuple(sys.argv[3:])
-protocol = PROTOCOLS[recipe.protocol]
+protocol = application(recipe.protocol)
 state = protocol.filled(ServerState(users=5, password="1b2c3d4e"), 1000)
 with private_folder() as folder, ExitStack() as stack:
     port = started(recipe, folder, stack)

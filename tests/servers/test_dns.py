@@ -19,18 +19,18 @@ import pytest
 
 from pytest_ipperf.agent import library
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core import dns
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS, bind
 from pytest_ipperf.servers.base import Site, true_root
 
 ROOT = Path(__file__).parents[2]
 ADDRESSES = ("127.0.0.1", "::1")
-HOST = PROTOCOLS["dns"].host
+HOST = application("dns").host
 ONLY_IPV4 = "four.ipperf.test"
 ZONE = {HOST: ADDRESSES, ONLY_IPV4: ("192.0.2.1", "192.0.2.2"), "elsewhere.example": ("192.0.2.3",)}
 SITE = Site("/site", ADDRESSES, 20053, 100, zone=ZONE)

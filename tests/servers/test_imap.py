@@ -23,7 +23,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers import courier as courier_module
 from pytest_ipperf.servers.base import Entry, Site, maildirs, true_root
@@ -34,7 +34,7 @@ ADDRESSES = ("127.0.0.1", "::1")
 # What would not survive a shell, a colon-separated table or a quoted string by chance.
 PASSWORD = "a:b|c\"d\\e{f} g$h'"
 ASKED = ServerState(users=20, password=PASSWORD)
-STATE = PROTOCOLS["imap"].filled(ASKED, 3000)
+STATE = application("imap").filled(ASKED, 3000)
 every_server = pytest.mark.parametrize("name", [name for name in SERVERS if SERVERS[name].protocol == "imap"])
 every_client = pytest.mark.parametrize("client", ["lean", "library"])
 
@@ -170,7 +170,7 @@ def test_no_run_changes_what_the_next_one_finds(name):
 @pytest.mark.parametrize("ipver", [4, 6])
 def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name, ipver):
     asked = ServerState(users=200, password=PASSWORD)
-    state = PROTOCOLS["imap"].filled(asked, 1024)
+    state = application("imap").filled(asked, 1024)
     with running(name, state, connections=200) as (site, daemon):
         for n in (1, 10, 100, 200):
             assert burst(site, n, ipver, asked=asked, payload=1024) == ({}, n)
@@ -180,7 +180,7 @@ def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name, ipver):
 @pytest.mark.parametrize("ipver", [4, 6])
 def test_the_embedded_server_is_good_for_a_thousand(ipver):
     asked = ServerState(users=1000, password=PASSWORD)
-    with running("imapd", PROTOCOLS["imap"].filled(asked, 3000), connections=1000) as (site, _):
+    with running("imapd", application("imap").filled(asked, 3000), connections=1000) as (site, _):
         assert burst(site, 1000, ipver, asked=asked) == ({}, 1000)
 
 

@@ -14,7 +14,7 @@ from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.parcel import check_library
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
@@ -25,9 +25,9 @@ PAYLOAD_BYTES = 1000
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_both_clients_complete_their_transactions_with_it(name, client):
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     if client == "library":
         try:
             check_library(protocol)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Journal, last_session, read_session
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")

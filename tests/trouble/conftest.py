@@ -27,9 +27,9 @@ from typing import Any
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.protocols.base import PHASES
 
 PAIR = BUILTIN["pair"]
 SUITE = """

@@ -22,7 +22,7 @@ from typing import cast
 
 from pytest_ipperf.core.dns import TYPE_A
 from pytest_ipperf.core.script import DATA_PORT, Script
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.base import Entry, Server, Site
 from pytest_ipperf.servers.nameserver import answers, reply
 
@@ -365,7 +365,7 @@ def _flagged(message: bytes, flags: int) -> bytes:
 
 
 def _elsewhere(query: bytes) -> bytes:
-    hosts = [protocol.host for protocol in PROTOCOLS.values()]
+    hosts = [protocol.host for protocol in map(application, applications())]
     return reply(query, answers(dict.fromkeys(hosts, ("192.0.2.1", "2001:db8::1"))))
 
 

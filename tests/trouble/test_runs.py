@@ -23,16 +23,16 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.failures import restricted_mean
 from pytest_ipperf.core.record import Record, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, applications
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.terminal import tables
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
@@ -50,16 +50,16 @@ DEADLINE_S = 0.3
 """For those who wait for what does not come; all others have longer than they can need."""
 ENOUGH_S = 10.0
 STATE = ServerState(users=100, password="secret-42")
-STREAMS = [name for name in PROTOCOLS if not PROTOCOLS[name].datagram]
+STREAMS = [name for name in applications() if not application(name).datagram]
 PROTOCOL = "protocol: "
 
 FAULTS = [
     *((name, "talk", "") for name in STREAMS),
-    *((name, "silent", "talk deadline") for name in PROTOCOLS),
+    *((name, "silent", "talk deadline") for name in applications()),
     *((name, "greets", "talk deadline") for name in ("ftp", "imap", "smtp")),
     *((name, "resets", "talk reset") for name in STREAMS),
     *((name, "closes", "talk closed") for name in STREAMS),
-    *((name, "garbage", PROTOCOL) for name in PROTOCOLS),
+    *((name, "garbage", PROTOCOL) for name in applications()),
     ("ftp", "nolistener", "data refused"),
     ("ftp", "noaccept", "data deadline"),
     ("ftp", "nodata", "data deadline"),
@@ -89,7 +89,7 @@ def order(spoken, address, port, n, **changed):
 
 
 def script(name):
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     if protocol.datagram:
         return None
     return protocol.script(protocol.filled(STATE, PAYLOAD))
@@ -159,7 +159,7 @@ def test_a_look_up_that_fails_is_counted_as_such_whatever_it_was_for(fault, kind
     kind = kind.replace("talk ", "dns ").replace(PROTOCOL, "dns ")
     for name in STREAMS[: 1 if kind.endswith("deadline") else None]:
         with faulty.served(fault, None, V6) as (port, _):
-            asks = {"name": PROTOCOLS[name].host, "resolver": V6, "resolver_port": port}
+            asks = {"name": application(name).host, "resolver": V6, "resolver_port": port}
             told = load(order(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
         assert sum(told["failed"].values()) == 10
         assert all(failed == kind or kind == "dns " == failed[:4] for failed in told["failed"])
@@ -185,10 +185,10 @@ def documented():
     found: dict[tuple[str, str, str], list[str]] = {}
     for name, fault, kind in FAULTS:
         if kind:
-            talk = faulty.LOOK_UPS[fault][0] if PROTOCOLS[name].datagram else faulty._TALKS[fault].__doc__
+            talk = faulty.LOOK_UPS[fault][0] if application(name).datagram else faulty._TALKS[fault].__doc__
             library = OF_THE_LIBRARY.get((name, fault), kind.replace("data ", "talk ") if kind[:5] == "data " else kind)
             row = (talk, kind, "the same" if library == kind else f"`{library}`")
-            found.setdefault(row, []).append(PROTOCOLS[name].title)
+            found.setdefault(row, []).append(application(name).title)
     return [
         f"| {', '.join(titles)} | {does} | `{f'{kind}...' if kind == PROTOCOL else kind}` | {library} |"
         for (does, kind, library), titles in found.items()
@@ -212,27 +212,27 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("client", ["lean", "library"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_every_tenth_log_in_refused_costs_every_tenth_its_deadline(name, client):
     """The server lets the first ten in. The run's value is ((N - k) mean + k deadline) / N."""
     n, lost = 200, 19
     told = run(name, "denies", V4, n // 2, bursts=2, client=client)
     assert told["failed"] == {REFUSED[name]: lost}
     times = totals(told)
-    value = METRICS["response_time"].value(times, lost, ENOUGH_S)
+    value = restricted_mean(times, lost, ENOUGH_S)
     assert math.isclose(value, ((n - lost) * statistics.fmean(times) + lost * ENOUGH_S) / n)
     assert value > ENOUGH_S * lost / n
 
 
 @pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 2000.0}], ids=["workers", "arrivals"])
 @pytest.mark.parametrize("client", ["lean", "library"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_refusals_are_counted_the_same_by_several_workers_and_in_open_mode(name, client, changed):
     assert run(name, "denies", V6, 100, client=client, **changed)["failed"] == {REFUSED[name]: 9}
 
 
 @pytest.mark.parametrize("changed", [{"workers": 2}, {"rate_per_s": 500.0}], ids=["workers", "arrivals"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_the_deadline_is_the_same_for_several_workers_and_in_open_mode(name, changed):
     told = run(name, "silent", V4, 50, deadline_s=DEADLINE_S, **changed)
     assert (told["failed"], told["attempted"]) == ({"talk deadline": 50}, 50)
@@ -245,10 +245,10 @@ def summary(arm, time_s, lost):
         times = [time_s * (1 + number / 1000)] * (100 - lost)
         runs.append(Run(
             arm=arm, epoch=0, block=number, slot=0, warmup=False, started_at=0.0, attempted=100,
-            failed={"talk reset": lost} if lost else {}, samples=tuple(times),
-            value=METRICS["response_time"].value(times, lost, ENOUGH_S),
+            failed={"talk reset": lost} if lost else {}, completed_s=statistics.fmean(times),
+            values={"response_time": restricted_mean(times, lost, ENOUGH_S)},
         ))  # fmt: skip
-    return summarise(arm, runs, [], ())
+    return summarise(arm, "response_time", runs, [], ())
 
 
 @pytest.mark.parametrize("design", ["quick", "paper"])
@@ -268,7 +268,7 @@ def test_a_mean_of_those_alone_that_completed_is_in_no_row_but_those_that_say_so
     assert all(line.strip().startswith("study's formula: ") for line in found)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", applications())
 def test_a_run_ends_when_three_bursts_have_completed_nothing(name):
     told = run(name, "silent", V6, 3, bursts=50, deadline_s=0.1)
     assert (told["failed"], told["attempted"]) == ({"talk deadline": 9}, 9)
@@ -334,7 +334,7 @@ def standing(server, name, most_descriptors=4096):
     recipe = SERVERS[server]
     if missing := recipe.missing():
         pytest.skip(f"{server} cannot run here: {missing}")
-    protocol = PROTOCOLS[name]
+    protocol = application(name)
     state = protocol.filled(STATE, PAYLOAD)
     with private_folder() as folder:
         port = free_port((V4, V6), 20000, 29999, random.Random())

@@ -14,16 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces, unusable
-from pytest_ipperf.lab.standing import Service, Standing
+from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.serving import Serving
+from pytest_ipperf.lab.standing import Standing
 from pytest_ipperf.lab.testbed import Testbed
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES
 
 HERE = Path(__file__).parent
 LAB = BUILTIN["pair"]
@@ -97,10 +99,11 @@ class Bench:
 
     def null(self, workload: Workload) -> Service:
         """A server that does next to nothing, beside a name server or itself one."""
-        self.standing._state = STATE
-        name = PROTOCOLS[workload.protocol].null
-        resolver = self.standing._service("nameserver", workload)
-        return resolver if name == resolver.name else self.standing._service(name, workload, resolver.port)
+        addresses = self.standing._testbed.addresses(frozenset())
+        serving = self.standing._serving = Serving(self.standing._server, addresses, STATE)
+        name = application(workload.protocol).null
+        resolver = serving._service("nameserver", workload)
+        return resolver if name == resolver.name else serving._service(name, workload, resolver.port)
 
     def serve(self, workload: Workload, server: str) -> Service:
         """That server, which is started once; so the workloads of a protocol are to differ in nothing that it knows."""
@@ -113,7 +116,7 @@ class Bench:
         receipt = self.standing.run(Arm(ipver, "native"), service, workload, bursts=bursts, deadline_s=60)
         assert not receipt.failed
         assert not receipt.contradictions
-        return [dict(zip(PHASES, row, strict=True)) for row in receipt.rows]
+        return [dict(zip(PHASES, row, strict=True)) for row in receipt.outcome(60).rows()]
 
 
 def _inside(entry: Sequence[str], *lines: str) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 TOLD = "@told@"
@@ -178,7 +178,7 @@ def main(kind):
     """Serves until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     content, port, number, *addresses = sys.argv[1:]
-    ((_, answer),) = PROTOCOLS["http"].script(ServerState(Path(content).read_bytes())).turns
+    ((_, answer),) = application("http").script(ServerState(Path(content).read_bytes())).turns
     listeners = []
     for address in addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

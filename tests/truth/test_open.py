@@ -16,8 +16,8 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.arrivals import arrivals
-from pytest_ipperf.agent.figures import PHASES
 from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.protocols.base import PHASES
 
 SERVER = """
 import socket, sys, time

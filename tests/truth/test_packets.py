@@ -34,7 +34,7 @@ import pytest
 
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.lab.standing import Service
+from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
@@ -413,9 +413,9 @@ sys.path.insert(0, sys.argv[1])
 from pytest_ipperf.agent import burst, datagram
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 name, server, source, port, resolver, payload, number, state = json.loads(sys.argv[2])
-protocol, ipver = PROTOCOLS[name], 6 if ":" in server else 4
+protocol, ipver = application(name), 6 if ":" in server else 4
 target = Target(
     socket.AF_INET6 if ipver == 6 else socket.AF_INET, None if protocol.datagram else (server, resolver),
     server if protocol.datagram else protocol.host, port, source,
@@ -466,7 +466,7 @@ def timed_by_the_wall(bench, protocol: str, ipver: int, number: int) -> list[ByT
     workload = workload_of(protocol)
     service = bench.serve(workload, SERVER[protocol])
     client, server = (host.address(ipver) for host in bench.hosts)
-    state = dataclasses.asdict(bench.standing._state)
+    state = dataclasses.asdict(bench.standing._serving.state)
     state = {name: state[name] for name in ("users", "password")}
     order = protocol, server, client, service.port, service.resolver_port, workload.payload_bytes, number, state
     argv = [sys.executable, "-c", BY_THE_WALL, str(ROOT), json.dumps(order)]

@@ -14,7 +14,7 @@ from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.study import StudyIncrease, study_increase
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, Thing, aligned
 from pytest_ipperf.report.network import testbed_text
@@ -88,7 +88,7 @@ def client_of(record: Record) -> str:
 def conditions(records: Sequence[Record]) -> list[str]:
     """What stands below a table's title."""
     first = records[0]
-    protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
+    protocol, metric = application(first.protocol), METRICS[first.metric].metric
     where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
     what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
     return [what, where, *taken_lines(records)]

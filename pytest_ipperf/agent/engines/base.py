@@ -1,0 +1,94 @@
+"""What an engine is: the two ends of one run's traffic, the near one at the client and the far one at the server.
+
+The far end listens first, then the near end runs, then the far end finishes, told what the near one has done.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FlowOrder:
+    """The order of one run; plain values, as it travels. The same goes to both ends.
+
+    `source` and `address` are the arm's literal addresses of client and server; an empty source leaves the choice to
+    the kernel. The far end takes a port of `ports`. `factors` are the protocol's own, by name, all of them.
+    What is sent in the first `warmup_s` counts for nothing, what is sent in the `run_s` after them is the run. A reply
+    that is not there after `deadline_s` is lost, and who hears nothing at all for so long gives up.
+    `backlog_bytes` are to be sent at once at the start of the warm-up: what a queue on the way holds, where more is
+    offered than its link carries, so that the run is of the steady state. `far` is what the far end told when it
+    listened. `ident` tells the packets of this run from those of others.
+    """
+
+    engine: str
+    ipver: int
+    source: str
+    address: str
+    ports: tuple[int, int]
+    connections: int
+    payload_bytes: int
+    factors: Mapping[str, Any]
+    warmup_s: float
+    run_s: float
+    deadline_s: float
+    ident: int
+    backlog_bytes: int = 0
+    far: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Told:
+    """What one end tells of a run; the two are put together, and of most of it one end only has anything.
+
+    `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units that metrics are
+    made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and travels
+    as JSON. `notes` are sentences about what limits the figures, for people. `peers` (address -> connections),
+    `sources` and `families` (as `socket` names them) are those of the near end's sockets. `cpu_s` is this end's
+    processor time, user and kernel, in the `wall_s` of the run.
+    """
+
+    samples: bytes = b""
+    attempted: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    families: list[str] = field(default_factory=list)
+    peers: dict[str, int] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+class Far(ABC):
+    """The server's end of one run, which listens from its construction on."""
+
+    listening: Mapping[str, Any]
+    """What the near end has to know, plain values; `port` at least."""
+
+    @abstractmethod
+    def finish(self, near: Told) -> Told:
+        """Ends the run, which the near end has told of. LabError where that cannot be."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leaves nothing behind, finished or not; may be called twice."""
+
+
+class Engine(ABC):
+    """One way to make traffic."""
+
+    @abstractmethod
+    def far(self, order: FlowOrder) -> Far:
+        """The far end, listening. LabError where this host refuses what is asked for, in one sentence that names it."""
+
+    @abstractmethod
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+        """One run, from beginning to end; calls `alive` every now and then. LabError as `far`, or when that dies.
+
+        What is lost is data; a far end that refuses or resets is trouble of the testbed.
+        """

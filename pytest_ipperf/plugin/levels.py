@@ -1,0 +1,82 @@
+"""Levels: what a test measures of each thing that is held equal, from its markers, the options and the protocol."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import Level, values_of
+from pytest_ipperf.core.units import parse_bytes
+from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Protocol
+
+
+class Levels(NamedTuple):
+    """What is combined, each with each; `factors` are the combinations of the protocol's own."""
+
+    connections: list[int]
+    payloads: list[int]
+    factors: list[tuple[Level, ...]]
+
+
+def levels_of(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> Levels:
+    """The levels of a test: its options' before its markers', and those before the protocol's own."""
+    kind = PROTOCOLS[protocol]
+    asked = _asked(node, settings, kind)
+    connections = list(settings.connections) or [_count(each) for each in asked["connections"]]
+    marked = [parse_bytes(each) for each in asked["payload"]]
+    own = [
+        [factor.level(value) for value in settings.factors[factor.name] or map(factor.parse, asked[factor.name])]
+        for factor in kind.factors
+    ]
+    found = Levels(_once(connections), _once(list(settings.payloads) or marked), _once(itertools.product(*own)))
+    # What the options ask for may suit one test and not another: that is left out, and the rest has to be right.
+    _check(kind, [1] if settings.connections else connections, [] if settings.payloads else marked, found.factors)
+    return found
+
+
+def refused(workload: Workload) -> str:
+    """Why a protocol cannot be measured so; empty where it can."""
+    try:
+        values = values_of(workload.levels)
+        PROTOCOLS[workload.protocol].check(workload.connections, workload.payload_bytes, values)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _asked(node: Any, settings: Settings, kind: Protocol) -> dict[str, Sequence[Any]]:
+    asked: dict[str, Sequence[Any]] = {"connections": kind.connections, "payload": kind.payload}
+    asked |= {factor.name: factor.levels for factor in kind.factors}
+    usual = dict(asked)
+    for name in ("levels", "grid") if settings.design.full_grid else ("levels",):
+        mark = node.get_closest_marker(name)
+        if mark is not None:
+            if mark.args or set(mark.kwargs) - set(asked):
+                raise UsageError(f"marker {name} of {kind.name} takes only the keywords {', '.join(asked)}")
+            asked.update(mark.kwargs)
+    for name, levels in asked.items():
+        if not isinstance(levels, list | tuple) or not levels:
+            raise UsageError(f"levels {name}={levels!r} are not a list such as {name}={list(usual[name])}")
+    return asked
+
+
+def _check(kind: Protocol, connections: list[int], payloads: list[int], factors: list[tuple[Level, ...]]) -> None:
+    for count, size, levels in itertools.product(connections, payloads, factors):
+        kind.check(count, size, values_of(levels))
+
+
+def _once(levels: Any) -> list[Any]:
+    return list(dict.fromkeys(levels))
+
+
+def _count(level: Any) -> int:
+    if not isinstance(level, int) or level < 1:
+        raise UsageError(f"level {level!r} is not a number of connections such as 1, 10 or 100")
+    return level

@@ -1,0 +1,46 @@
+"""Questions: by which metric an item is judged, and how much worse than the reference is acceptable."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.question import Question
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.protocols import PROTOCOLS
+
+
+def question_of(node: pytest.Item, protocol: str) -> Question:
+    """What is asked of an item of that protocol; UsageError when its markers make no sense."""
+    metric = metric_of(node, protocol)
+    return Question(metric, margin_of(node, metric))
+
+
+def metric_of(node: pytest.Item, protocol: str) -> str:
+    """What the marker `metric` says, else the protocol's first."""
+    there, mark = PROTOCOLS[protocol].metrics, node.get_closest_marker("metric")
+    if mark is None:
+        return there[0]
+    if len(mark.args) != 1 or mark.kwargs or mark.args[0] not in there:
+        given = ", ".join(map(repr, mark.args)) or "nothing"
+        raise UsageError(f"marker metric names {given}; {protocol} has one of {', '.join(there)}")
+    return str(mark.args[0])
+
+
+def margin_of(node: pytest.Item, metric: str) -> Margin:
+    """`--margin`, else the marker, else what is usual for the metric."""
+    quantity = METRICS[metric].metric
+    found = node.config.stash[SESSION].settings.margin or _marked(node) or Margin.parse(quantity.margin)
+    found.check(quantity)
+    return found
+
+
+def _marked(node: pytest.Item) -> Margin | None:
+    mark = node.get_closest_marker("margin")
+    if mark is None:
+        return None
+    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"at_least"}:
+        raise UsageError('marker margin takes one share and perhaps at_least, such as margin("10%", at_least="0.5ms")')
+    return Margin.parse(mark.args[0], **mark.kwargs)

@@ -1,0 +1,76 @@
+"""TCP (RFC 9293): bulk transfer as fast as it goes, measured at its receiver (paper 001, Figs 4 and 5).
+
+A connection is one stream and the payload the size of a write. What is kept of a run are the bytes that each stream had
+received at instants of the run, and what the sender's kernel told of it (tcp(7): TCP_INFO).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.factor import Factor, Value
+from pytest_ipperf.protocols.base import Flow
+
+_MOST_STREAMS = 256
+_MOST_WRITE_BYTES = 2**26
+_MOST_WINDOW_BYTES = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tcp(Flow):
+    """The window is asked of the kernel as the size of both socket buffers; `auto` leaves it to the kernel.
+
+    Streams go `up`, from client to server, or `down`.
+    """
+
+    name: str = "tcp"
+    title: str = "TCP"
+    source: str = "RFC 9293, RFC 6349; paper 001, Figs 4 and 5"
+    engine: str = "tcp"
+    metrics: tuple[str, ...] = ("throughput", "transfer_time_ratio", "tcp_efficiency", "buffer_delay")
+    columns: tuple[str, ...] = ("stream", "at_s", "received_bytes")
+    connections: tuple[int, ...] = (1,)
+    payload: tuple[str, ...] = ("128k",)
+    factors: tuple[Factor, ...] = (
+        Factor(
+            name="window",
+            title="window",
+            unit="bytes",
+            levels=("auto",),
+            help="TCP's socket buffers, such as 64k, or auto (the kernel's own choice)",
+            mark="window",
+            silent="auto",
+        ),
+        Factor(
+            name="direction",
+            title="direction",
+            unit="word",
+            levels=("up",),
+            help="up (from client to server) or down",
+            words=("up", "down"),
+            silent="up",
+        ),
+        Factor(
+            name="congestion",
+            title="congestion control",
+            unit="word",
+            levels=("cubic",),
+            help="TCP's congestion control: cubic, reno or bbr, as far as the hosts' kernels have it",
+            words=("cubic", "reno", "bbr"),
+            silent="cubic",
+        ),
+    )
+
+    def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
+        if connections > _MOST_STREAMS:
+            raise UsageError(f"{connections} parallel streams are more than tcp has; {_MOST_STREAMS} are the most")
+        if payload_bytes > _MOST_WRITE_BYTES:
+            raise UsageError(f"payload {payload_bytes} is too much for a write of tcp; {_MOST_WRITE_BYTES} is the most")
+        window = factors.get("window", 0)
+        if isinstance(window, int) and window > _MOST_WINDOW_BYTES:
+            raise UsageError(f"window {window} is more than TCP can have; {_MOST_WINDOW_BYTES} is the most (RFC 7323)")
+
+
+protocol = Tcp()
