@@ -47,11 +47,11 @@ class Receiving(Streams):
         into, counts, receive = bytearray(_READ_BYTES), self.counts, sock.recv_into
         while True:
             try:
-                if not (size := receive(into)):
-                    return
-                counts[place] += size
-            except BlockingIOError:  # so long nothing came
+                while size := receive(into):
+                    counts[place] += size
+            except BlockingIOError:  # nothing came for so long
                 continue
+            return
 
     def _end(self) -> None:
         self._stopping = True

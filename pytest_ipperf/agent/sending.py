@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import socket
 import time
@@ -49,17 +50,18 @@ class Sending(Streams):
         return told
 
     def _move(self, sock: socket.socket, place: int) -> None:
-        content, counts = self._content, self.counts
-        if len(content) < BATCHED_BYTES:
-            send: Callable[[], int] = Batch(sock, content).send
-        else:
-
-            def send(write: Callable[[bytes], int] = sock.send) -> int:
-                return write(content)
-
+        counts, send = self.counts, self._writer(sock)
         while not self._stopping:
-            with contextlib.suppress(BlockingIOError, InterruptedError):
+            try:
                 counts[place] += send()
+            except (BlockingIOError, InterruptedError):  # the socket had no room for so long
+                continue
+
+    def _writer(self, sock: socket.socket) -> Callable[[], int]:
+        """Makes one write, or a batch of them, and gives the bytes that the socket took."""
+        if len(self._content) < BATCHED_BYTES:
+            return Batch(sock, self._content).send
+        return functools.partial(sock.send, self._content)
 
     def _hear_the_end(self, alive: Callable[[], None]) -> None:
         if not readable(self.socks[:1], self._order.deadline_s, alive):

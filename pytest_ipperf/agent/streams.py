@@ -21,8 +21,11 @@ from pytest_ipperf.core.errors import LabError
 
 OVER = b"."
 """What the receiver says on each stream, the other way, when its run is over."""
-DRAIN_S = 1.0
-"""How long what the sender's kernel still has may take to arrive, after the run, before it is thrown away."""
+DRAIN_S = 0.2
+"""How long what the sender's kernel still has may take to arrive, after the run, before it is thrown away.
+
+Megabytes would otherwise keep a slow link busy for seconds, and with it the next run.
+"""
 _TICK_S = 0.1
 _BLOCK_S = 0.2  # a call may block, and so long a thread takes at most to see that it is to end
 _WAIT = struct.Struct("ll")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.ports import listed
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.units import bytes_text
 
@@ -100,6 +101,6 @@ def _refusal(size_bytes: int, error: OSError) -> LabError:
 
 def _words(path: Path) -> str:
     try:
-        return " and ".join(filter(None, path.read_text(encoding="ascii").split()))
+        return listed(path.read_text(encoding="ascii").split())
     except OSError:  # a kernel that tells nobody
         return "others"

@@ -36,6 +36,7 @@ _READY = b"!"
 _HELLO_S = 2.0
 _ACCEPT_S = 0.2
 _FINISH_S = 10.0
+_STRANGERS = 64  # that may wait before the streams of the run
 
 
 class Tcp(Engine):
@@ -164,7 +165,7 @@ def _listener(order: FlowOrder) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         tune(sock, order.factors)
         sock.bind((order.address, port))
-        sock.listen(order.connections)
+        sock.listen(order.connections + _STRANGERS)
         sock.settimeout(_ACCEPT_S)
     except OSError as error:
         sock.close()
@@ -188,10 +189,9 @@ def _connect(order: FlowOrder, place: int, socks: list[socket.socket]) -> float:
     socks.append(sock := _socket(order))
     tune(sock, order.factors)
     limit_blocking(sock, order.deadline_s)
+    if order.source:
+        _bind(sock, order.source)
     try:
-        if order.source:
-            sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
-            sock.bind((order.source, 0))
         began = time.perf_counter()
         sock.connect((order.address, port))
         took_s = time.perf_counter() - began
@@ -208,6 +208,16 @@ def _connect(order: FlowOrder, place: int, socks: list[socket.socket]) -> float:
     return took_s
 
 
+def _bind(sock: socket.socket, source: str) -> None:
+    sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+    try:
+        sock.bind((source, 0))
+    except OSError as error:
+        raise LabError(
+            f"no TCP stream can begin at {source}: {error.strerror}; it has to be an address of this host"
+        ) from error
+
+
 def _streams(socks: Sequence[socket.socket], peer: str, order: FlowOrder, *, sends: bool) -> Sending | Receiving:
     return Sending(socks, peer, order) if sends else Receiving(socks, peer, order)
 
@@ -216,7 +226,7 @@ def _hear_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, ali
     """Waits until the far end has all streams."""
     for sock in socks:
         if not readable([sock], order.deadline_s, alive):
-            raise LabError(f"{peer} took {len(socks)} streams and did not answer within {order.deadline_s:g} s")
+            raise LabError(f"{peer} took all streams and did not answer within {order.deadline_s:g} s")
         try:
             if sock.recv(len(_READY)) == _READY:
                 continue

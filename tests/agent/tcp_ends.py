@@ -1,0 +1,153 @@
+"""Runs of TCP for the tests of its engine, between two ends in one process. Runs in a network namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import socket
+import struct
+import subprocess
+import threading
+from array import array
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.engines.base import FlowOrder
+from pytest_ipperf.agent.engines.tcp import engine
+from pytest_ipperf.core.errors import LabError
+
+HELLO_BYTES = 12
+
+
+def order(**changes):
+    """A short run on the loopback device; `window`, `direction` and `congestion` are its factors."""
+    names = {"window": "auto", "direction": "up", "congestion": "cubic"}
+    factors = {name: changes.pop(name, level) for name, level in names.items()}
+    plain: dict[str, Any] = {
+        "engine": "tcp", "ipver": 4, "source": "", "address": "127.0.0.1", "ports": (20000, 20999), "connections": 1,
+        "payload_bytes": 131072, "warmup_s": 0.1, "run_s": 0.3, "deadline_s": 10.0, "ident": 2**63 + 1,
+    }  # fmt: skip
+    return FlowOrder(**plain | {"factors": factors} | changes)
+
+
+def run(asked, entered=contextlib.nullcontext):
+    """What both ends tell; the far one begins where `entered` leads."""
+    with entered():
+        far = engine.far(asked)
+    with contextlib.closing(far):
+        near = engine.near(dataclasses.replace(asked, far=dict(far.listening)), lambda: None)
+        return near, far.finish(near)
+
+
+def facts(near, far):
+    return near.facts | far.facts
+
+
+def rows(near, far):
+    """Of each stream the instants and what had come until then."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    told = array("d", near.samples + far.samples)
+    for stream, at_s, count in zip(told[::3], told[1::3], told[2::3], strict=True):
+        found.setdefault(int(stream), []).append((at_s, count))
+    return found
+
+
+def unaccounted(asked, near, far):
+    """The bytes that the sender's kernel says it has sent once, without those that the receiver has read."""
+    detail = near.detail | far.detail
+    streams = detail["sender"]["tcp_info"]
+    hello = HELLO_BYTES * asked.connections * (asked.factors["direction"] == "up")
+    sent = sum(each["bytes_sent"] - each["bytes_retrans"] for each in streams)
+    return sent - hello - sum(detail["receiver"]["received_bytes"])
+
+
+def refusal(asked, **far):
+    """The sentence with which the near end of an order ends."""
+    try:
+        engine.near(dataclasses.replace(asked, far=far), lambda: None)
+    except LabError as error:
+        return str(error)
+    return "nothing"
+
+
+class Fake:
+    """A far end that takes one stream, says something and does nothing more."""
+
+    def __init__(self, said):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._socks = []
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._take, args=(said,))
+        self._thread.start()
+
+    def _take(self, said):
+        sock, _ = self._listener.accept()
+        self._socks.append(sock)
+        sock.sendall(said)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join()
+        for sock in (self._listener, *self._socks):
+            sock.close()
+
+
+def left():
+    """How many threads and descriptors this process has."""
+    return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Shaped:
+    """A veth pair with a token bucket of a rate at both ends; `entered` is a context in the other end's namespace."""
+
+    def __init__(self, rate_mbit):
+        self._held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
+        assert self._held.stdout is not None
+        self._held.stdout.readline()
+        inside = f"nsenter --net=/proc/{self._held.pid}/ns/net "
+        link = "02:00:00:00:00:0"
+        command(f"ip link add near address {link}1 type veth peer name far address {link}2 netns {self._held.pid}")
+        for enter, device, number, other in (("", "near", 1, 2), (inside, "far", 2, 1)):
+            command(f"{enter}ip addr add 198.18.0.{number}/24 dev {device}")
+            command(f"{enter}ip addr add 2001:2::{number}/64 dev {device} nodad")
+            command(f"{enter}ip link set {device} gso_max_segs 1 up")
+            # The first question of IPv6 for a neighbour may be too early, and the next comes a second later.
+            command(f"{enter}ip neigh add 2001:2::{other} lladdr {link}{other} dev {device}")
+            command(
+                f"{enter}tc qdisc replace dev {device} root stab overhead 24 linklayer ethernet"
+                f" tbf rate {rate_mbit}mbit burst 16kb latency 20ms"
+            )
+        self._here, self._there = (os.open(f"/proc/{pid}/ns/net", 0) for pid in ("self", self._held.pid))
+
+    @contextlib.contextmanager
+    def entered(self):
+        enter = ctypes.CDLL(None, use_errno=True).setns  # os.setns came with Python 3.12
+        assert enter(self._there, 0) == 0
+        try:
+            yield
+        finally:
+            assert enter(self._here, 0) == 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._held.communicate()
+        os.close(self._here)
+        os.close(self._there)
+
+
+def command(words):
+    subprocess.run(words.split(), check=True, capture_output=True)
+
+
+def number(name):
+    return int(Path("/proc/sys", *name.split(".")).read_text())
+
+
+def hello(ident, place):
+    return struct.pack("!QI", ident, place)

@@ -1,0 +1,331 @@
+"""TCP's engine: real streams on the loopback device and through real queues, and all that can go wrong with them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
+
+USE = """
+import contextlib, dataclasses, os, signal, socket, subprocess, threading, time
+from tcp_ends import *
+"""
+
+
+@pytest.fixture(scope="session")
+def told(isolated):
+    """What Python code with the ends of runs at hand prints last."""
+
+    def value(code, up="ip link set lo up"):
+        return ast.literal_eval(isolated(USE + code, up).splitlines()[-1])
+
+    return value
+
+
+COUNTED = """
+found = []
+for changes in ({}, {"direction": "down", "connections": 3, "source": "127.0.0.9"}, {"payload_bytes": 32},
+                {"ipver": 6, "address": "::1", "source": "::1", "connections": 2, "congestion": "reno"}):
+    asked = order(**changes)
+    for _ in range(5):  # on a busy machine what is left at the end may be thrown away
+        near, far = run(asked)
+        if (near.detail | far.detail)["sender"]["drained"]:
+            break
+    found.append({
+        "unaccounted": unaccounted(asked, near, far), "facts": facts(near, far), "rows": rows(near, far),
+        "congestion": [near.detail["client"]["congestion"], far.detail["server"]["congestion"]],
+        "attempted": (near.attempted, far.attempted), "path": (near.families, near.peers, near.sources),
+    })
+print(found)
+"""
+SENT_BY = {
+    "sent_bytes", "retransmitted_bytes", "retransmits", "rtt_s", "base_rtt_s", "cwnd_bytes", "delivery_rate_bit_s",
+    "mss_bytes", "send_buffer_bytes", "sender_cpu_s",
+}  # fmt: skip
+RECEIVED_BY = {"seconds", "payload_bytes", "receive_buffer_bytes", "receiver_cpu_s"}
+
+
+@pytest.fixture(scope="module")
+def counted(told):
+    return told(COUNTED)
+
+
+def test_what_arrived_is_what_the_senders_kernel_sent(counted):
+    assert [each["unaccounted"] for each in counted] == [0, 0, 0, 0]
+
+
+def test_the_rows_begin_and_end_with_the_run_and_give_its_throughput(counted):
+    for each, streams in zip(counted, (1, 3, 1, 2), strict=True):
+        facts, rows = each["facts"], each["rows"]
+        assert sorted(rows) == list(range(streams))
+        assert sum(points[-1][1] for points in rows.values()) == facts["payload_bytes"] > 0
+        for points in rows.values():
+            assert points == sorted(points)
+            assert points[0] == (0.0, 0.0)
+            assert points[-1][0] == facts["seconds"]
+            assert len(points) == 4
+        assert 0.25 < facts["seconds"] < 3
+
+
+def test_every_fact_is_there_and_makes_sense(counted):
+    for each in counted:
+        facts = each["facts"]
+        assert set(facts) == SENT_BY | RECEIVED_BY
+        assert facts["sent_bytes"] >= facts["payload_bytes"]
+        assert 0 < facts["base_rtt_s"] <= facts["rtt_s"] < 1
+        assert facts["cwnd_bytes"] > facts["mss_bytes"] > 1000
+        assert min(facts.values()) >= 0
+
+
+def test_congestion_control_and_the_path_are_told_as_the_kernel_has_them(counted):
+    assert [each["congestion"] for each in counted] == [["cubic"] * 2, ["cubic"] * 2, ["cubic"] * 2, ["reno"] * 2]
+    assert [each["attempted"] for each in counted] == [(1, 0), (3, 0), (1, 0), (2, 0)]
+    assert [each["path"] for each in counted[1::2]] == [
+        (["AF_INET"], {"127.0.0.1": 3}, ["127.0.0.9"]),
+        (["AF_INET6"], {"::1": 2}, ["::1"]),
+    ]
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize(("ipver", "network", "streams"), [(4, "198.18.0.", 1), (6, "2001:2::", 4)])
+def test_through_a_real_queue_it_is_what_the_rate_leaves(told, ipver, network, streams, direction):
+    """The machine may stop in the middle of a run, so the best of some counts."""
+    code = f"""
+with Shaped(50) as pair:
+    found = []
+    while len(found) < 8 and not (found and 0.98 < found[-1] / {ceiling_bit_s(5e7, Layers(ipver=ipver))} < 1.02):
+        asked = order(ipver={ipver}, source="{network}1", address="{network}2", connections={streams},
+                      direction={direction!r}, warmup_s=0.2, run_s=0.5)
+        it = facts(*run(asked, pair.entered))
+        found.append(it["payload_bytes"] * 8 / it["seconds"])
+    print(found)
+"""
+    found = told(code)
+    assert found[-1] == pytest.approx(ceiling_bit_s(5e7, Layers(ipver=ipver)), rel=0.02), found
+
+
+def test_a_window_is_both_buffers_of_both_ends(told):
+    code = """
+near, far = run(order(window=65536))
+print([near.detail["client"], far.detail["server"], facts(near, far), near.notes + far.notes])
+"""
+    client, server, facts, notes = told(code)
+    assert client == server
+    assert client["window"] == 65536
+    assert client["send_buffer_bytes"] == client["receive_buffer_bytes"] == 131072
+    assert facts["send_buffer_bytes"] == facts["receive_buffer_bytes"] == 131072
+    assert not [note for note in notes if "window" in note]
+
+
+def without_rights():
+    """Starts Python as a user who may not administer the network."""
+    return 'ip link set lo up; exec setpriv --bounding-set=-net_admin --inh-caps=-all "$@"'
+
+
+def test_a_window_beyond_the_kernels_limit_is_a_note_without_the_right_to_more(told):
+    code = """
+limit = min(number("net.core.wmem_max"), number("net.core.rmem_max"))
+near, far = run(order(window=4 * limit, congestion="reno"))
+print([limit, near.detail["client"]["send_buffer_bytes"], near.notes, far.notes])
+"""
+    limit, given, *notes = told(code, without_rights())
+    assert given < 8 * limit
+    for whose, said in zip(("client", "server"), notes, strict=True):
+        pattern = (
+            rf"asked for a window of \w+, the {whose}'s kernel gave a (send|receive) buffer of \w+ \(net\.core\.[wr]mem"
+        )
+        assert [note for note in said if re.match(pattern, note)], said
+
+
+def test_root_has_the_window_that_it_asks_for(told):
+    code = """
+asked = 4 * max(number("net.core.wmem_max"), number("net.core.rmem_max"))
+near, far = run(order(window=asked))
+print([asked, facts(near, far), [note for note in near.notes + far.notes if "window" in note]])
+"""
+    asked, facts, notes = told(code)
+    assert facts["send_buffer_bytes"] == facts["receive_buffer_bytes"] == 2 * asked
+    assert notes == []
+
+
+def test_a_window_smaller_than_the_kernels_smallest_buffer_is_a_note(told):
+    (note,) = told("near, far = run(order(window=1024)); print([n for n in near.notes if 'a send' in n])")
+    assert re.match(r"^asked for a window of 1k, the client's kernel gave a send buffer of \d+, its smallest$", note)
+
+
+def test_a_congestion_control_that_is_not_there_is_named_with_those_that_are(told):
+    code = """
+try:
+    engine.far(order(congestion="nonesuch"))
+except LabError as error:
+    print([str(error), refusal(order(congestion="nonesuch"), port=20000)])
+"""
+    for said in told(code):
+        assert said.startswith("congestion control nonesuch is not available in this host's kernel; ")
+        assert re.search(r"\breno\b.* are \(net\.ipv4\.tcp_available_congestion_control\)$", said)
+
+
+def test_one_that_the_user_may_not_have_is_named_with_those_that_he_may(told):
+    code = """
+names = [set(Path(f"/proc/sys/net/ipv4/tcp_{kind}_congestion_control").read_text().split())
+         for kind in ("available", "allowed")]
+print([(name, refusal(order(congestion=name), port=20000)) for name in names[0] - names[1]])
+"""
+    found = told(code, without_rights())
+    if not found:
+        pytest.skip("everybody may have every congestion control of this kernel")
+    for name, said in found:
+        assert said.startswith(f"congestion control {name} is not permitted to this user; ")
+
+
+def test_who_does_not_listen_refuses(told):
+    code = "print([refusal(order(), port=20000)])"
+    assert told(code) == ["no TCP stream to 127.0.0.1 port 20000: refused; the server's agent must listen there"]
+
+
+def test_who_is_silent_is_named_after_the_deadline(told):
+    """One that does not answer, one that never reads, and two that send nothing, or nothing more."""
+    code = """
+found = []
+for direction, said in (("up", b""), ("up", b"!"), ("down", b""), ("down", bytes(100000))):
+    with Fake(said) as fake:
+        asked = order(direction=direction, deadline_s=0.3, run_s=30.0)
+        found.append(refusal(asked, port=fake.port).replace(str(fake.port), "PORT"))
+with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+    for _ in range(2):
+        sock = stack.enter_context(socket.socket())
+        sock.setblocking(False)
+        sock.connect_ex(full.getsockname())
+    found.append(refusal(order(deadline_s=0.3), port=full.getsockname()[1]).replace(str(full.getsockname()[1]), "PORT"))
+print(found)
+"""
+    assert told(code) == [
+        "the receiver at 127.0.0.1 port PORT took all streams and did not answer within 0.3 s",
+        "the receiver at 127.0.0.1 port PORT took nothing within 0.3 s",
+        "nothing arrived at 127.0.0.1 from the sender at 127.0.0.1 port PORT within 0.3 s",
+        "nothing arrived at 127.0.0.1 from the sender at 127.0.0.1 port PORT within 0.3 s",
+        "no TCP stream to 127.0.0.1 port PORT: no answer within 0.3 s",
+    ]
+
+
+def test_a_far_end_that_dies_ends_the_run_at_once(told):
+    code = """
+def killed(direction):
+    asked = order(direction=direction, run_s=60.0, connections=2)
+    reading, writing = os.pipe()
+    if not (pid := os.fork()):
+        os.write(writing, str(engine.far(asked).listening["port"]).encode())
+        time.sleep(60)
+        os._exit(0)
+    port = int(os.read(reading, 5))
+    timer = threading.Timer(0.4, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    began = time.monotonic()
+    said = refusal(asked, port=port).replace(str(port), "PORT")
+    timer.join(), os.waitpid(pid, 0), os.close(reading), os.close(writing)
+    return said, time.monotonic() - began
+print([killed("up"), killed("down")])
+"""
+    for (said, took_s), whose in zip(told(code), ("receiver", "sender"), strict=True):
+        assert re.match(
+            rf"^the {whose} at 127\.0\.0\.1 port PORT (reset|ended) a stream, \d\.\d s after its streams began$", said
+        )
+        assert took_s < 8
+
+
+def test_a_near_end_that_dies_is_told_by_the_far_end(told):
+    code = """
+from pytest_ipperf.agent.engines.base import Told
+found = []
+for direction in ("up", "down"):
+    asked = order(direction=direction, run_s=60.0)
+    far = engine.far(asked)
+    with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
+        sock.sendall(hello(asked.ident, 0) + bytes(10000))
+        sock.recv(1)
+    try:
+        far.finish(Told())
+    except LabError as error:
+        found.append(str(error))
+print(found)
+"""
+    up, down = told(code)
+    assert re.match(r"^the sender at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", up)
+    assert re.match(r"^the receiver at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", down)
+
+
+def test_strangers_are_no_streams(told):
+    code = """
+asked = order()
+with contextlib.closing(engine.far(asked)) as far:
+    for said in (b"GET / HTTP/1.1", hello(asked.ident - 1, 0), hello(asked.ident, 1), b""):
+        with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
+            sock.sendall(said)
+    near = engine.near(dataclasses.replace(asked, far=dict(far.listening)), lambda: None)
+    print(facts(near, far.finish(near))["payload_bytes"])
+"""
+    assert told(code) > 0
+
+
+def test_nothing_is_left_of_what_ran_failed_or_never_began(told):
+    code = """
+before = left()
+for direction in ("up", "down"):
+    run(order(direction=direction, connections=3))
+    with Fake(b"!") as fake:
+        refusal(order(direction=direction, deadline_s=0.2), port=fake.port)
+    far = engine.far(order(direction=direction, connections=2))
+    far.close(), far.close()
+    asked = order(direction=direction, run_s=60.0)
+    far = engine.far(asked)
+    timer = threading.Timer(0.4, far.close)
+    timer.start()
+    said = refusal(asked, **far.listening)
+    timer.join()
+    assert "a stream" in said, said
+print([before, left()])
+"""
+    before, after = told(code)
+    assert before == after
+
+
+def test_the_near_end_says_that_it_lives_and_may_be_stopped(told):
+    code = """
+class Stop(Exception):
+    pass
+def alive():
+    said.append(1)
+    if len(said) == 3:
+        raise Stop
+found = []
+for direction in ("up", "down"):
+    said, asked, before = [], order(direction=direction, run_s=60.0), left()
+    with contextlib.closing(engine.far(asked)) as far:
+        try:
+            engine.near(dataclasses.replace(asked, far=dict(far.listening)), alive)
+        except Stop:
+            found.append(True)
+    found.append(left() == before)
+print(found)
+"""
+    assert told(code) == [True] * 4
+
+
+def test_an_address_that_is_not_this_hosts_is_told(told):
+    code = """
+found = []
+try:
+    engine.far(order(address="198.18.0.77"))
+except LabError as error:
+    found.append(str(error))
+far = engine.far(order())
+found.append(refusal(order(source="198.18.0.77"), **far.listening))
+far.close()
+print(found)
+"""
+    there, here = told(code)
+    assert there.startswith("a server cannot listen on address 198.18.0.77: ")
+    assert here.startswith("no TCP stream can begin at 198.18.0.77: ")
