@@ -1,0 +1,314 @@
+"""UDP: a stream of numbered datagrams from the near end to the far one, even in time or as fast as it goes.
+
+Facts of the near end: `sent` (datagrams of the run, those that its host had no room for included), `refused` (those
+alone), `seconds` (as many of its mean gaps; of a flood the time that it took), `offered_bit_s` (asked for; 0: flood),
+`sent_bit_s` (reached), `pacing_error_s` and `pacing_error_p99_s` (median and 99th percentile of how far a gap was from
+what was asked for, by its own stamps; not of a flood), `segments` (of each message that the kernel cuts up; else 1),
+`sender_cpu_s`.
+
+Facts of the far end: `unique`, `duplicates`, `reordered` (RFC 4737), `received_seconds` (from the first arrival to the
+last), `receiver_drops` (how often its socket had no room, for one datagram or for those that came as one),
+`receiver_cpu_s`, and `clock_error_s` (by how much the column `received_s` is off at most, for all of them alike; inf
+where nothing is known).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import random
+import socket
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pytest_ipperf.agent.catching import Catcher, first_word
+from pytest_ipperf.agent.clocks import Ours, check_unset, compared, realtime_ahead_ns
+from pytest_ipperf.agent.daemon import free_port
+from pytest_ipperf.agent.engines.base import Engine, Far, FlowOrder, Told
+from pytest_ipperf.agent.flooding import Flood
+from pytest_ipperf.agent.offset import OffsetServer, clock_of_host
+from pytest_ipperf.agent.pacing import Pacer
+from pytest_ipperf.agent.path import route
+from pytest_ipperf.agent.reassembly import await_room
+from pytest_ipperf.agent.shaping import disciplines
+from pytest_ipperf.agent.slack import no_slack
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.units import rate_text
+
+_RECEIVE_BYTES, _SEND_BYTES = 1 << 26, 1 << 22
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_HEADERS_BYTES = {4: 28, 6: 48}
+_LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); what is no larger is in no fragments anywhere
+_TRIES = 3
+_DRAINED_S = 0.25
+_REACHED = 0.99
+_NO_WAY = "no datagrams can be sent from {source} to {address} port {port}: {why}"
+
+
+def _gap_s(order: FlowOrder) -> float:
+    """Between two datagrams; 0 for a flood."""
+    rate_bit_s = order.factors["rate"]
+    return 0.0 if rate_bit_s == "flood" else 8 * order.payload_bytes / float(rate_bit_s)
+
+
+def _socket(address: str) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def _room(sock: socket.socket, option: int, force: int, wanted_bytes: int) -> dict[str, int]:
+    """Gives a buffer so much room, or what this user may have; as the kernel counts it, twice what is asked for."""
+    sock.setsockopt(socket.SOL_SOCKET, option, wanted_bytes)
+    with contextlib.suppress(PermissionError):
+        sock.setsockopt(socket.SOL_SOCKET, force, wanted_bytes)
+    return {"asked_bytes": wanted_bytes, "effective_bytes": sock.getsockopt(socket.SOL_SOCKET, option)}
+
+
+class _UdpFar(Far):
+    """Receives; beside it a server by which the near end can compare clocks."""
+
+    def __init__(self, order: FlowOrder) -> None:
+        self._order = order
+        self._notes: list[str] = []
+        if order.payload_bytes + _HEADERS_BYTES[order.ipver] > _LEAST_MTU_BYTES:
+            self._notes += filter(None, [await_room(order.ipver)])
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            sock, port = _bound(order)
+            stack.callback(sock.close)
+            self._detail: dict[str, Any] = {
+                "receive_buffer": _room(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
+            }
+            clocks = stack.enter_context(contextlib.closing(OffsetServer(order.address, order.ports)))
+            base = first_word(order.ident, counts=True)
+            self._catcher = Catcher(sock, order.payload_bytes, base, flood=not _gap_s(order))
+            stack.callback(self._catcher.close)
+            self._stack = stack.pop_all()
+        self._ahead_ns = realtime_ahead_ns()
+        self.listening: Mapping[str, Any] = {
+            "port": port, "clock": clock_of_host(), "clock_port": clocks.port, "byteorder": sys.byteorder
+        }  # fmt: skip
+
+    def finish(self, near: Told) -> Told:
+        """Waits for what is on its way, and makes the rows."""
+        order, catcher, sent = self._order, self._catcher, int(near.facts["sent"])
+        catcher.drain(sent, _gap_s(order), order.deadline_s)
+        catcher.end()
+        tally, unique = catcher.kept.tally, catcher.kept.unique()
+        ours = Ours([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
+        samples = self._rows(near.detail["began_ns"], ours)
+        told = Told(
+            samples=samples.tobytes(),
+            attempted=sent,
+            failed={"lost": sent - unique},
+            facts={
+                "unique": unique,
+                "duplicates": tally.duplicates,
+                "reordered": tally.reordered,
+                "received_seconds": max(samples[2::3]) - min(samples[2::3]) if samples else catcher.seconds,
+                "receiver_drops": catcher.drops,
+                "receiver_cpu_s": catcher.cpu_s,
+                "clock_error_s": ours.error_s,
+            },
+            detail={**self._detail, "received_by": catcher.how},
+            notes=self._notes,
+            cpu_s=catcher.cpu_s,
+            wall_s=catcher.seconds,
+        )
+        if sent and not unique:
+            told.notes.append(f"none of {sent} datagrams arrived")
+        if catcher.drops:
+            often = f"{catcher.drops} times"
+            told.notes.append(f"the receiving host had no room for datagrams {often}, so it bounds this figure")
+        return told
+
+    def _rows(self, began_ns: int, ours: Ours) -> array[float]:
+        ahead_ns = realtime_ahead_ns()
+        rows, of = array("d"), ours.of
+        for number, sent_ns, came_ns in self._catcher.kept.rows():
+            rows.extend((number, (sent_ns - began_ns) / 1e9, (of(came_ns - ahead_ns) - began_ns) / 1e9))
+        if rows:
+            check_unset(self._order.address, self._ahead_ns, ahead_ns)
+        return rows
+
+    def close(self) -> None:
+        """Ends the receiving."""
+        self._stack.close()
+
+
+def _bound(order: FlowOrder) -> tuple[socket.socket, int]:
+    """A socket on a free port, which is tried again where somebody else was faster."""
+    for attempt in range(_TRIES):
+        port = free_port([order.address], *order.ports, random.Random())  # noqa: S311 - not a secret
+        sock = _socket(order.address)
+        try:
+            sock.bind((order.address, port))
+        except OSError as error:
+            sock.close()
+            if attempt == _TRIES - 1:
+                raise LabError(f"no datagrams can be received on {order.address}: {error.strerror}") from error
+        else:
+            return sock, port
+    raise AssertionError
+
+
+class _Near:
+    """One run's sending."""
+
+    def __init__(self, order: FlowOrder, sock: socket.socket, alive: Callable[[], None]) -> None:
+        self._order, self._sock, self._alive = order, sock, alive
+        self._gap_s = _gap_s(order)
+        self._warm, self._run = (first_word(order.ident, counts=each) for each in (False, True))
+        own = sock.getsockname()[0]
+        self.told = Told(families=[sock.family.name], peers={order.address: 1}, sources=[own])
+
+    def pace(self) -> None:
+        """The run, evenly."""
+        order, gap_s, size = self._order, self._gap_s, self._order.payload_bytes
+        pacer = Pacer(self._sock, size, gap_s, self._alive)
+        pacer.at_once(self._warm, -(-order.backlog_bytes // size))
+        before, count = round(order.warmup_s / gap_s), max(1, round(order.run_s / gap_s))
+        begin_ns = time.monotonic_ns() + gap_s * 1e9
+        pacer.send(self._warm, before, begin_ns)
+        cpu_s = time.process_time()
+        sent = pacer.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
+        self.told.cpu_s = time.process_time() - cpu_s
+        reached_s = sent.gap_s or gap_s
+        self._tell(len(sent.stamps_ns), reached_s * len(sent.stamps_ns), sent.stamps_ns[0], sent.refused, 1)
+        median_s, p99_s = sent.errors_s(gap_s)
+        self.told.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
+        self.told.detail["sent_by"] = "send"
+
+    def flood(self, *, cut: bool) -> None:
+        """The run, as fast as it goes."""
+        flood = Flood(self._sock, self._order.payload_bytes, cut=cut)
+        flood.send(self._warm, self._order.warmup_s, self._alive)
+        cpu_s = time.process_time()
+        sent = flood.send(self._run, self._order.run_s, self._alive)
+        self.told.cpu_s = time.process_time() - cpu_s
+        self._tell(sent.sent, sent.seconds, sent.began_ns, sent.refused, flood.segments)
+        self.told.detail["sent_by"] = flood.how
+
+    def _tell(self, sent: int, seconds: float, began_ns: int, refused: int, segments: int) -> None:
+        self.told.wall_s = seconds
+        self.told.detail["began_ns"] = began_ns
+        self.told.facts |= {
+            "sent": sent,
+            "seconds": seconds,
+            "offered_bit_s": 8 * self._order.payload_bytes / self._gap_s if self._gap_s else 0.0,
+            "sent_bit_s": 8 * self._order.payload_bytes * sent / seconds,
+            "refused": refused,
+            "segments": segments,
+            "sender_cpu_s": self.told.cpu_s,
+        }
+        self.told.notes += _limits(self.told.facts)
+
+
+def _limits(facts: Mapping[str, float]) -> Iterator[str]:
+    """What the sender could not do."""
+    asked, reached = facts["offered_bit_s"], facts["sent_bit_s"]
+    if reached < _REACHED * asked:
+        told = f"{rate_text(reached)} of {rate_text(asked)}"
+        yield f"the sender reached {told}, so its own host or link bounds this figure"
+    if asked and facts["refused"]:
+        told = f"{facts['refused']:.0f} of {facts['sent']:.0f} datagrams"
+        yield f"the sending host had no room for {told}, which count as lost"
+
+
+class _Udp(Engine):
+    """What is known of the path before goes into `detail`."""
+
+    def far(self, order: FlowOrder) -> Far:
+        """Listens."""
+        return _UdpFar(order)
+
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+        """Sends."""
+        if order.far["byteorder"] != sys.byteorder:
+            raise LabError(
+                f"host {order.address} is {order.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
+                "needs two of a kind"
+            )
+        port = int(order.far["port"])
+        with _socket(order.address) as sock:
+            with _explained(order, port):
+                if order.source:
+                    sock.bind((order.source, 0))
+                sock.connect((order.address, port))
+            sock.settimeout(0)
+            path = _preflight(order, sock)
+            marks = _marks(order)
+            near = _Near(order, sock, alive)
+            with _explained(order, port), _undisturbed():
+                if _gap_s(order):
+                    near.pace()
+                else:
+                    near.flood(cut=path["datagram_packets"] == 1)
+                if number := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    raise OSError(number, "")
+        if marks:
+            time.sleep(_DRAINED_S)  # behind a full queue the next look would tell nothing
+            marks += _marks(order)
+        near.told.detail |= {**path, "clock_marks": marks}
+        return near.told
+
+
+def _marks(order: FlowOrder) -> list[Any]:
+    return list(compared(order.source, order.address, order.far["clock"], int(order.far["clock_port"])))
+
+
+def _preflight(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
+    """The sender's buffer, the discipline of its device's queue, and in how many packets a datagram goes."""
+    way = route(order.address, order.source)
+    header_bytes = _HEADERS_BYTES[order.ipver] - 8
+    mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (order.ipver == 6))))
+    whole = order.payload_bytes + 8 <= mtu - header_bytes
+    room = (mtu - header_bytes - 8 * (order.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
+    device = str(way.get("device", ""))
+    return {
+        "send_buffer": _room(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, _SEND_BYTES),
+        "device": device,
+        "qdisc": disciplines([device])[device] if device else "",
+        "mtu_bytes": mtu,
+        "datagram_packets": 1 if whole else -(-(order.payload_bytes + 8) // room),
+    }
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """No collection of garbage in the midst, and no sleep that lasts longer than asked for."""
+    gc.collect()
+    gc.disable()
+    try:
+        with no_slack():
+            yield
+    finally:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def _explained(order: FlowOrder, port: int) -> Iterator[None]:
+    """What the kernel refuses, in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ECONNREFUSED:
+            raise LabError(
+                f"nobody takes datagrams at {order.address} port {port} any more: the far end of this run has died, or "
+                "a firewall rejects them"
+            ) from error
+        if error.errno == errno.EMSGSIZE:
+            raise LabError(
+                f"the kernel refuses datagrams of {order.payload_bytes} bytes to {order.address}; smaller ones, or a "
+                "larger MTU on the way, will do"
+            ) from error
+        why = error.strerror or error
+        raise LabError(
+            _NO_WAY.format(source=order.source or "here", address=order.address, port=port, why=why)
+        ) from error
+
+
+engine = _Udp()

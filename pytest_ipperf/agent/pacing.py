@@ -1,0 +1,102 @@
+"""Sending numbered datagrams evenly: each at its own instant of a schedule that nothing moves.
+
+The sender sleeps until shortly before an instant and then looks at the clock all the time. One that has been kept from
+it sends what is due at once, for the rate is what was asked for; its own stamps tell how even that was.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pytest_ipperf.agent.mmsg import HEAD_BYTES
+
+_AWAKE_NS = 60_000
+"""So long before an instant the sender wakes, on a machine that is not late by more than that."""
+_GRACE_NS = 200_000_000
+"""Of a pause of the machine; a sender that is so much behind at the end cannot keep up, and ends."""
+_SIGN_NS = 500_000_000
+_HEAD = struct.Struct("=QQ")
+_NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
+
+
+@dataclass
+class Sent:
+    """What has been sent: when each datagram was, in ns, and how many of them the host had no room for.
+
+    Those were lost before they went.
+    """
+
+    stamps_ns: array[int] = field(default_factory=lambda: array("q"))
+    refused: int = 0
+
+    @property
+    def gap_s(self) -> float:
+        """The mean one; 0 of fewer than two."""
+        stamps = self.stamps_ns
+        return (stamps[-1] - stamps[0]) / (len(stamps) - 1) / 1e9 if len(stamps) > 1 else 0.0
+
+    def errors_s(self, gap_s: float) -> tuple[float, float]:
+        """By how much gaps differ from that one: the median, and what 99 of 100 are below; 0 where there is none."""
+        stamps, gap_ns = self.stamps_ns, gap_s * 1e9
+        errors = sorted(abs(after - before - gap_ns) for before, after in pairwise(stamps))
+        if not errors:
+            return 0.0, 0.0
+        return errors[len(errors) // 2] / 1e9, errors[len(errors) * 99 // 100] / 1e9
+
+
+class Pacer:
+    """Datagrams of `size` bytes by a connected socket that does not wait, one each `gap_s`."""
+
+    def __init__(self, sock: socket.socket, size: int, gap_s: float, alive: Callable[[], None]) -> None:
+        self._sock, self._alive = sock, alive
+        self._datagram = bytearray(max(size, HEAD_BYTES))
+        self._gap_ns = gap_s * 1e9
+
+    def at_once(self, word: int, count: int) -> None:
+        """So many, as fast as they go; `word` begins the first one's head, and the others' follow it."""
+        for number in range(word, word + count):
+            _HEAD.pack_into(self._datagram, 0, number, time.monotonic_ns())
+            try:
+                self._sock.send(self._datagram)
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+
+    def send(self, word: int, count: int, begin_ns: float) -> Sent:
+        """So many, the first one at that instant; fewer where the sender cannot keep up. OSError as the kernel says it.
+
+        One that the host has no room for keeps its number, and so is missed at the other end.
+        """
+        told = Sent()
+        now, sleep, send, pack = time.monotonic_ns, time.sleep, self._sock.send, _HEAD.pack_into
+        datagram, gap_ns, note = self._datagram, self._gap_ns, told.stamps_ns.append
+        last_ns, sign_ns = begin_ns + count * gap_ns + _GRACE_NS, begin_ns
+        for number in range(count):
+            due_ns = begin_ns + number * gap_ns
+            at_ns = now()
+            if due_ns - at_ns > _AWAKE_NS:
+                if at_ns > sign_ns:
+                    self._alive()
+                    sign_ns = at_ns + _SIGN_NS
+                sleep((due_ns - now() - _AWAKE_NS) * 1e-9)
+                at_ns = now()
+            while at_ns < due_ns:
+                at_ns = now()
+            pack(datagram, 0, word + number, at_ns)
+            try:
+                send(datagram)
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                told.refused += 1
+            note(at_ns)
+            if at_ns > last_ns:
+                break
+        return told

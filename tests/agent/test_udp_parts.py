@@ -1,0 +1,193 @@
+"""What the UDP engine is made of: schedule, tally, clocks, fragments."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import socket
+import time
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.agent.clocks import Ours, check_unset, realtime_ahead_ns
+from pytest_ipperf.agent.flooding import Flood
+from pytest_ipperf.agent.pacing import Pacer, Sent
+from pytest_ipperf.agent.tally import Tally
+from pytest_ipperf.core.errors import LabError
+
+BASE = 5 << 31
+
+
+@given(st.lists(st.lists(st.integers(-3, 12), max_size=8), max_size=12))
+def test_a_tally_is_that_of_the_definitions(batches):
+    """Read one by one: a copy is one that has come before, and reordered is what came after a higher number."""
+    tally = Tally(BASE)
+    for batch in batches:
+        tally.note([BASE + number for number in batch])
+    seen: list[int] = []
+    reordered = copies = 0
+    for number in itertools.chain(*batches):
+        if number < 0:
+            continue
+        if number in seen:
+            copies += 1
+        else:
+            reordered += number < max(seen, default=-1)
+            seen.append(number)
+    assert (tally.unique, tally.duplicates, tally.reordered) == (len(seen), copies, reordered)
+
+
+@given(st.integers(1, 10), st.lists(st.integers(0, 3), max_size=200))
+def test_gaps_between_batches_are_of_what_was_lost(length, lost):
+    tally, at = Tally(BASE), BASE
+    for each in lost:
+        at += each
+        tally.note(list(range(at, at + length)))
+        at += length
+    assert (tally.unique, tally.duplicates, tally.reordered) == (length * len(lost), 0, 0)
+
+
+def test_another_streams_numbers_are_none_of_this():
+    tally = Tally(BASE)
+    tally.note([BASE - 1, BASE + (1 << 31), 0])
+    assert (tally.unique, tally.duplicates) == (0, 0)
+
+
+@pytest.fixture
+def pair():
+    """A socket connected to another one, which listens."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near,
+    ):
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        far.bind(("127.0.0.1", 0))
+        far.settimeout(5)
+        near.connect(far.getsockname())
+        yield near, far
+
+
+def test_datagrams_go_in_their_order_and_none_before_its_instant(pair):
+    near, far = pair
+    near.settimeout(0)
+    signs = []
+    begin_ns = time.monotonic_ns() + 5_000_000
+    told = Pacer(near, 32, 0.002, lambda: signs.append(1)).send(BASE, 20, begin_ns)
+    heads = [memoryview(far.recv(100)).cast("Q") for _ in range(20)]
+    assert [head[0] for head in heads] == list(range(BASE, BASE + 20))
+    assert [head[1] for head in heads] == list(told.stamps_ns)
+    assert all(stamp >= begin_ns + 2_000_000 * number for number, stamp in enumerate(told.stamps_ns))
+    assert signs
+    assert told.refused == 0
+
+
+def test_a_sender_that_cannot_keep_up_ends(pair):
+    near, _ = pair
+    near.settimeout(0)
+    told = Pacer(near, 32, 1e-9, lambda: None).send(BASE, 10**6, time.monotonic_ns())
+    assert 0 < len(told.stamps_ns) < 10**6
+
+
+def test_errors_are_of_the_gaps():
+    told = Sent(array("q", [0, 1_000_000, 2_000_000, 3_000_500, 4_000_500]))
+    assert told.errors_s(0.001) == (0.0, 5e-7)
+    assert told.gap_s == pytest.approx(0.001000125)
+    assert Sent().errors_s(0.001) == (0.0, 0.0)
+    assert Sent(array("q", [7])).gap_s == 0
+
+
+def test_what_the_kernel_does_not_cut_up_goes_by_batches(isolated):
+    code = """
+import socket
+from pytest_ipperf.agent.flooding import Flood
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
+    far.bind(("127.0.0.1", 0))
+    near.connect(far.getsockname())
+    flood = Flood(near, 3000, cut=True)
+    told = flood.send(0, 0.01, lambda: None)
+    print([flood.how, flood.segments, told.sent > 0, len(far.recv(65535))])
+"""
+    how, segments, sent, size = ast.literal_eval(isolated(code, "ip link set lo mtu 1500 up"))
+    assert how.startswith("sendmmsg x64; UDP_SEGMENT x21: ")
+    assert (segments, sent, size) == (1, True, 3000)
+
+
+def test_a_flood_that_nobody_takes_says_so(pair):
+    near, far = pair
+    far.close()
+    with pytest.raises(ConnectionRefusedError):
+        Flood(near, 100, cut=True).send(0, 1.0, lambda: None)
+
+
+def test_clocks_of_one_host_need_no_marks():
+    ours = Ours([])
+    assert (ours.error_s, ours.of(7)) == (0.0, 7)
+
+
+@given(st.integers(-(10**14), 10**14), st.floats(-1e-4, 1e-4), st.integers(0, 10**11))
+def test_a_clock_that_drifts_is_followed(ahead_ns, drift, at_ns):
+    def theirs(here_ns):
+        return here_ns + ahead_ns + round(drift * here_ns)
+
+    marks = [(here, (theirs(here) - here) / 1e9, 1e-6) for here in (0, 10**11)]
+    ours = Ours(marks)
+    assert ours.error_s == 1e-6
+    assert ours.of(theirs(at_ns)) == pytest.approx(at_ns, abs=1500 + 1e-8 * 10**11)
+
+
+def test_a_mark_from_behind_a_queue_is_left_out():
+    ours = Ours([(0, 2.0, 1e-5), (10**10, 2.06, 0.06)])
+    assert (ours.error_s, ours.of(5 * 10**9)) == (1e-5, 3 * 10**9)
+    lost = (0, 0.0, math.inf)
+    assert Ours([lost, (10**10, 2.0, 1e-3)]).error_s == 1e-3
+    assert Ours([lost, lost]).error_s == math.inf
+
+
+def test_a_wall_clock_may_be_slow_but_not_be_set():
+    ahead_ns = realtime_ahead_ns()
+    assert abs(ahead_ns - (time.time_ns() - time.monotonic_ns())) < 10**9
+    check_unset("198.18.0.2", ahead_ns, ahead_ns + 1000)
+    with pytest.raises(LabError, match=r"^the clock of host 198\.18\.0\.2 was set by -0\.040 s during the run"):
+        check_unset("198.18.0.2", 0, -40_000_000)
+
+
+WAITING = """
+import socket, struct
+from pathlib import Path
+from pytest_ipperf.agent import reassembly
+from pytest_ipperf.core.errors import LabError
+
+def fragment(size):
+    "The first one of a datagram that has another."
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + size, 7, 0x2000, 64, 17, 0, *[socket.inet_aton("127.0.0.1")] * 2)
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+        raw.sendto(head + bytes(size), ("127.0.0.1", 0))
+
+Path("/proc/sys/net/ipv4/ipfrag_time").write_text("1")
+print([reassembly.await_room(4), reassembly.await_room(6)])
+fragment(1400)
+print(reassembly.waiting_bytes(4) > 1400, [reassembly.await_room(4)])
+fragment(1400)
+reassembly._PATIENCE_S = 0.1
+print(reassembly.await_room(4))
+Path("/proc/sys/net/ipv4/ipfrag_low_thresh").write_text("3000")
+Path("/proc/sys/net/ipv4/ipfrag_high_thresh").write_text("3000")
+try:
+    reassembly.await_room(4)
+except LabError as error:
+    print(error)
+"""
+
+
+def test_fragments_of_before_are_waited_for_and_said(isolated):
+    none, one, note, trouble = isolated(WAITING).splitlines()
+    assert none == "['', '']"
+    assert one == "True ['']"
+    assert (
+        " bytes of incomplete IPv4 datagrams wait at the receiving host, which keeps 4194304 at most: somebody" in note
+    )
+    assert trouble.endswith("wait half a minute, or allow more there (net.ipv4.ipfrag_high_thresh)")
