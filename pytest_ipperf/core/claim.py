@@ -68,6 +68,7 @@ class Slowdown:
             raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
         if not self.effects:
             return Claim(self._unmeasured(asked))
+        asked.check(self.effects[0].metric)
         judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
         if not self.judges:
             judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
@@ -81,7 +82,7 @@ class Slowdown:
             reasons=("no_effect",) if self.judges else ("never_judges",),
             effect=None,
             margin=margin,
-            margin_fraction=margin.relative,
+            margin_fraction=margin.relative or margin.at_least * (margin.unit == "1"),
             alpha=self.alpha,
             p_exceeds=None,
             mde_fraction=None,

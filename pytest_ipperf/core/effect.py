@@ -1,6 +1,7 @@
 """An effect: how much one arm differs from another, measured in the same blocks.
 
-Inside it is a log ratio, so that swapping the arms only changes the sign and units cancel; people read percent.
+Inside it is a log ratio, so that swapping the arms only changes the sign and units cancel; people read percent. Shares
+that may be zero, such as losses, differ by a difference; of those people read percentage points.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import InvalidError, UsageError
 from pytest_ipperf.core.interval import Interval, t_interval, t_quantile
-from pytest_ipperf.core.metric import Direction, Location, Metric
+from pytest_ipperf.core.metric import SPEED, UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.run import Run
 
 
@@ -35,84 +36,103 @@ def percent_text(percent: float, *, sign: bool = True) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The change from arm `reference` to arm `test`: the geometric mean over epochs of each epoch's ratio.
+    """The change from arm `reference` to arm `test` of a metric: the mean over epochs of each epoch's change.
 
-    `log` is the log ratio test / reference with E - 1 degrees of freedom, `n_blocks` the blocks of all epochs.
-    `sd_epoch` is the spread of the epochs' log ratios, `sd_block` that of the blocks of one epoch (None when there
-    is one block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their
-    ratio differs from the effect where runs are skewed. `resolution` is the metric's.
+    `change` is on the metric's scale, with E - 1 degrees of freedom: the log ratio test / reference, whose mean is a
+    geometric one, or the difference test - reference of shares (0..1). `n_blocks` are the blocks of all epochs,
+    `sd_epoch` is the spread of the epochs' changes, `sd_block` that of the blocks of one epoch (None when there is one
+    block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their ratio
+    differs from the effect where runs are skewed. `header_cost` is the share of goodput that headers alone cost `test`.
     """
 
-    log: Interval
+    metric: Metric
+    change: Interval
     n_epochs: int
     n_blocks: int
     sd_epoch: float
     sd_block: float | None
-    location: Location
-    direction: Direction
-    resolution: float
     test: Arm
     reference: Arm
     test_value: float
     reference_value: float
+    header_cost: float = 0.0
 
     @property
-    def percent(self) -> Interval:
-        """The change in percent of the reference."""
-        return self.log.mapped(percent_of_log)
+    def unit(self) -> str:
+        """Of what is shown: `%` of the reference, or `pp`, percentage points."""
+        return UNITS_OF_CHANGE[self.metric.scale]
+
+    @property
+    def shown(self) -> Interval:
+        """The change as people read it, in `unit`."""
+        return self.change.mapped(self.show)
+
+    def show(self, change: float) -> float:
+        """A change on the metric's scale in `unit`."""
+        return percent_of_log(change) if self.metric.scale == "ratio" else 100 * change
 
     @property
     def standard_error(self) -> float:
-        """Of the log ratio: sd_epoch / sqrt(E)."""
+        """Of the change: sd_epoch / sqrt(E)."""
         return self.sd_epoch / math.sqrt(self.n_epochs)
 
     def one_sided(self, alpha: float) -> tuple[float, float]:
-        """The two one-sided bounds on the log scale; the truth is beyond each with probability `alpha`."""
+        """The two one-sided bounds of the change; the truth is beyond each with probability `alpha`."""
         if not 0 < alpha < 0.5:
             raise UsageError(f"alpha {alpha!r} is not between 0 and 0.5, such as 0.05")
-        half = t_quantile(1 - alpha, self.log.df) * self.standard_error
-        return self.log.estimate - half, self.log.estimate + half
+        half = t_quantile(1 - alpha, self.change.df) * self.standard_error
+        return self.change.estimate - half, self.change.estimate + half
 
     def finding(self) -> str:
-        """What was found, whatever the margin; `slower` and `faster` are said only when the interval excludes 0."""
-        change, level = self.percent, f"{100 * self.log.confidence:.4g} % interval"
-        if not self.log.excludes_zero:
-            low, high = percent_text(change.low), percent_text(change.high)
-            arms = f"{self.test.title} against {self.reference.title}"
-            return f"{arms}: no difference shown (could be {low}..{high} %, {level})"
-        word = "slower" if (self.log.low > 0) == (self.direction == "lower_is_better") else "faster"
-        near, far = (percent_text(size, sign=False) for size in sorted((abs(change.low), abs(change.high))))
-        size = percent_text(abs(change.estimate), sign=False)
-        return f"{self.test.title} is {word} than {self.reference.title} by {size} % [{near}, {far}] ({level})"
+        """What was found, whatever the margin; `slower` and `more` are said only when the interval excludes 0."""
+        shown, level = self.shown, f"{100 * self.change.confidence:.4g} % interval"
+        quantity = "" if self.metric.words == SPEED else self.metric.title
+        if not self.change.excludes_zero:
+            low, high = percent_text(shown.low), percent_text(shown.high)
+            arms, of = f"{self.test.title} against {self.reference.title}", f" of {quantity}" if quantity else ""
+            return f"{arms}: no difference{of} shown (could be {low}..{high} {self.unit}, {level})"
+        worse = (self.change.low > 0) == (self.metric.direction == "lower_is_better")
+        word = self.metric.words[0 if worse else 1]
+        differs = f"has {word} {quantity}" if quantity else f"is {word}"
+        near, far = (percent_text(size, sign=False) for size in sorted((abs(shown.low), abs(shown.high))))
+        size = f"{percent_text(abs(shown.estimate), sign=False)} {self.unit} [{near}, {far}] ({level})"
+        return f"{self.test.title} {differs} than {self.reference.title} by {size}"
 
 
-def compare(runs: Sequence[Run], test: Arm, reference: Arm, metric: Metric, *, confidence: float = 0.95) -> Effect:
-    """The effect of `test` against `reference`: log ratio per block, location per epoch, t over the epochs.
+def compare(
+    runs: Sequence[Run],
+    test: Arm,
+    reference: Arm,
+    metric: Metric,
+    *,
+    confidence: float = 0.95,
+    header_cost: float = 0.0,
+) -> Effect:
+    """The effect of `test` against `reference`: change per block, location per epoch, t over the epochs.
 
-    Other arms and warm-up runs are ignored; the order of `runs` does not matter. Raises InvalidError when a block
-    lacks an arm, epochs differ in blocks, there are fewer than 2 epochs, or a value is not positive and finite.
+    The change is the log ratio or the difference, as the metric has it. Other arms and warm-up runs are ignored; the
+    order of `runs` does not matter. Raises InvalidError when a block lacks an arm, epochs differ in blocks, there are
+    fewer than 2 epochs, or a value is not finite or, for a ratio, not positive.
     Source: T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", 2013: the epoch is the unit.
     """
-    if metric.scale != "ratio":
-        raise UsageError(f"metric {metric.name} is compared by difference, not by ratio")
-    epochs = _paired(runs, test, reference, _positive)
-    logs = [[math.log(a) - math.log(b) for a, b in blocks] for blocks in epochs]
+    epochs = _paired(runs, test, reference, lambda run: _value(run, metric))
+    changed = _log_ratio if metric.scale == "ratio" else _difference
+    changes = [[changed(a, b) for a, b in blocks] for blocks in epochs]
     locate = statistics.median if metric.location == "median" else statistics.fmean
-    located = [locate(blocks) for blocks in logs]
+    located = [locate(blocks) for blocks in changes]
     pairs = [pair for blocks in epochs for pair in blocks]
     return Effect(
-        log=t_interval(located, confidence),
+        metric=metric,
+        change=t_interval(located, confidence),
         n_epochs=len(epochs),
         n_blocks=len(pairs),
         sd_epoch=statistics.stdev(located),
-        sd_block=_pooled(logs),
-        location=metric.location,
-        direction=metric.direction,
-        resolution=metric.resolution,
+        sd_block=_pooled(changes),
         test=test,
         reference=reference,
         test_value=statistics.fmean(a for a, _ in pairs),
         reference_value=statistics.fmean(b for _, b in pairs),
+        header_cost=header_cost,
     )
 
 
@@ -138,10 +158,22 @@ def _finite(run: Run, value: float) -> float:
     return value
 
 
-def _positive(run: Run) -> float:
-    if not (run.value > 0 and math.isfinite(run.value)):
-        raise InvalidError(f"value {run.value!r} of {_place(run)} is not a positive finite number, as a ratio needs")
-    return run.value
+def _value(run: Run, metric: Metric) -> float:
+    value = run.values[metric.name]
+    if value is None:
+        raise InvalidError(f"{_place(run)} has no {metric.title}")
+    if not math.isfinite(value) or (metric.scale == "ratio" and value <= 0):
+        needed = "positive finite number, as a ratio needs" if metric.scale == "ratio" else "finite number"
+        raise InvalidError(f"{metric.title} {value!r} of {_place(run)} is no {needed}")
+    return value
+
+
+def _log_ratio(test: float, reference: float) -> float:
+    return math.log(test) - math.log(reference)
+
+
+def _difference(test: float, reference: float) -> float:
+    return test - reference
 
 
 def _paired(
@@ -180,8 +212,8 @@ def _check_balance(test: Arm, reference: Arm, epochs: dict[int, dict[int, tuple[
             )
 
 
-def _pooled(logs: Sequence[Sequence[float]]) -> float | None:
+def _pooled(changes: Sequence[Sequence[float]]) -> float | None:
     """The spread within an epoch; all epochs have as many blocks, so variances are averaged."""
-    if len(logs[0]) < 2:
+    if len(changes[0]) < 2:
         return None
-    return math.sqrt(statistics.fmean(statistics.variance(blocks) for blocks in logs))
+    return math.sqrt(statistics.fmean(statistics.variance(blocks) for blocks in changes))

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.design import Design
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.planning import block_share, epoch_spread, epochs_needed, minimum_detectable
 from pytest_ipperf.core.sighting import Sighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The variance components of a cell: of its log ratio from block to block, and from epoch to epoch beside that."""
+    """The variance components of a cell: of its change from block to block, and from epoch to epoch beside that."""
 
     sd_block: float
     sd_interaction: float
@@ -39,19 +39,26 @@ class Spread:
         return cls(sd_block=math.sqrt(block), sd_interaction=math.sqrt(max(0.0, beyond)))
 
     def of_epochs(self, design: Design, metric: Metric) -> float:
-        """The spread of the epochs' log ratios under a design."""
+        """The spread of the epochs' changes under a design."""
         return epoch_spread(self.sd_block, self.sd_interaction, design.blocks, metric.location)
 
     def settles(self, design: Design, metric: Metric) -> float:
         """The smallest difference that the design settles, by its last look, as a fraction."""
-        sd_epoch = self.of_epochs(design, metric)
-        return minimum_detectable(sd_epoch, design.most_epochs, alpha=design.alpha, direction=metric.direction)
+        return minimum_detectable(
+            self.of_epochs(design, metric),
+            design.most_epochs,
+            alpha=design.alpha,
+            direction=metric.direction,
+            scale=metric.scale,
+        )
 
     def epochs_for(self, margin_fraction: float, design: Design, metric: Metric) -> int | None:
         """The epochs of the design's kind that would settle a difference of the margin; None where no number would."""
         sd_epoch = self.of_epochs(design, metric)
         try:
-            return epochs_needed(sd_epoch, margin_fraction, alpha=design.alpha, direction=metric.direction)
+            return epochs_needed(
+                sd_epoch, margin_fraction, alpha=design.alpha, direction=metric.direction, scale=metric.scale
+            )
         except UsageError:
             return None
 
@@ -60,6 +67,7 @@ class Spread:
 class Foresight:
     """What is to be expected of a cell: the `fraction` that is settled, at the spread of so many earlier `sessions`.
 
+    `unit` is what people read of it, `%` or `pp`; of those, the fractions are differences of shares.
     `margin_fraction` is the narrowest margin that is asked, None where that is not known. Where it is less than the
     fraction, `epochs` tells how many would do (None: no number), and `better` the design that is enough, or else comes
     nearest, with what it settles.
@@ -68,6 +76,7 @@ class Foresight:
     sessions: int
     fraction: float
     margin_fraction: float | None
+    unit: str = "%"
     epochs: int | None = None
     better: tuple[str, float] | None = None
 
@@ -86,7 +95,12 @@ def foresee(
 ) -> Foresight:
     """What `design` will settle, and where it falls short, which of the `others`, with runs as long, settles more."""
     spread = Spread.pooled(sightings, metric)
-    found = Foresight(sessions=len(sightings), fraction=spread.settles(design, metric), margin_fraction=margin_fraction)
+    found = Foresight(
+        sessions=len(sightings),
+        fraction=spread.settles(design, metric),
+        margin_fraction=margin_fraction,
+        unit=UNITS_OF_CHANGE[metric.scale],
+    )
     if margin_fraction is None or not found.falls_short:
         return found
     settled = {each.name: spread.settles(each, metric) for each in others if each.judges}

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design import design_with
-from pytest_ipperf.core.effect import Effect, percent_of_log, percent_text
+from pytest_ipperf.core.effect import Effect, percent_text
 from pytest_ipperf.core.interval import t_probability
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.planning import MIN_EPOCHS, minimum_detectable, slowdown_log
+from pytest_ipperf.core.planning import MIN_EPOCHS, minimum_detectable, slowdown_size
 
 
 class Verdict(enum.Enum):
@@ -31,8 +31,9 @@ class Judgement:
 
     `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
     `doubted`; then `doubt` says why what the data show is not believed.
-    `margin_fraction` is the margin that counted at this reference, `p_exceeds` the one-sided p-value of the
-    slow-down being at most that, `mde_fraction` what this design detects in 9 of 10 cases with the spread seen.
+    `margin_fraction` is the margin that counted at this reference, on the scale of differences a difference of shares,
+    `p_exceeds` the one-sided p-value of the slow-down being at most that, `mde_fraction` what this design detects in 9
+    of 10 cases with the spread seen.
     `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
     `look` tells after which of the design's `looks` it was made, `stopped` why no other look was taken.
     """
@@ -75,24 +76,25 @@ class Judgement:
 
     def _why(self, effect: Effect) -> str:
         within = self.verdict is Verdict.WITHIN
-        upper = within == (effect.direction == "lower_is_better")
-        bound = percent_text(percent_of_log(effect.one_sided(self.alpha)[upper]))
+        upper = within == (effect.metric.direction == "lower_is_better")
+        bound = f"{percent_text(effect.show(effect.one_sided(self.alpha)[upper]))} {effect.unit}"
         side, lies = ("upper" if upper else "lower"), ("within" if within else "beyond")
-        return f"the one-sided {self._level()} {side} bound {bound} % lies {lies} the margin of {self._margin_text()}"
+        margin = self._margin_text(effect)
+        return f"the one-sided {self._level()} {side} bound {bound} lies {lies} the margin of {margin}"
 
     def _why_not(self, effect: Effect, mde_fraction: float) -> str:
         if "too_few_epochs" in self.reasons:
             return f"{effect.n_epochs} epochs are too few to judge"
         if "too_wide" in self.reasons:
-            size = percent_text(100 * mde_fraction, sign=False)
+            size = f"{percent_text(100 * mde_fraction, sign=False)} {effect.unit}"
             return (
-                f"the interval is too wide, at this spread {effect.n_epochs} epochs settle differences of {size} % "
-                f"and more, for a margin of {self._margin_text()}"
+                f"the interval is too wide, at this spread {effect.n_epochs} epochs settle differences of {size} "
+                f"and more, for a margin of {self._margin_text(effect)}"
             )
-        low, high = (percent_text(percent_of_log(bound)) for bound in effect.one_sided(self.alpha))
+        low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in effect.one_sided(self.alpha))
         return (
-            f"the one-sided {self._level()} bounds {low} % and {high} % lie on both sides of "
-            f"the margin of {self._margin_text()}"
+            f"the one-sided {self._level()} bounds {low} and {high} lie on both sides of "
+            f"the margin of {self._margin_text(effect)}"
         )
 
     def _advice(self, effect: Effect) -> str:
@@ -109,21 +111,25 @@ class Judgement:
     def _level(self) -> str:
         return f"{100 * (1 - self.alpha):.4g} %"
 
-    def _margin_text(self) -> str:
-        floored = self.margin_fraction > self.margin.relative
-        here = f", here {percent_text(100 * self.margin_fraction, sign=False)} %" if floored else ""
-        return f"{self.margin}{here}"
+    def _margin_text(self, effect: Effect) -> str:
+        """With what it comes to at this reference, where that is not what it says."""
+        plain = self.margin.relative if effect.metric.scale == "ratio" else self.margin.at_least
+        moved = self.margin_fraction > plain or (effect.metric.scale == "difference" and self.margin.relative > 0)
+        here = f", here {percent_text(100 * self.margin_fraction, sign=False)} {effect.unit}" if moved else ""
+        return f"{self.margin.told}{here}"
 
 
 def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
     """Within when the upper one-sided bound of the slow-down is inside the margin, exceeds when the lower is beyond.
 
     Otherwise inconclusive; with fewer than `min_epochs` always. Epochs that agree to the last bit make it invalid,
-    unless the metric is one of exact arithmetic (resolution 0). Raises UsageError for a margin that a rate cannot
-    have. Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
+    unless the metric is one of exact arithmetic (resolution 0), such as a share of what was counted. Raises UsageError
+    for a margin that a rate cannot have.
+    Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
     """
-    fraction = margin.effective(effect.reference_value)
-    allowed = slowdown_log(fraction, effect.direction)
+    direction, scale = effect.metric.direction, effect.metric.scale
+    fraction = margin.effective(effect.reference_value, scale, header_cost=effect.header_cost)
+    allowed = slowdown_size(fraction, direction, scale)
     verdict, reasons = _rule(effect, allowed, alpha, min_epochs)
     return Judgement(
         verdict=verdict,
@@ -133,7 +139,9 @@ def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: in
         margin_fraction=fraction,
         alpha=alpha,
         p_exceeds=_p_exceeds(effect, allowed),
-        mde_fraction=minimum_detectable(effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=effect.direction),
+        mde_fraction=minimum_detectable(
+            effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=direction, scale=scale
+        ),
     )
 
 
@@ -153,9 +161,9 @@ def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, look
 
 def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tuple[Verdict, tuple[str, ...]]:
     low, high = effect.one_sided(alpha)
-    if effect.direction == "higher_is_better":
+    if effect.metric.direction == "higher_is_better":
         low, high = -high, -low
-    if effect.sd_epoch == 0 and effect.resolution > 0:
+    if effect.sd_epoch == 0 and effect.metric.resolution > 0:
         return Verdict.INVALID, ("zero_spread",)
     if effect.n_epochs < min_epochs:
         return Verdict.INCONCLUSIVE, ("too_few_epochs",)
@@ -167,15 +175,15 @@ def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tupl
 
 
 def _p_exceeds(effect: Effect, allowed: float) -> float:
-    slowdown = effect.log.estimate if effect.direction == "lower_is_better" else -effect.log.estimate
+    slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
     if effect.standard_error == 0:
         return 0.0 if slowdown > allowed else 1.0
-    return t_probability((allowed - slowdown) / effect.standard_error, effect.log.df)
+    return t_probability((allowed - slowdown) / effect.standard_error, effect.change.df)
 
 
 def _zero_spread_text(effect: Effect) -> str:
-    change = percent_text(effect.percent.estimate)
+    change = f"{percent_text(effect.shown.estimate)} {effect.unit}"
     return (
-        f"{Verdict.INVALID.value}: all {effect.n_epochs} epochs gave exactly the same change of {change} % from "
+        f"{Verdict.INVALID.value}: all {effect.n_epochs} epochs gave exactly the same change of {change} from "
         f"{effect.reference.title} to {effect.test.title}, as a broken clock does"
     )

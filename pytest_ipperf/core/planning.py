@@ -1,6 +1,7 @@
 """Planning: what a design can detect, before and after it was measured.
 
-All fractions are slow-downs as a margin states them: 0.1 is 10 % more time, or 10 % less rate.
+All fractions are slow-downs as a margin states them: 0.1 is 10 % more time, or 10 % less rate. On the scale of
+differences they are differences of shares: 0.01 is one percentage point more loss.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from scipy.special import nctdtrinc
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.interval import check_share, t_quantile
-from pytest_ipperf.core.metric import Direction, Location
+from pytest_ipperf.core.margin import check_rate
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Direction, Location, Scale
 
 MIN_EPOCHS = 5
 """Fewer epochs never judge: at 3 the t quantile makes the test nearly powerless."""
@@ -23,23 +25,27 @@ _MOST_EPOCHS = 1_000_000
 _MEDIAN_VARIANCE = (1.0, 0.5, 0.44867, 0.29820, 0.28683)
 
 
-def slowdown_log(fraction: float, direction: Direction) -> float:
-    """A slow-down as the (positive) size of its log ratio: ln(1 + m) for times, -ln(1 - m) for rates.
+def slowdown_size(fraction: float, direction: Direction, scale: Scale = "ratio") -> float:
+    """A slow-down as the (positive) size of its change on the scale where arms are compared.
 
+    Of ratios that of their log, ln(1 + m) for times and -ln(1 - m) for rates; a difference is what it is.
     Raises UsageError where a rate would have to vanish: a fraction of 1 or more.
     """
+    if scale == "difference":
+        return fraction
     if direction == "lower_is_better":
         return math.log1p(fraction)
-    if fraction >= 1:
-        raise UsageError(f"margin {100 * fraction:g} % would let a rate vanish; below 100 % is right for a rate")
+    check_rate(fraction)
     return -math.log1p(-fraction)
 
 
-def slowdown_fraction(log_size: float, direction: Direction) -> float:
-    """The inverse of `slowdown_log`; infinite where a float ends."""
+def slowdown_fraction(size: float, direction: Direction, scale: Scale = "ratio") -> float:
+    """The inverse of `slowdown_size`; infinite where a float ends."""
+    if scale == "difference":
+        return size
     if direction == "higher_is_better":
-        return -math.expm1(-log_size)
-    return math.expm1(log_size) if log_size < 700 else math.inf
+        return -math.expm1(-size)
+    return math.expm1(size) if size < 700 else math.inf
 
 
 def minimum_detectable(
@@ -49,12 +55,14 @@ def minimum_detectable(
     alpha: float,
     power: float = 0.9,
     direction: Direction = "lower_is_better",
+    scale: Scale = "ratio",
 ) -> float:
     """The smallest slow-down beyond the margin that is found with probability `power`, as a fraction.
 
     By symmetry also the smallest margin within which no true difference is shown with that probability.
-    `sd_epoch_effect` is the spread of the epochs' log ratios. Formula: delta * sd / sqrt(E) on the log scale, with
-    delta the non-centrality at which t with E - 1 degrees of freedom passes t(1 - alpha) with probability `power`.
+    `sd_epoch_effect` is the spread of the epochs' changes. Formula: delta * sd / sqrt(E) on the scale of changes (logs
+    of ratios, or differences), with delta the non-centrality at which t with E - 1 degrees of freedom passes
+    t(1 - alpha) with probability `power`.
     Source: J. Cohen, "Statistical power analysis for the behavioral sciences", 1988, chapter 2.
     """
     check_share("alpha", alpha)
@@ -64,7 +72,7 @@ def minimum_detectable(
     if epochs < 2:
         raise UsageError(f"{epochs} epoch(s) detect nothing; there must be at least 2")
     delta = float(nctdtrinc(epochs - 1, 1 - power, t_quantile(1 - alpha, epochs - 1)))
-    return slowdown_fraction(delta * sd_epoch_effect / math.sqrt(epochs), direction)
+    return slowdown_fraction(delta * sd_epoch_effect / math.sqrt(epochs), direction, scale)
 
 
 def block_share(blocks: int, location: Location) -> float:
@@ -77,10 +85,10 @@ def block_share(blocks: int, location: Location) -> float:
 
 
 def epoch_spread(sd_block: float, sd_interaction: float, blocks: int, location: Location) -> float:
-    """The spread of the epochs' log ratios: sd_epoch**2 = share * sd_block**2 + sd_interaction**2.
+    """The spread of the epochs' changes: sd_epoch**2 = share * sd_block**2 + sd_interaction**2.
 
-    `sd_block` is the spread of the log ratio from block to block, `sd_interaction` by how much the log ratio itself
-    moves from epoch to epoch; the share is that of `block_share`.
+    `sd_block` is the spread of the change from block to block, `sd_interaction` by how much the change itself moves
+    from epoch to epoch; the share is that of `block_share`.
     Source: the variance components of Kalibera and Jones, 2013.
     """
     return math.sqrt(block_share(blocks, location) * sd_block**2 + sd_interaction**2)
@@ -112,6 +120,7 @@ def epochs_needed(
     alpha: float,
     power: float = 0.9,
     direction: Direction = "lower_is_better",
+    scale: Scale = "ratio",
 ) -> int:
     """The fewest epochs (never below MIN_EPOCHS) whose `minimum_detectable` is inside the margin.
 
@@ -119,8 +128,10 @@ def epochs_needed(
     """
 
     def enough(epochs: int) -> bool:
-        return minimum_detectable(sd_epoch, epochs, alpha=alpha, power=power, direction=direction) <= margin_fraction
+        least = minimum_detectable(sd_epoch, epochs, alpha=alpha, power=power, direction=direction, scale=scale)
+        return least <= margin_fraction
 
     if not enough(_MOST_EPOCHS):
-        raise UsageError(f"margin {100 * margin_fraction:g} % is too narrow to be shown within at this spread")
+        margin = f"{100 * margin_fraction:g} {UNITS_OF_CHANGE[scale]}"
+        raise UsageError(f"margin {margin} is too narrow to be shown within at this spread")
     return bisect_left(range(_MOST_EPOCHS), x=True, lo=MIN_EPOCHS, key=enough)

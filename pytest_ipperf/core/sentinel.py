@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.metric import Location
+from pytest_ipperf.core.metric import Metric
 from pytest_ipperf.core.record import Record
 
 # 1 in 1000 to the digits that it has: 4 of 10 cells, with a probability of 0.00103, are rare.
@@ -47,24 +47,29 @@ def by_chance(cells: int, share: float) -> int:
     return cells
 
 
-def watched(records: Sequence[Record], location: Location) -> Sentinel | None:
-    """The twins among the records, each cell once; None where there is none with an interval."""
-    twins = {(record.cell, record.server): record for record in records if record.twin and record.low is not None}
+def watched(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> Sentinel | None:
+    """The twins among the records, each cell once; None where there is none with an interval.
+
+    Of a cell with several metrics the first counts, as what a run is by one of them it is by others too.
+    """
+    found = [record for record in records if record.twin and record.low is not None]
+    twins = {(record.cell, record.server): record for record in reversed(found)}
     if not twins:
         return None
     confidence = min(record.confidence for record in twins.values())
     return Sentinel(
         cells=len(twins),
-        excludes=sum(_excludes_zero(record, location) for record in twins.values()),
+        excludes=sum(_excludes_zero(record, metric_of(record.metric)) for record in twins.values()),
         at_most=by_chance(len(twins), 1 - confidence),
         confidence=confidence,
     )
 
 
-def _excludes_zero(record: Record, location: Location) -> bool:
+def _excludes_zero(record: Record, metric: Metric) -> bool:
     """By the first look: intervals at which a design has stopped exclude 0 a little more often than they say."""
-    locate = statistics.median if location == "median" else statistics.fmean
+    locate = statistics.median if metric.location == "median" else statistics.fmean
     epochs = record.epochs // record.look
-    logs = [math.log(a / b) for a, b in zip(record.test.values, record.reference.values, strict=True)]
-    located = [locate(logs[epoch * record.blocks : (epoch + 1) * record.blocks]) for epoch in range(epochs)]
+    pairs = zip(record.test.values, record.reference.values, strict=True)
+    changes = [math.log(a / b) if metric.scale == "ratio" else a - b for a, b in pairs]
+    located = [locate(changes[epoch * record.blocks : (epoch + 1) * record.blocks]) for epoch in range(epochs)]
     return t_interval(located, record.confidence).excludes_zero

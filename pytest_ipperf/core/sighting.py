@@ -13,10 +13,10 @@ from pytest_ipperf.core.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """The spread of a cell's log ratios over epochs and over the `blocks` of an epoch, in the `session` of that name.
+    """The spread of a cell's changes over epochs and over the `blocks` of an epoch, in the `session` of that name.
 
     `reference_value` is the reference's mean in the metric's unit, `margin_fraction` the margin that counted; None
-    where no test asked.
+    where no test asked. `header_cost` is the share that headers alone cost the other arm.
     """
 
     session: str
@@ -26,6 +26,7 @@ class Sighting:
     blocks: int
     reference_value: float
     margin_fraction: float | None
+    header_cost: float = 0.0
 
     @classmethod
     def of(cls, record: Record, session: str) -> Sighting | None:
@@ -40,6 +41,7 @@ class Sighting:
             blocks=record.blocks,
             reference_value=record.reference.mean,
             margin_fraction=record.margin_fraction,
+            header_cost=record.header_cost,
         )
 
 

@@ -1,6 +1,6 @@
 """Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
 
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.core.transfer import buffer_delay
 from pytest_ipperf.metrics.base import Measure
@@ -21,6 +21,8 @@ measure = Measure(
         resolution=0.0,
         formula="(mean RTT of the transfer - base RTT) / base RTT",
         source="RFC 6349, section 4.3",
+        words=AMOUNT,
+        margin="10pp",
     ),
     value=_value,
     lacking="the RTT is not known",

@@ -36,6 +36,7 @@ measure = Measure(
         resolution=1e-9,
         formula="median over datagrams of (arrival - sending); lost: infinite",
         source="RFC 7679, sections 3 and 5.2",
+        margin="10%,50us",
     ),
     value=_value,
     lacking="the clocks' error is unknown or above a tenth of the delay, or half of the datagrams or more were lost",

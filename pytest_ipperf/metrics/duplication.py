@@ -1,7 +1,7 @@
 """Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
 
 from pytest_ipperf.core.loss import duplicated_share
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.metrics.base import Measure
 
@@ -21,6 +21,8 @@ measure = Measure(
         resolution=0.0,
         formula="copies beyond the first ones / first copies that arrived",
         source="RFC 5560, section 5.1",
+        words=AMOUNT,
+        margin="0.5pp",
     ),
     value=_value,
     lacking="nothing arrived",

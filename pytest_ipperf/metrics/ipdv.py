@@ -1,6 +1,6 @@
 """IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
 
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.core.variation import delays, ipdv, mean_size
 from pytest_ipperf.metrics.base import Measure
@@ -19,8 +19,10 @@ measure = Measure(
         scale="ratio",
         location="median",
         resolution=1e-9,
-        formula="mean of |delay(i) - delay(i - 1)| over the numbers i of which both arrived",
+        formula="mean of abs(delay(i) - delay(i - 1)) over the numbers i of which both arrived",
         source="RFC 3393, section 2.4; RFC 5481, section 4.1",
+        words=AMOUNT,
+        margin="20%,50us",
     ),
     value=_value,
     lacking="no two consecutive datagrams with times arrived",

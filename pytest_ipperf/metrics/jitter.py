@@ -4,7 +4,7 @@ Receivers report the reading at one instant, which remembers about 16 packets: w
 of the run.
 """
 
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.core.variation import mean_jitter
 from pytest_ipperf.metrics.base import Measure
@@ -23,8 +23,10 @@ measure = Measure(
         scale="ratio",
         location="median",
         resolution=1e-9,
-        formula="mean over arrivals of J, where J += (|D| - J) / 16 and D = change of delay since the arrival before",
+        formula="mean over arrivals of J, where J += (abs(D) - J) / 16 and D = change of delay since the arrival before",
         source="RFC 3550, section 6.4.1; paper 001, Fig. 8",
+        words=AMOUNT,
+        margin="20%,50us",
     ),
     value=_value,
     lacking="fewer than two datagrams with times arrived",

@@ -1,7 +1,7 @@
 """Loss: the share of what was sent that never came, one way (UDP) or there and back (RTT)."""
 
 from pytest_ipperf.core.loss import loss_share
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.metrics.base import Measure
 
@@ -21,6 +21,8 @@ measure = Measure(
         resolution=0.0,
         formula="1 - first copies that arrived / sent, as the sender counted them",
         source="RFC 7680, section 4.1; RFC 6673 (round trips); paper 001, Fig. 9",
+        words=AMOUNT,
+        margin="0.5pp",
     ),
     value=_value,
     lacking="nothing was sent",

@@ -1,6 +1,6 @@
 """PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
 
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.core.variation import delays, pdv
 from pytest_ipperf.metrics.base import Measure
@@ -21,6 +21,8 @@ measure = Measure(
         resolution=1e-9,
         formula="99.9th percentile of the delays - smallest delay (of fewer than 1000: the largest - the smallest)",
         source="RFC 5481, section 4.2; RFC 8219, section 7.3.1",
+        words=AMOUNT,
+        margin="20%,50us",
     ),
     value=_value,
     lacking="fewer than two datagrams with times arrived",

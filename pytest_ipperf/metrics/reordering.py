@@ -1,7 +1,7 @@
 """Reordering: the share of the datagrams that came after one which had been sent later."""
 
 from pytest_ipperf.core.loss import reordered_share
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.metrics.base import Measure
 
@@ -21,6 +21,8 @@ measure = Measure(
         resolution=0.0,
         formula="datagrams with a number below one that had arrived / first copies that arrived",
         source="RFC 4737, sections 3.3 and 4.1",
+        words=AMOUNT,
+        margin="0.5pp",
     ),
     value=_value,
     lacking="nothing arrived",

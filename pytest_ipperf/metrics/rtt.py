@@ -27,6 +27,7 @@ measure = Measure(
         resolution=1e-9,
         formula="median over probes of (arrival of the reply - sending of the probe); lost: infinite",
         source="RFC 2681, sections 2 and 4.2; paper 001, Fig. 6",
+        margin="10%,20us",
     ),
     value=_value,
     lacking="half of the replies or more were lost",

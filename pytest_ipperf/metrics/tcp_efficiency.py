@@ -24,6 +24,8 @@ measure = Measure(
         resolution=0.0,
         formula="(sent bytes - retransmitted bytes) / sent bytes, retransmitted ones among the sent",
         source="RFC 6349, section 4.2",
+        words=("less", "more"),
+        margin="1pp",
     ),
     value=_value,
     lacking="the sender's kernel does not count what it sends",

@@ -28,9 +28,10 @@ measure = Measure(
         direction="higher_is_better",
         scale="ratio",
         location="mean",
-        resolution=1.0,
+        resolution=0.0,  # of a paced stream without loss it is arithmetic: every run has the rate that was offered
         formula="received payload bits / time; UDP: first copies, time of sending or of arriving if that is longer",
         source="RFC 6349, section 4.1 (TCP); RFC 2285, section 3.6.1 (UDP, forwarding rate); paper 001, Figs 4, 5, 7",
+        margin="5%+headers",
     ),
     value=_value,
     lacking="nothing arrived",

@@ -30,6 +30,8 @@ measure = Measure(
         resolution=1e-9,
         formula="actual / ideal time of transfer; ideal: at the link's ceiling, or windows x 8 / base RTT if less",
         source="RFC 6349, section 4.1",
+        words=("a higher", "a lower"),
+        margin="10%",
     ),
     value=_value,
     lacking="no rate of the links and no window is known, or nothing was transferred",

@@ -122,8 +122,7 @@ def _failures(record: Record) -> str:
 def _sentinel(reporter: pytest.TerminalReporter, tally: Tally) -> None:
     from pytest_ipperf.core.sentinel import watched  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
-    location = METRICS[tally.records[0].metric].metric.location
-    found = watched(tally.records, location)
+    found = watched(tally.records, lambda name: METRICS[name].metric)
     if found is None:
         return
     cells = f"{found.cells} cell{'s' * (found.cells > 1)}"

@@ -12,19 +12,18 @@ from pytest_ipperf.core.errors import InvalidError, IpperfError, UsageError
 from pytest_ipperf.core.interval import t_interval
 from pytest_ipperf.core.judge import Verdict
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.metrics import METRICS
 
 
 def slowdown(ratio, noise=0.01, *, judges=True, design="quick", alpha=0.05):
     logs = [math.log(ratio) + noise * (1 if epoch % 2 else -1) for epoch in range(6)]
     effect = Effect(
-        log=t_interval(logs, 0.95),
+        metric=METRICS["response_time"].metric,
+        change=t_interval(logs, 0.95),
         n_epochs=6,
         n_blocks=12,
         sd_epoch=statistics.stdev(logs),
         sd_block=None,
-        location="median",
-        direction="lower_is_better",
-        resolution=1e-9,
         test=Arm(6, "tunnel"),
         reference=Arm(4, "native"),
         test_value=0.02 * ratio,
@@ -53,6 +52,11 @@ def test_a_verdict_that_is_not_believed_is_no_answer(ratio, doubted):
 def test_a_margin_is_a_margin_or_its_text():
     assert (slowdown(1.02) <= "10%,0.5ms").judgement == (slowdown(1.02) <= Margin(0.1, 0.0005)).judgement
     assert slowdown(1.3) <= "10%,10ms"
+
+
+def test_a_margin_that_does_not_fit_the_metric_is_named():
+    with pytest.raises(UsageError, match=r"^margin '1pp' has a floor in percentage points, and response time per conn"):
+        bool(slowdown(1.02) <= "1pp")
 
 
 def test_the_mirrored_comparison_means_the_same():

@@ -10,25 +10,32 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import Effect, compare, difference, percent_of_log, percent_text
 from pytest_ipperf.core.errors import InvalidError, UsageError
 from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.metric import AMOUNT, Metric
 from pytest_ipperf.core.run import Run
 
 V4, V6, TUNNEL = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")
 TIME = Metric(
     name="response_time",
-    title="Response time",
+    title="response time",
     unit="s",
     direction="lower_is_better",
     scale="ratio",
     location="median",
     resolution=1e-9,
+    formula="test",
     source="test",
 )
 RATE = replace(TIME, name="goodput", unit="bit/s", direction="higher_is_better", location="mean")
-LOSS = replace(TIME, name="loss", unit="1", scale="difference")
+LOSS = replace(
+    TIME, name="loss", title="loss", unit="1", scale="difference", location="mean", resolution=0.0, words=AMOUNT
+)
+YIELD = replace(LOSS, name="yield", title="yield", direction="higher_is_better", words=("less", "more"))
+METRICS = (TIME, RATE, LOSS, YIELD)
 
 values = st.floats(1e-3, 1e6)
 metrics = st.sampled_from([TIME, RATE])
+shares = st.floats(0, 1)
+share_metrics = st.sampled_from([LOSS, YIELD])
 
 
 @st.composite
@@ -49,9 +56,16 @@ def run(arm, epoch, block, value, *, warmup=False):
         started_at=0.0,
         attempted=1,
         failed={},
-        samples=(value,),
-        value=value,
+        values={metric.name: value for metric in METRICS},
     )
+
+
+def valued(one, value):
+    return replace(one, values={metric.name: value for metric in METRICS})
+
+
+def loss_of(one):
+    return one.values["loss"]
 
 
 def runs_of(epochs):
@@ -77,25 +91,24 @@ def test_known_answer_of_medians():
     epochs = [[(1.0, 1.0), (1.0, 1.0), (2.0, 1.0)], [(4.0, 1.0)] * 3, [(6.0, 3.0)] * 3]
     effect = compare(runs_of(epochs), V6, V4, TIME)
     half = 4.302653 * math.log(2) / math.sqrt(3)
-    assert effect.log.estimate == pytest.approx(math.log(2))
-    assert effect.log.low == pytest.approx(math.log(2) - half, abs=1e-6)
-    assert effect.log.high == pytest.approx(math.log(2) + half, abs=1e-6)
-    assert effect.log.df == 2
+    assert effect.change.estimate == pytest.approx(math.log(2))
+    assert effect.change.low == pytest.approx(math.log(2) - half, abs=1e-6)
+    assert effect.change.high == pytest.approx(math.log(2) + half, abs=1e-6)
+    assert effect.change.df == 2
     assert effect.sd_epoch == pytest.approx(math.log(2))
     # Only the first epoch has a spread: variance ln(2)**2 / 3, averaged over three epochs.
     assert effect.sd_block == pytest.approx(math.log(2) / 3)
     assert (effect.n_epochs, effect.n_blocks) == (3, 9)
     assert effect.test_value == pytest.approx(34 / 9)
     assert effect.reference_value == pytest.approx(15 / 9)
-    assert effect.percent.estimate == pytest.approx(100)
-    assert (effect.test, effect.reference, effect.resolution) == (V6, V4, 1e-9)
+    assert effect.shown.estimate == pytest.approx(100)
+    assert (effect.test, effect.reference, effect.metric, effect.header_cost) == (V6, V4, TIME, 0)
 
 
 def test_known_answer_of_means():
     epochs = [[(1.0, 1.0), (1.0, 1.0), (8.0, 1.0)], [(2.0, 1.0)] * 3]
     effect = compare(runs_of(epochs), V6, V4, RATE)
-    assert effect.location == "mean"
-    assert effect.log.estimate == pytest.approx(math.log(2))
+    assert effect.change.estimate == pytest.approx(math.log(2))
 
 
 def test_one_block_has_no_spread_within_epochs():
@@ -104,14 +117,14 @@ def test_one_block_has_no_spread_within_epochs():
 
 @given(epochs_of_blocks(), metrics)
 def test_contains_the_estimate_and_nests(epochs, metric):
-    narrow, wide = (compare(runs_of(epochs), V6, V4, metric, confidence=level).log for level in (0.9, 0.99))
+    narrow, wide = (compare(runs_of(epochs), V6, V4, metric, confidence=level).change for level in (0.9, 0.99))
     assert wide.low <= narrow.low <= narrow.estimate <= narrow.high <= wide.high
 
 
 @given(epochs_of_blocks(), metrics)
 def test_swapping_the_arms_negates(epochs, metric):
     there, back = compare(runs_of(epochs), V6, V4, metric), compare(runs_of(epochs), V4, V6, metric)
-    assert close(there.log, mirrored(back.log))
+    assert close(there.change, mirrored(back.change))
     assert (there.test_value, there.reference_value) == (back.reference_value, back.test_value)
 
 
@@ -122,13 +135,13 @@ def mirrored(interval):
 @given(epochs_of_blocks(), metrics, st.floats(1e-6, 1e6))
 def test_the_unit_cancels(epochs, metric, factor):
     effect, other = (compare(runs_of(e), V6, V4, metric) for e in (epochs, scaled(epochs, both=factor)))
-    assert close(effect.log, other.log)
+    assert close(effect.change, other.change)
 
 
 @given(epochs_of_blocks(), metrics, st.lists(st.floats(0.5, 2), min_size=8, max_size=8))
 def test_what_an_epoch_does_to_both_arms_cancels(epochs, metric, factors):
     moved = [scaled([blocks], both=factor)[0] for blocks, factor in zip(epochs, factors, strict=False)]
-    assert close(compare(runs_of(epochs), V6, V4, metric).log, compare(runs_of(moved), V6, V4, metric).log)
+    assert close(compare(runs_of(epochs), V6, V4, metric).change, compare(runs_of(moved), V6, V4, metric).change)
 
 
 @given(epochs_of_blocks(), metrics, st.randoms(use_true_random=False))
@@ -141,7 +154,7 @@ def test_order_of_runs_is_irrelevant(epochs, metric, shuffler):
 @given(epochs_of_blocks(), metrics, st.floats(0.5, 2))
 def test_a_factor_on_one_arm_shifts_by_its_log(epochs, metric, factor):
     effect, other = (compare(runs_of(e), V6, V4, metric) for e in (epochs, scaled(epochs, test=factor)))
-    assert close(other.log, effect.log.mapped(lambda x: x + math.log(factor)))
+    assert close(other.change, effect.change.mapped(lambda x: x + math.log(factor)))
 
 
 @given(epochs_of_blocks(), metrics)
@@ -163,7 +176,7 @@ def test_percent_never_overflows():
 @given(epochs_of_blocks(), metrics, st.floats(0.001, 0.49))
 def test_one_sided_bounds_are_the_two_sided_interval_of_twice_alpha(epochs, metric, alpha):
     low, high = compare(runs_of(epochs), V6, V4, metric).one_sided(alpha)
-    two_sided = compare(runs_of(epochs), V6, V4, metric, confidence=1 - 2 * alpha).log
+    two_sided = compare(runs_of(epochs), V6, V4, metric, confidence=1 - 2 * alpha).change
     assert low == pytest.approx(two_sided.low, rel=1e-6, abs=1e-9)
     assert high == pytest.approx(two_sided.high, rel=1e-6, abs=1e-9)
 
@@ -181,7 +194,7 @@ def test_the_interval_covers_what_it_says():
     covered, below = 0, 0
     for _ in range(count):
         effect = compare(drifting_runs(rng, truth), V6, V4, TIME)
-        covered += effect.log.low <= truth <= effect.log.high
+        covered += effect.change.low <= truth <= effect.change.high
         below += effect.one_sided(0.05)[1] < truth
     # Four standard errors of a share: sqrt(.95 * .05 / 1500) = .0056.
     assert covered / count == pytest.approx(0.95, abs=0.0225)
@@ -229,16 +242,20 @@ def drifting_runs(rng, truth, n_epochs=8, n_blocks=2):
             "ipv4 in epoch 1, block 1 was measured twice; a block measures each arm once",
         ),
         (
-            lambda runs: [*runs[:-1], replace(runs[-1], value=0.0)],
-            "value 0.0 of ipv4 in epoch 1, block 1 is not a positive finite number, as a ratio needs",
+            lambda runs: [*runs[:-1], valued(runs[-1], 0.0)],
+            "response time 0.0 of ipv4 in epoch 1, block 1 is no positive finite number, as a ratio needs",
         ),
         (
-            lambda runs: [replace(runs[0], value=math.nan), *runs[1:]],
-            "value nan of ipv6 in epoch 0, block 0 is not a positive finite number, as a ratio needs",
+            lambda runs: [valued(runs[0], math.nan), *runs[1:]],
+            "response time nan of ipv6 in epoch 0, block 0 is no positive finite number, as a ratio needs",
         ),
         (
-            lambda runs: [replace(runs[0], value=math.inf), *runs[1:]],
-            "value inf of ipv6 in epoch 0, block 0 is not a positive finite number, as a ratio needs",
+            lambda runs: [valued(runs[0], math.inf), *runs[1:]],
+            "response time inf of ipv6 in epoch 0, block 0 is no positive finite number, as a ratio needs",
+        ),
+        (
+            lambda runs: [valued(runs[0], None), *runs[1:]],
+            "ipv6 in epoch 0, block 0 has no response time",
         ),
     ],
 )
@@ -254,21 +271,16 @@ def test_an_arm_is_not_compared_with_itself():
         compare(runs_of([[(1.0, 2.0)], [(2.0, 2.0)]]), V6, V6, TIME)
 
 
-def test_a_metric_of_differences_has_no_ratio():
-    with pytest.raises(UsageError, match=r"^metric loss is compared by difference, not by ratio$"):
-        compare([], V6, V4, LOSS)
-
-
-@given(epochs_of_blocks(value=st.floats(0, 1)))
+@given(epochs_of_blocks(value=shares))
 def test_difference_mirrors_and_stays_in_percentage_points(epochs):
-    there, back = (difference(runs_of(epochs), *arms, lambda r: r.value) for arms in ((V6, V4), (V4, V6)))
+    there, back = (difference(runs_of(epochs), *arms, loss_of) for arms in ((V6, V4), (V4, V6)))
     assert close(there, mirrored(back))
     assert -100 <= there.estimate <= 100
 
 
 def test_difference_known_answer():
     # 2 and 4 percentage points: mean 3, sd sqrt 2, half-width 12.706205 * sqrt 2 / sqrt 2.
-    interval = difference(runs_of([[(0.02, 0.0)], [(0.05, 0.01)]]), V6, V4, lambda r: r.value)
+    interval = difference(runs_of([[(0.02, 0.0)], [(0.05, 0.01)]]), V6, V4, loss_of)
     assert interval.estimate == pytest.approx(3)
     assert interval.high == pytest.approx(3 + 12.706205)
     assert interval.df == 1
@@ -279,10 +291,62 @@ def test_no_loss_anywhere_is_a_difference_of_zero_width():
     assert (interval.low, interval.estimate, interval.high) == (0, 0, 0)
 
 
+def test_known_answer_of_shares():
+    # Differences of .01 and .03 | 0 and 0: means .02 and 0; mean .01, sd .01 * sqrt 2, half-width 12.706205 * .01.
+    effect = compare(runs_of([[(0.02, 0.01), (0.03, 0.0)], [(0.0, 0.0)] * 2]), V6, V4, LOSS)
+    assert effect.change.estimate == pytest.approx(0.01)
+    assert effect.change.high == pytest.approx(0.01 + 0.12706205)
+    assert effect.sd_epoch == pytest.approx(0.01 * math.sqrt(2))
+    # Variances .0002 and 0 within the epochs.
+    assert effect.sd_block == pytest.approx(0.01)
+    assert effect.unit == "pp"
+    assert effect.shown.estimate == pytest.approx(1)
+    assert effect.test_value == pytest.approx(0.0125)
+    assert effect.reference_value == pytest.approx(0.0025)
+
+
+@given(epochs_of_blocks(value=shares), share_metrics)
+def test_swapping_the_arms_negates_a_difference(epochs, metric):
+    there, back = compare(runs_of(epochs), V6, V4, metric), compare(runs_of(epochs), V4, V6, metric)
+    assert close(there.change, mirrored(back.change))
+    assert close(there.shown, mirrored(back.shown))
+
+
+@given(epochs_of_blocks(value=shares), share_metrics, st.floats(-1, 1))
+def test_what_is_added_to_both_arms_leaves_their_difference(epochs, metric, shift):
+    moved = [[(a + shift, b + shift) for a, b in blocks] for blocks in epochs]
+    assert close(compare(runs_of(moved), V6, V4, metric).change, compare(runs_of(epochs), V6, V4, metric).change)
+
+
+@given(epochs_of_blocks(value=shares), st.floats(-1, 1))
+def test_a_share_added_to_one_arm_is_the_difference(epochs, shift):
+    moved = [[(a + shift, b) for a, b in blocks] for blocks in epochs]
+    effect, other = compare(runs_of(epochs), V6, V4, LOSS), compare(runs_of(moved), V6, V4, LOSS)
+    assert close(other.change, effect.change.mapped(lambda x: x + shift))
+
+
+@given(epochs_of_blocks(value=shares))
+def test_compare_and_difference_are_one_where_blocks_count_by_their_mean(epochs):
+    assert close(compare(runs_of(epochs), V6, V4, LOSS).shown, difference(runs_of(epochs), V6, V4, loss_of))
+
+
+def test_no_share_anywhere_is_an_effect_of_zero_width():
+    effect = compare(runs_of([[(0.0, 0.0)] * 2] * 6), V6, V4, LOSS)
+    assert (effect.change.low, effect.change.estimate, effect.change.high) == (0, 0, 0)
+    assert (effect.sd_epoch, effect.sd_block, effect.one_sided(0.05)) == (0, 0, (0, 0))
+    assert effect.finding() == "IPv6 against IPv4: no difference of loss shown (could be 0..0 pp, 95 % interval)"
+
+
+def test_a_share_that_is_no_number_is_named():
+    runs = runs_of([[(0.0, 0.0)], [(0.0, math.nan)]])
+    with pytest.raises(InvalidError, match=r"^loss nan of ipv4 in epoch 1, block 0 is no finite number$"):
+        compare(runs, V6, V4, LOSS)
+
+
 def test_difference_names_a_value_that_is_no_number():
     runs = runs_of([[(0.0, 0.0)], [(0.0, math.nan)]])
     with pytest.raises(InvalidError, match=r"^value nan of ipv4 in epoch 1, block 0 is not a finite number$"):
-        difference(runs, V6, V4, lambda r: r.value)
+        difference(runs, V6, V4, loss_of)
 
 
 @pytest.mark.parametrize(
@@ -302,11 +366,27 @@ def test_finding_says_slower_only_of_what_is_shown(ratio, metric, words):
     assert "95 % interval" in effect.finding()
 
 
+@pytest.mark.parametrize(
+    ("added", "metric", "words"),
+    [
+        (0.013, LOSS, "IPv6 has more loss than IPv4 by 1.3 pp ["),
+        (-0.013, LOSS, "IPv6 has less loss than IPv4 by 1.3 pp ["),
+        (0.013, YIELD, "IPv6 has more yield than IPv4 by 1.3 pp ["),
+        (-0.013, YIELD, "IPv6 has less yield than IPv4 by 1.3 pp ["),
+        (0.0001, LOSS, "IPv6 against IPv4: no difference of loss shown (could be -0."),
+    ],
+)
+def test_finding_names_what_there_is_more_of(added, metric, words):
+    noise = [-0.002, 0.002, 0.0, 0.001, -0.001]
+    effect = compare(runs_of([[(0.1 + added + each, 0.1)] for each in noise]), V6, V4, metric)
+    assert effect.finding().startswith(words)
+
+
 @given(epochs_of_blocks(), metrics)
 def test_finding_never_claims_agreement(epochs, metric):
     finding = compare(runs_of(epochs), V6, V4, metric).finding()
     assert "equal" not in finding
-    shown = compare(runs_of(epochs), V6, V4, metric).log.excludes_zero
+    shown = compare(runs_of(epochs), V6, V4, metric).change.excludes_zero
     assert shown == ("slower" in finding or "faster" in finding) == ("no difference shown" not in finding)
 
 
@@ -325,5 +405,5 @@ def test_percent_text_of_the_unbounded():
 
 def test_standard_error_is_that_of_the_interval():
     effect: Effect = compare(runs_of([[(1.0, 2.0)], [(2.0, 2.0)], [(2.5, 2.0)]]), V6, V4, TIME)
-    half = (effect.log.high - effect.log.low) / 2
+    half = (effect.change.high - effect.change.low) / 2
     assert half == pytest.approx(t_quantile(0.975, 2) * effect.standard_error)

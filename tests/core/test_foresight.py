@@ -13,7 +13,7 @@ from pytest_ipperf.core.planning import block_share, minimum_detectable
 from pytest_ipperf.core.sighting import Sighting, comparable
 from pytest_ipperf.metrics import METRICS
 
-METRIC = METRICS["response_time"].metric
+METRIC, LOSS = METRICS["response_time"].metric, METRICS["loss"].metric
 QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
 
 spreads = st.floats(0.001, 0.5)
@@ -102,6 +102,22 @@ def test_of_designs_that_are_enough_the_first_is_named():
 def test_no_number_of_epochs_settles_a_margin_of_nothing():
     found = foresee([sighting()], 0.0, QUICK, DESIGNS.values(), METRIC)
     assert (found.falls_short, found.epochs) == (True, None)
+
+
+def test_shares_are_foretold_in_percentage_points():
+    found = foresee([sighting(0.003, 0.002)] * 2, 0.004, QUICK, DESIGNS.values(), LOSS)
+    assert (found.unit, found.falls_short) == ("pp", True)
+    assert found.fraction == pytest.approx(minimum_detectable(0.003, 6, alpha=0.05, scale="difference"))
+    assert found.epochs is not None
+    assert 6 < found.epochs < 12
+    assert found.better is not None
+    assert found.better[0] == "standard"
+    assert foresee([sighting(0.003, 0.002)], 0.01, QUICK, DESIGNS.values(), METRIC).unit == "%"
+
+
+def test_where_nothing_was_ever_lost_every_margin_is_settled():
+    found = foresee([sighting(0.0, 0.0, reference_value=0.0)], 0.0, QUICK, DESIGNS.values(), LOSS)
+    assert (found.fraction, found.falls_short) == (0, False)
 
 
 def test_another_server_has_another_spread():

@@ -11,6 +11,7 @@ from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.judge import Verdict
 from pytest_ipperf.core.looks import effects_at, is_open, judgements
 from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
 
@@ -23,8 +24,8 @@ def runs(rng, epochs, *, slower=0.0, spread=0.05, ends=None):
     """One block in each epoch; `ends` is the epoch before which IPv6 is closed."""
     return [
         Run(
-            arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=1, failed={}, samples=(),
-            value=0.01 * (1 + slower * (arm == SIX)) * math.exp(rng.gauss(0, spread)),
+            arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=1, failed={},
+            values={"response_time": 0.01 * (1 + slower * (arm == SIX)) * math.exp(rng.gauss(0, spread))},
         )
         for epoch in range(epochs)
         for arm in (FOUR, SIX)
@@ -39,6 +40,11 @@ def test_a_look_holds_all_data_so_far_and_none_that_comes_later():
     assert effects[:1] == effects_at([run for run in measured if run.epoch < 10], SIX, FOUR, METRIC, [10])
 
 
+def test_what_headers_cost_is_told_of_every_look():
+    effects = effects_at(runs(random.Random(1), 20), SIX, FOUR, METRIC, [10, 20], header_cost=0.02)
+    assert [effect.header_cost for effect in effects] == [0.02, 0.02]
+
+
 def test_an_arm_that_was_closed_is_looked_at_up_to_there():
     closed, whole = (runs(random.Random(1), 10, ends=ends) for ends in (None, 10))
     assert closed == whole
@@ -50,28 +56,37 @@ def test_an_arm_that_was_closed_is_looked_at_up_to_there():
 
 def test_an_arm_is_open_as_long_as_one_of_its_questions_is():
     effects = effects_at(runs(random.Random(1), 10, slower=0.1), SIX, FOUR, METRIC, [10])
-    wide, near = Margin(0.5), Margin(0.1)
-    both = judgements(effects, [wide, near], alpha=0.0221, looks=3)
-    assert {margin: answer.verdict for margin, answer in both.items()} == {
+    wide, near = Question("response_time", Margin(0.5)), Question("response_time", Margin(0.1))
+    asked = []
+
+    def effects_of(metric):
+        asked.append(metric)
+        return effects
+
+    both = judgements(effects_of, [wide, near], alpha=0.0221, looks=3)
+    assert asked == ["response_time"]  # once, however many questions
+    assert {question: answer.verdict for question, answer in both.items()} == {
         wide: Verdict.WITHIN,
         near: Verdict.INCONCLUSIVE,
     }
     assert is_open(both)
-    assert not is_open(judgements(effects, [wide], alpha=0.0221, looks=3))
+    assert not is_open(judgements(lambda _: effects, [wide], alpha=0.0221, looks=3))
 
 
 def test_three_looks_together_are_wrong_as_seldom_as_one():
     """Fixed seed, the truth at the margin: each wrong verdict in 4.9 % of the sessions, by simulation of 40 000."""
-    rng, count, margin = random.Random(20240612), 600, Margin(0.1)
+    rng, count, question = random.Random(20240612), 600, Question("response_time", Margin(0.1))
     found = []
     for _ in range(count):
         effects = effects_at(runs(rng, 30, slower=0.1), SIX, FOUR, METRIC, [10, 20, 30])
-        found.append(judgements(effects, [margin], alpha=STANDARD.alpha, looks=3)[margin])
+        found.append(
+            judgements({"response_time": effects}.__getitem__, [question], alpha=STANDARD.alpha, looks=3)[question]
+        )
     verdicts = [answer.verdict for answer in found]
     # Four standard errors: sqrt(.049 * .951 / 600) = .0088.
     assert verdicts.count(Verdict.WITHIN) / count == pytest.approx(0.049, abs=0.035)
     assert verdicts.count(Verdict.EXCEEDS) / count == pytest.approx(0.049, abs=0.035)
     # The printed interval then covers the truth in 90 %, with a standard error of 1.2 %.
-    intervals = [answer.effect.log for answer in found if answer.effect is not None]
+    intervals = [answer.effect.change for answer in found if answer.effect is not None]
     covered = sum(interval.low <= math.log(1.1) <= interval.high for interval in intervals)
     assert covered / count == pytest.approx(0.9, abs=0.05)

@@ -16,7 +16,7 @@ from pytest_ipperf.core.planning import (
     epochs_needed,
     minimum_detectable,
     slowdown_fraction,
-    slowdown_log,
+    slowdown_size,
 )
 
 spreads = st.floats(0.001, 0.3)
@@ -124,11 +124,38 @@ def test_a_margin_of_nothing_is_never_shown():
         epochs_needed(0.03, 0.0, alpha=0.05)
 
 
+@given(spreads, st.integers(2, 60), alphas, directions)
+def test_on_the_scale_of_differences_the_least_one_is_in_the_spreads_own_unit(spread, epochs, alpha, direction):
+    least = minimum_detectable(spread, epochs, alpha=alpha, direction=direction, scale="difference")
+    assert least == pytest.approx(math.log1p(minimum_detectable(spread, epochs, alpha=alpha)))
+    twice = minimum_detectable(2 * spread, epochs, alpha=alpha, direction=direction, scale="difference")
+    assert twice == pytest.approx(2 * least)
+
+
+@given(st.floats(0.0001, 0.01), st.floats(0.0005, 0.05), alphas)
+def test_epochs_needed_for_a_difference_are_the_fewest_that_do(spread, margin, alpha):
+    needed = epochs_needed(spread, margin, alpha=alpha, scale="difference")
+    assert minimum_detectable(spread, needed, alpha=alpha, scale="difference") <= margin
+    if needed > MIN_EPOCHS:
+        assert minimum_detectable(spread, needed - 1, alpha=alpha, scale="difference") > margin
+
+
+def test_a_difference_of_nothing_is_never_shown_either():
+    with pytest.raises(UsageError, match=r"^margin 0 pp is too narrow to be shown within at this spread$"):
+        epochs_needed(0.03, 0.0, alpha=0.05, scale="difference")
+    assert epochs_needed(0.0, 0.0, alpha=0.05, scale="difference") == MIN_EPOCHS
+
+
+@given(st.floats(0, 1), directions)
+def test_a_difference_is_its_own_size(share, direction):
+    assert slowdown_size(share, direction, "difference") == share == slowdown_fraction(share, direction, "difference")
+
+
 @given(st.floats(0, 0.99), directions)
 def test_fraction_and_log_round_trip(fraction, direction):
-    log_size = slowdown_log(fraction, direction)
-    assert log_size >= 0
-    assert slowdown_fraction(log_size, direction) == pytest.approx(fraction, rel=1e-9, abs=1e-15)
+    size = slowdown_size(fraction, direction)
+    assert size >= 0
+    assert slowdown_fraction(size, direction) == pytest.approx(fraction, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +173,7 @@ def test_fraction_and_log_round_trip(fraction, direction):
         (lambda: minimum_detectable(0.03, 6, alpha=0.5, power=0.4), "power 0.4 must be above alpha 0.5"),
         (lambda: detectable(0.03, 0.0, 6, 0, alpha=0.05), "0 blocks measure nothing; an epoch has at least 1"),
         (
-            lambda: slowdown_log(1.5, "higher_is_better"),
+            lambda: slowdown_size(1.5, "higher_is_better"),
             "margin 150 % would let a rate vanish; below 100 % is right for a rate",
         ),
     ],

@@ -1,0 +1,37 @@
+"""The picture of a judgement: its interval on a line with zero and the margin, for the report of a failed assertion."""
+
+from __future__ import annotations
+
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.judge import Judgement
+from pytest_ipperf.core.planning import slowdown_size
+
+_WIDTH = 56
+
+
+def interval_picture(judgement: Judgement) -> list[str]:
+    """The two-sided interval on the scale of the metric; `o` is the estimate, `|` the margin."""
+    effect = judgement.effect
+    if effect is None:
+        return []
+    change, metric, allowed = effect.change, effect.metric, judgement.margin_fraction
+    size = slowdown_size(allowed, metric.direction, metric.scale)
+    limit = size if metric.direction == "lower_is_better" else -size
+    low, high = min(change.low, 0.0, limit), max(change.high, 0.0, limit)
+    span = (high - low) or 1.0
+
+    def column(value: float) -> int:
+        return round((value - low) / span * (_WIDTH - 1))
+
+    bar = [" "] * _WIDTH
+    for at in range(column(change.low), column(change.high) + 1):
+        bar[at] = "-"
+    bar[column(change.low)], bar[column(change.high)], bar[column(change.estimate)] = "[", "]", "o"
+    scale = [" "] * _WIDTH
+    scale[column(0.0)], scale[column(limit)] = "0", "|"
+    shown = effect.shown
+    ends = f"[{percent_text(shown.low)}, {percent_text(shown.high)}]"
+    return [
+        "".join(bar).rstrip() + f"   {percent_text(shown.estimate)} {effect.unit} {ends}",
+        "".join(scale).rstrip() + f"   0 = no change, | = margin {100 * allowed:.3g} {effect.unit}",
+    ]
