@@ -9,8 +9,6 @@ import ctypes
 import os
 import socket
 
-BATCHED_BYTES = 512
-"""Writes smaller than this are worth it."""
 _MESSAGES = 64
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.batches import BATCHED_BYTES, Batch
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.agent.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.tcp_info import Looks
@@ -18,11 +17,12 @@ from pytest_ipperf.agent.tuned import effective_bytes
 from pytest_ipperf.core.errors import LabError
 
 _BLOCK_BYTES = 65536
+_BATCHED_BYTES = 512  # writes smaller than this are worth it
 _LAST_S = 0.001
 
 
 class Sending(Streams):
-    """Each write is of the order's payload, of the same bytes, which no way can make shorter."""
+    """Each write has the size of the order's payload, and the same random bytes."""
 
     def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
         super().__init__(socks, peer, f"{peer} took nothing", order.deadline_s)
@@ -59,8 +59,11 @@ class Sending(Streams):
 
     def _writer(self, sock: socket.socket) -> Callable[[], int]:
         """Makes one write, or a batch of them, and gives the bytes that the socket took."""
-        if len(self._content) < BATCHED_BYTES:
-            return Batch(sock, self._content).send
+        if len(self._content) < _BATCHED_BYTES:
+            with contextlib.suppress(ImportError):  # a Python may be built without ctypes
+                from pytest_ipperf.agent.batches import Batch  # noqa: PLC0415
+
+                return Batch(sock, self._content).send
         return functools.partial(sock.send, self._content)
 
     def _hear_the_end(self, alive: Callable[[], None]) -> None:

@@ -55,7 +55,7 @@ class Tcp(Engine):
             sends = order.factors["direction"] == "up"
             peer = f"the {'receiver' if sends else 'sender'} at {order.address} port {order.far['port']}"
             streams = _streams(socks, peer, order, sends=sends)
-            path = _path(socks)
+            path = _path(socks, peer)
             with contextlib.closing(streams):
                 if sends:
                     _hear_ready(socks, peer, order, alive)
@@ -111,6 +111,9 @@ class TcpFar(Far):
         try:
             if self._accept():
                 self._told = self._run()
+        except OSError as error:
+            said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
+            self._trouble = LabError(said)
         except BaseException as error:  # noqa: BLE001 - the thread of orders raises it
             self._trouble = error
         finally:
@@ -246,11 +249,15 @@ def _record(told: Told, socks: Sequence[socket.socket], order: FlowOrder, whose:
     }
 
 
-def _path(socks: Sequence[socket.socket]) -> dict[str, Any]:
+def _path(socks: Sequence[socket.socket], peer: str) -> dict[str, Any]:
     """Families, peers and sources of the streams, as the kernel names them."""
+    try:
+        peers = Counter(sock.getpeername()[0] for sock in socks)
+    except OSError as error:
+        raise LabError(f"{peer} ended a stream before it began ({failure_kind(error)})") from error
     return {
         "families": sorted({socket.AddressFamily(sock.family).name for sock in socks}),
-        "peers": dict(Counter(sock.getpeername()[0] for sock in socks)),
+        "peers": dict(peers),
         "sources": sorted({sock.getsockname()[0] for sock in socks}),
     }
 
