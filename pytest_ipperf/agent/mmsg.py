@@ -13,17 +13,17 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator
 
+from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM
+
 HEAD_BYTES = 16
 STAMP_WORDS = 4
 """Of the control message with a stamp; the last two are seconds and nanoseconds of CLOCK_REALTIME."""
-SO_TIMESTAMPNS = 35
 UDP_SEGMENT, UDP_GRO = 103, 104
 SOL_UDP = 17
 _WAITFORONE = 0x10000
 _STAMP_BYTES = 8 * STAMP_WORDS
-# The words of a `struct mmsghdr`.
+# The words of a `struct mmsghdr` on machines with words of 8 bytes.
 _WORDS, _IOV, _IOVS, _CONTROL, _CONTROL_BYTES, _LENGTH = 8, 2, 3, 4, 5, 7
-_MOST_PARTS = 1024  # UIO_MAXIOV: of a message
 
 Taken = tuple[memoryview, memoryview]
 """The words of some heads, in the order of their datagrams, and those of their stamps, where these are kept."""
@@ -85,7 +85,7 @@ class Inbox(_Batch):
     """Datagrams that come to a bound socket, all of `size` bytes; `segments`, as many as may come in one message."""
 
     def __init__(self, sock: socket.socket, size: int, messages: int, segments: int = 1) -> None:
-        super().__init__("recvmmsg", size, messages, min(segments, _MOST_PARTS // 2), beside=1)
+        super().__init__("recvmmsg", size, messages, segments, beside=1)
         self._fd = sock.fileno()
         self._stamps = array("Q", bytes(_STAMP_BYTES * messages))
         self._room = array("Q", [_STAMP_BYTES]) * messages
@@ -135,7 +135,7 @@ class PlainInbox:
     def read(self) -> Iterator[Taken]:
         """One datagram."""
         self._head[:] = bytes(HEAD_BYTES)
-        _, told, _, _ = self._sock.recvmsg_into([self._head, self._rest], socket.CMSG_SPACE(16))
+        _, told, _, _ = self._sock.recvmsg_into([self._head, self._rest], STAMP_ROOM)
         stamp = array("Q", bytes(_STAMP_BYTES))
         for _, kind, value in told:
             if kind == SO_TIMESTAMPNS:

@@ -85,7 +85,8 @@ class Pacer:
                 if at_ns > sign_ns:
                     self._alive()
                     sign_ns = at_ns + _SIGN_NS
-                sleep((due_ns - now() - _AWAKE_NS) * 1e-9)
+                    at_ns = now()
+                sleep(max(0.0, (due_ns - at_ns - _AWAKE_NS) * 1e-9))
                 at_ns = now()
             while at_ns < due_ns:
                 at_ns = now()

@@ -65,7 +65,7 @@ class Hosts:
         self._joined()
         run(f"ping -q -c 1 -w 9 -i 0.05 {FAR[6]}")  # the kernel takes its time with IPv6 on a link that comes up
         argv = [*self.enter, *before, sys.executable, "-c", code]
-        self.far: Any = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.far = started(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def _joined(self):
         run(f"ip link add near type veth peer name far netns {self._held.pid}")
@@ -151,9 +151,13 @@ class Routed(Hosts):
 
 def network() -> Any:
     """A process that has a network namespace of its own."""
-    popen: Any = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
+    popen = started(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     popen.stdout.readline()
     return popen
+
+
+def started(words, **how) -> Any:
+    return subprocess.Popen(words, **how)
 
 
 def ended(popen):
@@ -177,12 +181,12 @@ class Wire:
     def __init__(self, path, device, enter=()):
         self._path = path
         words = ["tcpdump", "-i", device, "-w", path, "-U", "-s", "100", "-B", "16384", "-n", "--immediate-mode", "udp"]
-        self._popen: Any = subprocess.Popen([*enter, *words], stderr=subprocess.PIPE)
+        self._popen = started([*enter, *words], stderr=subprocess.PIPE)
         self._popen.stderr.readline()
 
     def numbers(self, ident):
         """Of the datagrams as they passed; of none that goes in fragments."""
-        time.sleep(0.2)
+        time.sleep(0.1)
         self._popen.terminate()
         assert b" 0 packets dropped by kernel" in b" " + self._popen.communicate()[1].replace(b"\n", b" ")
         mark, data, at, found = ident << 1 & 0x1FFFFFFFF | 1, Path(self._path).read_bytes(), 24, []
