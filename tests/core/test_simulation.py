@@ -1,8 +1,8 @@
 """The promises of the statistics, tried on data whose truth is known; models and figures: docs/simulations.md.
 
 Each experiment is a session in the order of `plan_for` with runs out of a model of noise; only `compare`, `difference`
-and `judge` say what it shows. The long forms have 20 000 experiments and take about 8 minutes of one core in all: 2 to
-20 s each, those of escalation 55 s. The short forms are the same with 1000 and take about 25 s in all.
+and `judge` say what it shows. The long forms have 20 000 experiments and take about 10 minutes of one core in all: 2 to
+25 s each, those of escalation 55 s. The short forms are the same with 1000 and take about 30 s in all.
 """
 
 import math
@@ -35,6 +35,7 @@ V4, V6 = Arm(4, "native"), Arm(6, "native")
 WORKLOAD = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 MEDIAN = METRICS["response_time"].metric
 MEAN = replace(MEDIAN, location="mean")
+LOSS = METRICS["loss"].metric
 
 QUICK, STANDARD = DESIGNS["quick"], DESIGNS["standard"]
 FIRST_LOOK = replace(STANDARD, looks=1)
@@ -129,8 +130,7 @@ def run_of(place: Place, value: float, lost: int = 0, attempted: int = 1) -> Run
         started_at=0.0,
         attempted=attempted,
         failed={"lost": lost},
-        samples=(),
-        value=value,
+        values={MEDIAN.name: value, LOSS.name: lost / attempted},
     )
 
 
@@ -154,13 +154,13 @@ def verdict(runs, margin, alpha, metric=MEDIAN):
 
 def covers(rng, *, model):
     runs = measured(rng, model, FIRST_LOOK, SLOWER)
-    logs = {metric.location: compare(runs, V6, V4, metric).log for metric in (MEAN, MEDIAN)}
+    logs = {metric.location: compare(runs, V6, V4, metric).change for metric in (MEAN, MEDIAN)}
     return {location: log.low <= SLOWER <= log.high for location, log in logs.items()}
 
 
 def alarms(rng, *, order, share, design):
     runs = measured(rng, Model(course=partial(drift, share=share)), design, order=order)
-    return {"false alarms": compare(runs, V6, V4, MEDIAN).log.excludes_zero}
+    return {"false alarms": compare(runs, V6, V4, MEDIAN).change.excludes_zero}
 
 
 def wrongly(found):
@@ -220,6 +220,32 @@ def covers_loss(rng, *, per_packet):
     else:
         interval = difference(runs, V6, V4, lambda run: run.failures / run.attempted)
     return {"coverage": not interval.excludes_zero}
+
+
+def bursts_lost(rng, share: float, sent: int) -> int:
+    """How many of `sent` packets are lost, in bursts of 1, 2 and so on (geometric), 5 in the mean."""
+    mean = 5
+    bursts = packets_lost(rng, share / mean, sent)
+    return sum(1 + int(math.log(1 - rng.random()) / math.log1p(-1 / mean)) for _ in range(bursts))
+
+
+def lossy(rng, design: Design, share: float, more: float) -> list[Run]:
+    """A session over a path that loses such a share of 5000 packets, and more of those by IPv6."""
+    sent = 5000
+    return [
+        run_of(place, 0.01, bursts_lost(rng, share + more * (place[0] == V6), sent), sent)
+        for place in random_blocks(design, rng.getrandbits(32))
+    ]
+
+
+def covers_difference(rng, *, share, more):
+    change = compare(lossy(rng, FIRST_LOOK, share, more), V6, V4, LOSS).change
+    return {"coverage": change.low <= more <= change.high}
+
+
+def at_the_margin_of_shares(rng, *, design, alpha):
+    effect = compare(lossy(rng, design, 0.01, 0.005), V6, V4, LOSS)
+    return wrongly(judge(effect, Margin.parse("0.5pp"), alpha=alpha).verdict)
 
 
 # --- what is simulated ------------------------------------------------------------------------------------------------
@@ -294,6 +320,11 @@ SIMULATIONS = {
     "power-outliers-mean": power(0, 50, SOME_DOUBLE, blocks=5, metric=MEAN),
     "loss-per-run": Simulation(partial(covers_loss, per_packet=False), 93.5, 96.5),
     "loss-per-packet": Simulation(partial(covers_loss, per_packet=True), 40, 50),
+    "shares-same": Simulation(partial(covers_difference, share=0.01, more=0.0), 94.3, 95.7),
+    "shares-more": Simulation(partial(covers_difference, share=0.01, more=0.01), 94.3, 95.7),
+    "shares-rare": Simulation(partial(covers_difference, share=0.0002, more=0.0), 94.3, 100),
+    "shares-margin-quick": Simulation(partial(at_the_margin_of_shares, design=QUICK, alpha=QUICK.alpha), 4, 6),
+    "shares-margin-10x3": Simulation(partial(at_the_margin_of_shares, design=FIRST_LOOK, alpha=0.05), 4.3, 5.7),
     "planned-quick": planned(QUICK, MEDIAN, "median"),
     "planned-first-look": planned(FIRST_LOOK, MEDIAN, "median"),
     "planned-mean": planned(FIRST_LOOK, MEAN, "mean"),
