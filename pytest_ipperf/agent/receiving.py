@@ -73,16 +73,12 @@ class Receiving(Streams):
             samples=rows.tobytes(),
             facts={"seconds": ended_s - began_s, "payload_bytes": float(sum(moved)), "receiver_cpu_s": self.cpu_s},
             detail={"receiver": {"received_bytes": self.counts.copy()}},
+            notes=self.bounds("receiver"),
             cpu_s=self.cpu_s,
             wall_s=self.wall_s,
         )
         if idle := moved.count(0):
             told.notes.append(
                 f"{idle} of {len(moved)} streams moved nothing in the run, so the others had its path alone"
-            )
-        if self.busy():
-            told.notes.append(
-                f"the receiver was on its processor for {self.cpu_s / self.wall_s:.0%} of the run, so its host bounds "
-                "this figure"
             )
         return told

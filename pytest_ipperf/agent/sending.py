@@ -41,13 +41,13 @@ class Sending(Streams):
         looks.look(time.perf_counter() - self._began, counts=False)
         facts = looks.facts() | {"send_buffer_bytes": float(buffer_bytes), "sender_cpu_s": self.cpu_s}
         detail: dict[str, Any] = looks.detail() | {"drained": drained}
-        told = Told(facts=facts, detail={"sender": detail}, cpu_s=self.cpu_s, wall_s=self.wall_s)
-        if self.busy():
-            told.notes.append(
-                f"the sender was on its processor for {self.cpu_s / self.wall_s:.0%} of the run, so its host bounds "
-                "this figure"
-            )
-        return told
+        return Told(
+            facts=facts,
+            detail={"sender": detail},
+            notes=self.bounds("sender"),
+            cpu_s=self.cpu_s,
+            wall_s=self.wall_s,
+        )
 
     def _move(self, sock: socket.socket, place: int) -> None:
         counts, send = self.counts, self._writer(sock)

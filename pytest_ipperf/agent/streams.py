@@ -103,9 +103,11 @@ class Streams(ABC):
                 self.cpu_s, self.wall_s = time.process_time() - cpu_s, at_s - began_s
             yield at_s, counts, True
 
-    def busy(self) -> bool:
-        """Whether the run took nearly all that its processors could give these threads."""
-        return self.cpu_s >= _BUSY * self.wall_s * min(len(os.sched_getaffinity(0)), len(self.socks))
+    def bounds(self, whose: str) -> list[str]:
+        """That the run took nearly all that its processors could give these threads, in a sentence if it did."""
+        if self.cpu_s < _BUSY * self.wall_s * min(len(os.sched_getaffinity(0)), len(self.socks)):
+            return []
+        return [f"the {whose} was on its processor for {_BUSY:.0%} of the run or more, so its host bounds this figure"]
 
     def join(self, limit_s: float) -> None:
         """Waits for the threads to end by themselves, no longer than that."""

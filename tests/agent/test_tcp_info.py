@@ -6,6 +6,7 @@ import contextlib
 import re
 import socket
 import subprocess
+from array import array
 from typing import Any
 
 import pytest
@@ -13,8 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.batches import Batch
+from pytest_ipperf.agent.engines.base import FlowOrder
+from pytest_ipperf.agent.receiving import Receiving
 from pytest_ipperf.agent.streams import Streams
 from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
+from pytest_ipperf.core.errors import LabError
+
+FACTORS = {"window": "auto", "direction": "up", "congestion": "cubic"}
+ORDER = FlowOrder(
+    engine="tcp", ipver=4, source="", address="127.0.0.1", ports=(20000, 20999), connections=2, payload_bytes=1000,
+    factors=FACTORS, warmup_s=0.1, run_s=0.3, deadline_s=10.0, ident=1,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -143,4 +153,18 @@ def test_a_host_is_busy_where_its_threads_have_all_that_they_could(monkeypatch, 
     socks: list[Any] = [None] * streams
     still = Still(socks, "", "", 1.0)
     still.cpu_s, still.wall_s = cpu_s, 1.0
-    assert still.busy() is busy
+    said = ["the sender was on its processor for 95% of the run or more, so its host bounds this figure"]
+    assert still.bounds("sender") == (said if busy else [])
+
+
+def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_error(ends):
+    received = Receiving(ends, "the sender", ORDER)
+    told = received._told([(0.1, [5, 5]), (0.2, [7, 5]), (0.5, [9, 5])])
+    assert told.facts == {"seconds": 0.4, "payload_bytes": 4, "receiver_cpu_s": 0}
+    rows = array("d", told.samples)
+    assert [*zip(rows[::3], rows[1::3], rows[2::3], strict=True)] == [
+        (0, 0, 0), (1, 0, 0), (0, 0.1, 2), (1, 0.1, 0), (0, 0.4, 4), (1, 0.4, 0),
+    ]  # fmt: skip
+    assert "1 of 2 streams moved nothing in the run, so the others had its path alone" in told.notes
+    with pytest.raises(LabError, match=r"^nothing arrived at 127\.0\.0\.1 from the sender in the 0\.4 s of the run$"):
+        received._told([(0.1, [5, 5]), (0.5, [5, 5])])
