@@ -36,9 +36,9 @@ from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS
-from pytest_ipperf.plugin.options import FILTERS, LEVELS, ONCE, SETTINGS
+from pytest_ipperf.plugin.options import FACTORS, FILTERS, LEVELS, ONCE, SETTINGS
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
@@ -215,7 +215,7 @@ def test_what_the_house_shows_how_to_add_is_whole(things):
 def test_all_options_are_told_with_their_ini_twins_and_defaults():
     suites = "docs/suites.md"
     assert names(suites, "filter") == [name for name, *_ in FILTERS]
-    assert names(suites, "level", "value") == [name for name, *_ in LEVELS]
+    assert names(suites, "level", "value") == [*(name for name, *_ in LEVELS), *(f"--{name}" for name in FACTORS)]
     assert names(suites, "once", "value") == [name for name, *_ in ONCE]
     told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
     twin = {name: "ipperf_" + re.sub("^--(ipperf-)?", "", name) for name, *_ in SETTINGS}
@@ -240,7 +240,8 @@ def test_designs_are_those_of_the_code():
     for row in table("docs/suites.md", "design"):
         design = DESIGNS[codes(row[0])[0]]
         judges = f"at {100 * design.alpha:g} %" if design.judges else "never"
-        assert row[1:] == [size_of(design), str(design.run_connections), judges, design.purpose]
+        flowing = f"{design.run_s:g} s after {design.warmup_s:g} s"
+        assert row[1:] == [size_of(design), str(design.run_connections), flowing, judges, design.purpose]
     for row in table("docs/statistics.md", "design"):
         design = DESIGNS[codes(row[0])[0]]
         least, most = (epochs * design.blocks for epochs in (design.epochs, design.most_epochs))
@@ -255,14 +256,39 @@ def test_markers_are_those_of_the_code():
     told = [code.split("(")[0] for code in names("docs/suites.md", "marker")]
     assert told == [*PROTOCOLS, *(line.split("(")[0] for line in MARKERS)]
     for row in table("docs/suites.md", "marker")[: len(PROTOCOLS)]:
-        assert PROTOCOLS[codes(row[0])[0]].ends_with == codes(row[1])[0]
+        name = codes(row[0])[0]
+        assert name not in applications() or application(name).ends_with == codes(row[1])[0]
     text = page("docs/suites.md")
     sizes = re.search(r"A page needs at least (\d+) bytes, a message at least (\d+)", text)
     assert sizes is not None
     for protocol, size in zip(("http", "smtp"), map(int, sizes.groups()), strict=True):
-        assert len(PROTOCOLS[protocol].content(size)) == size
+        assert len(application(protocol).content(size)) == size
         with pytest.raises(Exception, match=bytes_text(size)):
-            PROTOCOLS[protocol].content(size - 1)
+            application(protocol).content(size - 1)
+
+
+def test_flows_their_factors_and_metrics_are_those_of_the_code():
+    flows = [name for name in PROTOCOLS if flow(name)]
+    told = {}
+    for row in table("docs/flows.md", "protocol", "factor"):
+        name = codes(row[0])[0] if row[0] else name
+        told.setdefault(name, {})[codes(row[3])[0]] = codes(row[5])[0]
+    assert told == {
+        name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors} for name in told
+    }
+    assert sorted(told) == flows
+    found = {}
+    for row in table("docs/flows.md", "metric"):
+        metric = METRICS[codes(row[0])[0]].metric
+        known = [metric.formula, metric.unit, metric.scale, f"`{metric.margin}`", metric.source]
+        assert row[2:] == known
+        found[metric.name] = codes(row[1])
+    assert found == {
+        metric: [name for name in told if metric in PROTOCOLS[name].metrics]
+        for metric in dict.fromkeys(each for name in told for each in PROTOCOLS[name].metrics)
+    }
+    samples = {codes(row[0])[0]: codes(row[1]) for row in table("docs/flows.md", "protocol", "columns")}
+    assert samples == {name: list(PROTOCOLS[name].columns) for name in told}
 
 
 def test_servers_are_those_of_the_code():

@@ -62,7 +62,7 @@ def parse_rate(text: str) -> float:
     parts = _split(text, _BITS)
     if parts is None or not parts[0]:
         raise UsageError(f"rate {text!r} is not a number of bits a second such as 512kbit, 100mbit or 1gbit")
-    return parts[0] * _BITS[parts[1]]
+    return round(parts[0] * _BITS[parts[1]], 3)
 
 
 def rate_text(bit_s: float) -> str:

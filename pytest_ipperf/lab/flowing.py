@@ -46,7 +46,8 @@ class Flowed:
     @property
     def failed(self) -> dict[str, int]:
         """What failed, by kind."""
-        return {**self.near["failed"], **self.far["failed"]}
+        told = {**self.near["failed"], **self.far["failed"]}
+        return {kind: count for kind, count in told.items() if count}
 
     @property
     def attempted(self) -> int:

@@ -12,6 +12,7 @@ from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import read_session
 
 # Of more cells of which the same is said only the number is told.
@@ -97,7 +98,8 @@ def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
         for name in named:
             reporter.write_line(f"INCONCLUSIVE {name}: {sentence}", yellow=True)
     for record in tally.records:
-        if record.test.failed or record.reference.failed:
+        # What a flow loses has a metric and rows of its own.
+        if (record.test.failed or record.reference.failed) and not flow(record.protocol):
             reporter.write_line(_failures(record), yellow=True)
 
 

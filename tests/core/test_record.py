@@ -85,7 +85,7 @@ def test_a_judgement_adds_the_question_and_the_answer():
             for epoch in range(6) for arm in (FOUR, SIX)]  # fmt: skip
     judgement = judge(compare(runs, SIX, FOUR, METRICS["response_time"].metric), Margin.parse("10%"))
     judged = record().judged(judgement)
-    assert (judged.verdict, judged.margin, judged.margin_fraction) == ("exceeds", "10 %", 0.1)
+    assert (judged.verdict, judged.margin, judged.margin_fraction) == ("exceeds", "10%", 0.1)
     assert judged.sentence == judgement.sentence()
 
 

@@ -22,7 +22,8 @@ def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
         journal.append("epoch", {"workload": name, "epoch": 0})
         for block in (-1, 0, 1):
             offset = journal.append_samples(array("d", ROW * (block + 2)).tobytes())
-            journal.append("run", {"workload": name, "block": block, "rows": block + 2, "offset": offset})
+            samples = {"columns": PHASES, "rows": block + 2, "offset": offset}
+            journal.append("run", {"workload": name, "block": block, **samples})
         journal.append("complete", {"workload": name, "looks": {"ipv6": 1}})
         journal.settle()
     journal.close()
@@ -42,7 +43,7 @@ def test_all_of_a_session_is_read_back(whole):
         assert found.whole
         assert found.complete["workload"] == found.begun["workload"]
         assert [run["block"] for run in found.runs] == [-1, 0, 1]
-        assert list(found.rows()) == [(ROW,) * count for count in (1, 2, 3)]
+        assert list(map(tuple, found.samples())) == [ROW * count for count in (1, 2, 3)]
 
 
 @given(data=st.data())
@@ -72,7 +73,7 @@ def test_whatever_is_cut_off_the_rest_is_read_or_a_sentence_says_why_not(whole, 
     assert wanted <= len(found) <= wanted + (zeros[:1] == b"\n")
     for each in kept.workloads.values():
         if each.whole and each.runs:
-            assert list(each.rows()) == [(ROW,) * run["rows"] for run in each.runs]
+            assert list(map(tuple, each.samples())) == [ROW * run["rows"] for run in each.runs]
         else:
             assert not each.runs or left < len(samples)
 
@@ -95,7 +96,7 @@ def test_a_workload_that_was_begun_again_counts_from_there(tmp_path):
     write(tmp_path / "one", workloads=(WORKLOADS[0], WORKLOADS[0]))
     (found,) = read_session(tmp_path / "one").workloads.values()
     assert len(found.runs) == 3
-    assert [rows[0] for rows in found.rows()] == [ROW] * 3
+    assert [tuple(samples[: len(PHASES)]) for samples in found.samples()] == [ROW] * 3
     assert found.runs[0]["offset"] > 0
 
 
