@@ -272,13 +272,13 @@ def test_what_went_elsewhere_is_told_as_that(course):
 def test_one_lost_connection_is_data_even_where_it_is_the_whole_run(course):
     _, _, found = course(lambda n, arm: (0, {"talk deadline": 1}, []) if n == 6 else (300, {}, []))
     assert sum(run.failures for run in found.runs) == 1
-    assert [run.value for run in found.runs if run.failures] == [10.0]
+    assert [run.values["response_time"] for run in found.runs if run.failures] == [10.0]
 
 
 def test_another_arm_of_which_nothing_completes_is_a_finding(course):
     _, _, found = course(lambda n, arm: (300, {}, []) if arm == FOUR else (0, {"connect refused": 300}, []))
     told = answer(found, Cell(WORKLOAD, SIX), CONDITIONS, TEN)
-    assert told.effects[-1].percent.low > 10_000
+    assert told.effects[-1].shown.low > 10_000
     assert told.failures is not None
     assert told.failures.estimate == 100
     assert told.records[-1].test.failed == {"connect refused": 12 * 300}
@@ -331,7 +331,7 @@ def test_a_reference_whose_transport_cannot_be_made_ends_the_workload(course):
 def test_what_is_not_put_back_fails_the_workload_whatever_was_answered(course):
     """`SIX` has its answer after ten epochs; the host is not what it was all the same."""
     _, heard, error = course(few, LOOKS, arms=(SIX, TWIN), slow=slow, unrestored=(12,))
-    assert [each[2]["ipv6"] for each in heard if each[0] == "look"] == [{"10 %": "within"}]
+    assert [each[2]["ipv6"] for each in heard if each[0] == "look"] == [{"response_time 10%": "within"}]
     assert isinstance(error, RestoreError)
     assert heard[-1] == ("broke off", "not everything is as it was: host client: a route is left")
 
@@ -367,7 +367,7 @@ def test_what_is_decided_at_a_look_is_measured_no_further(course):
         arm for epoch in found.plan.epochs for block in (epoch.warmups, *epoch.blocks) for arm in block
         if epoch.number < closed.get(arm, 30)
     ]  # fmt: skip
-    within, open_ = {"10 %": "within"}, {"10 %": "inconclusive"}
+    within, open_ = {"response_time 10%": "within"}, {"response_time 10%": "inconclusive"}
     assert [each[1:] for each in heard if each[0] == "look"] == [
         (0, {"ipv4-twin": open_, "ipv6": within, "ipv6-tunnel": open_}, ["ipv4", "ipv4-twin", "ipv6-tunnel"], ""),
         (1, {"ipv4-twin": open_, "ipv6-tunnel": within}, ["ipv4", "ipv4-twin"], ""),
@@ -403,7 +403,7 @@ def test_a_cell_is_open_as_long_as_one_of_its_margins_is(course):
     _, heard, found = course(few, LOOKS, arms=(TUNNEL,), asked=(TEN, FIFTY), slow=slow)
     assert found.looks[TUNNEL] == 2
     looks = [each[2]["ipv6-tunnel"] for each in heard if each[0] == "look"]
-    assert looks == [{"10 %": "inconclusive", "50 %": "within"}, {"10 %": "within", "50 %": "within"}]
+    assert looks == [{"response_time 10%": "inconclusive", "response_time 50%": "within"}, {"response_time 10%": "within", "response_time 50%": "within"}]
 
 
 def test_an_arm_of_which_nothing_is_asked_is_measured_to_the_end(course):
@@ -433,7 +433,7 @@ def test_an_arm_that_contradicts_itself_is_closed_and_the_others_go_on(course):
 
 def test_epochs_that_agree_to_the_last_bit_close_an_arm_as_invalid(course):
     _, heard, found = course(few, LOOKS, slow=lambda arm, epoch: 1.0)
-    assert [each[2] for each in heard if each[0] == "look"] == [{"ipv6": {"10 %": "invalid"}}]
+    assert [each[2] for each in heard if each[0] == "look"] == [{"ipv6": {"response_time 10%": "invalid"}}]
     with pytest.raises(InvalidError, match="all 10 epochs gave exactly the same change"):
         question(found, SIX)
 

@@ -122,7 +122,7 @@ def test_a_test_may_ask_for_its_factors(project):
         def test_factors(measured, margin, testbed, connections, payload, ipver, transport):
             assert (testbed, connections, payload, ipver, transport) == ("loopback", 3, 2048, 6, "native")
             assert str(measured.cell) == "loopback-http-c3-2k-ipv6"
-            assert str(margin) == "10 % (at least 0.5 ms)"
+            assert str(margin) == "10%,0.5ms"
             assert measured.slowdown <= margin
         """
     )
