@@ -110,7 +110,7 @@ class Keeper:
         from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
         try:
-            write_tables(self._records, self._session.folder / "tables")
+            self.trouble = write_tables(self._records, self._session.folder / "tables") or self.trouble
         except OSError as error:
             self.trouble = f"tables: {self._session.folder / 'tables'} cannot be written ({error.strerror})"
 

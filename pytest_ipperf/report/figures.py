@@ -1,4 +1,4 @@
-"""Figures: the files of a session's tables, for those who go on computing. Times of the cells are in seconds."""
+"""Figures: the files of a session's tables, for those who go on computing. All is in base units, times in seconds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.protocols import flow
+from pytest_ipperf.report import router
+from pytest_ipperf.report.flow import figures as flow_figures
 from pytest_ipperf.report.paper import study_notes, study_tables
 
-_CELLS = "response-times.csv"
+_CELLS, _FLOWS = "response-times.csv", "flows.csv"
 
 
-def write_tables(records: Sequence[Record], folder: Path) -> None:
-    """Writes `response-times.csv` into `folder`, and under design `paper` the study's tables, as text and as figures.
+def write_tables(records: Sequence[Record], folder: Path) -> str:
+    """Writes `response-times.csv` and `flows.csv` into `folder`, and the studies' tables, as text and as figures.
 
-    Raises OSError where that cannot be written.
+    Each only where there are such records; the tables of paper 000 under design `paper`, those of paper 001 under any.
+    Gives a sentence where a part is missing for want of a package, else nothing. Raises OSError where that cannot be
+    written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / _CELLS, list(_cells(records)))
-    if records[0].design != "paper":
-        return
+    flows = [record for record in records if flow(record.protocol)]
+    others = [record for record in records if not flow(record.protocol)]
+    if others:
+        _write(folder / _CELLS, list(_cells(others)))
+        if others[0].design == "paper":
+            _write_study(others, folder)
+    if not flows:
+        return ""
+    _write(folder / _FLOWS, flow_figures(flows))
+    return router.write(flows, folder)
+
+
+def _write_study(records: Sequence[Record], folder: Path) -> None:
     texts: dict[str, list[str]] = {}
     figures: dict[str, list[Mapping[str, Any]]] = {}
     for table in study_tables(records):  # one of several servers or payloads goes below the other

@@ -23,40 +23,52 @@ def testbed_text(records: Iterable[Record]) -> str:
 
 def pace_notes(records: Sequence[Record]) -> list[str]:
     """What bounds the figures: a rate, or a machine; and whether paths had their rate."""
-    first = records[0]
-    if not first.rate_bit_s:
-        if not first.one_machine:
-            return []
-        return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
-    paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
-    lines = [
+    if not records[0].rate_bit_s:
+        return machine_notes(records)
+    return [
         "Goodput: the payload that completed in the time of the bursts; at most what full packets leave of the rate,",
         "their headers and 38 bytes of Ethernet taken off. A burst begins with 16 KB that the links let pass at once.",
+        *missed_notes(records),
     ]
-    if any(pace.misses for pace in paces):
-        lines.append(
-            f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."
-        )
-    return lines
+
+
+def machine_notes(records: Sequence[Record]) -> list[str]:
+    """Said where there is no network that could bound the figures."""
+    if records[0].rate_bit_s or not records[0].one_machine:
+        return []
+    return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
+
+
+def missed_notes(records: Sequence[Record]) -> list[str]:
+    """Said where a path did not have its rate."""
+    paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
+    if not any(pace.misses for pace in paces):
+        return []
+    return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
 
 
 def pace_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
     """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
     moved = {count: pace for count, pace in paces.items() if pace.goodput_bit_s is not None}
-    missed = {count: pace for count, pace in paces.items() if pace.misses}
     rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
-    return rows + ([row("  path misses its rate", missed, columns, _missed)] if missed else [])
+    return rows + missed_rows(paces, columns)
+
+
+def missed_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+    """The paths that were slower than their rate, where any was."""
+    missed = {count: pace for count, pace in paces.items() if pace.misses}
+    return [row("  path misses its rate", missed, columns, _missed)] if missed else []
 
 
 def _goodput(pace: Pace) -> str:
-    return _of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+    return of_text(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
 
 
 def _missed(pace: Pace) -> str:
-    return _of(pace.path_bit_s or 0.0, pace.rate_bit_s)
+    return of_text(pace.path_bit_s or 0.0, pace.rate_bit_s)
 
 
-def _of(part_bit_s: float, whole_bit_s: float) -> str:
+def of_text(part_bit_s: float, whole_bit_s: float) -> str:
     """Both in the unit of the whole: `33.1 of 91.5 Mbit/s`."""
     size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
     return f"{part_bit_s / size:.3g} of {whole_bit_s / size:.3g} {unit}bit/s"

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.units import milliseconds_text
 from pytest_ipperf.report.layout import Row, row
 from pytest_ipperf.report.network import pace_rows
+from pytest_ipperf.transports import TRANSPORTS
 
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
 _HELD_UP_S = 0.02
 _SHOWN_PHASES = ("dns", "connect", "first_byte")
 Sides = Mapping[int, ArmSummary]
 """An arm by connections at once."""
+
+
+def arm_rank(arm: Arm) -> tuple[int, int, bool]:
+    """The place of an arm in tables: IPv4 before IPv6, what is native before what is tunnelled, then twins."""
+    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
 
 
 def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:

@@ -1,36 +1,40 @@
-"""The terminal report: tables in the shape of paper 000 (Tables 3-1 and 3-2), with what each figure is.
+"""The terminal report: of applications tables in the shape of paper 000 (Tables 3-1 and 3-2), with what each figure is.
 
 One table for each testbed, protocol, client, payload and server: a column for each number of connections, a group of
-rows for each arm. Under design `paper` they are the study's own tables.
+rows for each arm. Under design `paper` they are the study's own tables. Flows have tables of their own, below which
+stands Table V of paper 001 where there is something to make it of.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.planning import slowdown_log
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text, milliseconds_text, seconds_text
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.report import layout
+from pytest_ipperf.report.flow import tables as flow_tables
 from pytest_ipperf.report.layout import Row, aligned
 from pytest_ipperf.report.network import pace_notes, testbed_text
 from pytest_ipperf.report.paper import study_notes, study_tables
-from pytest_ipperf.report.sides import client_notes, side_rows, taken_lines
-from pytest_ipperf.transports import TRANSPORTS
-
-_PICTURE = 56
+from pytest_ipperf.report.router import tables as router_tables
+from pytest_ipperf.report.sides import arm_rank, client_notes, side_rows, taken_lines
+from pytest_ipperf.report.verdicts import answer_rows, counted_text, is_uneven, verdict_notes
 
 
 def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
     """All tables and what their figures are, as lines of `width` characters at most; empty without records."""
-    records = list(records)
+    told = list(records)
+    flows = [record for record in told if flow(record.protocol)]
+    others = _tables([record for record in told if not flow(record.protocol)], width)
+    return others + flow_tables(flows, width) + router_tables(flows, width)
+
+
+def _tables(records: Sequence[Record], width: int | None) -> list[str]:
     if records and records[0].design == "paper":
         return [line for table in study_tables(records) for line in table.lines(width)] + [*study_notes(records), ""]
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
@@ -50,14 +54,14 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
     columns = sorted({record.connections for record in records})
     # The reference was measured for as long as any arm beside it.
     longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
-    arms = sorted({Arm.parse(record.test.arm) for record in records}, key=_rank)
-    uneven = _uneven(records)
+    arms = sorted({Arm.parse(record.test.arm) for record in records}, key=arm_rank)
+    uneven = is_uneven(records)
     rows: list[Row] = [("", [f"{count}" for count in columns])]
     rows += _reference_rows(Arm.parse(first.reference.arm), longest, columns, uneven=uneven)
     for arm in arms:
         found = {record.connections: record for record in records if record.test.arm == str(arm)}
         rows += _arm_rows(arm, found, columns, uneven=uneven)
-    protocol, metric = PROTOCOLS[first.protocol], METRICS[first.metric].metric
+    protocol, metric = application(first.protocol), METRICS[first.metric].metric
     client = client_text(first.client, first.rate_per_s, first.workers)
     return [
         f"{protocol.title} {metric.title} in milliseconds, by connections{'' if first.rate_per_s else ' at once'}",
@@ -71,15 +75,6 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
     ]
 
 
-def _rank(arm: Arm) -> tuple[int, int, bool]:
-    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
-
-
-def _uneven(records: Iterable[Record]) -> bool:
-    """Whether cells were decided after different numbers of epochs, so that a reader has to know which."""
-    return len({record.epochs for record in records}) > 1
-
-
 def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
     sides = {count: found[count].reference for count in columns}
     rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
@@ -89,33 +84,15 @@ def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], 
 
 
 def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
-    def row(name: str, text: Callable[[Record], str]) -> Row:
-        return layout.row(name, found, columns, text)
-
     return [
-        row(arm.title, lambda record: milliseconds_text(record.test.mean)),
-        row("  change", lambda record: "" if record.estimate is None else f"{percent_text(record.estimate)} %"),
-        row("  95 % interval", _interval),
-        row(
-            "  margin", lambda record: "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} %"
-        ),
-        row("  verdict", lambda record: record.verdict),
-        *([row("  epochs", lambda record: str(record.epochs))] if uneven else []),
+        layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
+        *answer_rows(found, columns, "%", uneven=uneven),
         *side_rows({count: record.test for count, record in found.items()}, columns),
     ]
 
 
-def _interval(record: Record) -> str:
-    if record.low is None or record.high is None:
-        return ""
-    return f"[{percent_text(record.low)}, {percent_text(record.high)}]"
-
-
 def _notes(records: Sequence[Record]) -> list[str]:
-    record, uneven = records[0], _uneven(records)
-    counted = f"{len(record.test.values)} runs for each arm, warm-ups left out"
-    if uneven:
-        counted = f"an arm's runs, {record.blocks} in each epoch, warm-ups left out"
+    record, uneven = records[0], is_uneven(records)
     timed = [
         f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
@@ -124,49 +101,9 @@ def _notes(records: Sequence[Record]) -> list[str]:
     ]
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
     return [
-        f"First rows: mean of {counted}.",
+        f"First rows: mean of {counted_text(record, uneven=uneven)}.",
         f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs}),",
         f"with a two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
-        *_verdict_notes(record),
+        *verdict_notes(record),
         *timed,
-    ]
-
-
-def _verdict_notes(record: Record) -> list[str]:
-    if not record.judges:
-        return [f"Design {record.design} never judges."]
-    rule = f"Verdict: one-sided {100 * (1 - record.alpha):.4g} % bounds against the margin (design {record.design})"
-    if record.looks == 1:
-        return [f"{rule}."]
-    each = record.epochs // record.look
-    return [
-        f"{rule},",
-        f"taken after every {each} epochs, {record.looks} times at most; what is decided is measured no further.",
-    ]
-
-
-def interval_picture(judgement: Judgement) -> list[str]:
-    """The two-sided interval on a line with zero and the margin; `o` is the estimate, `|` the margin."""
-    effect = judgement.effect
-    if effect is None:
-        return []
-    log, allowed = effect.log, judgement.margin_fraction
-    limit = slowdown_log(allowed, effect.direction) * (1 if effect.direction == "lower_is_better" else -1)
-    low, high = min(log.low, 0.0, limit), max(log.high, 0.0, limit)
-    span = (high - low) or 1.0
-
-    def column(value: float) -> int:
-        return round((value - low) / span * (_PICTURE - 1))
-
-    bar = [" "] * _PICTURE
-    for at in range(column(log.low), column(log.high) + 1):
-        bar[at] = "-"
-    bar[column(log.low)], bar[column(log.high)], bar[column(log.estimate)] = "[", "]", "o"
-    scale = [" "] * _PICTURE
-    scale[column(0.0)], scale[column(limit)] = "0", "|"
-    change = effect.percent
-    return [
-        "".join(bar).rstrip()
-        + f"   {percent_text(change.estimate)} % [{percent_text(change.low)}, {percent_text(change.high)}]",
-        "".join(scale).rstrip() + f"   0 = no change, | = margin {100 * allowed:.3g} %",
     ]

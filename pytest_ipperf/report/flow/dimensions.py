@@ -1,0 +1,85 @@
+"""Dimensions: what may differ between the cells of a flow: streams, payload, and the protocol's own factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pytest_ipperf.core.factor import Factor, Value
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Protocol
+
+_PAYLOADS = {"tcp": "size of a write", "udp": "payload of a datagram", "rtt": "payload of a probe"}
+Point = Mapping[str, Value]
+"""Where a cell lies: its value in each dimension by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One of them: `title` as a heading has it, `text` of a value as a column has it.
+
+    `held` says it where it does not vary. `unit` is that of the values, empty where they are words or counts; `words`
+    are all values of a factor that has no numbers.
+    """
+
+    name: str
+    title: str
+    text: Callable[[Value], str]
+    held: Callable[[Value], str]
+    unit: str = ""
+    words: tuple[str, ...] = ()
+
+    def rank(self, value: Value) -> tuple[int, float]:
+        """The place of a value among others: numbers by size, then words in the protocol's own order."""
+        if not isinstance(value, str):
+            return 0, value
+        return 1, self.words.index(value) if value in self.words else -1
+
+
+def dimensions(protocol: Protocol) -> tuple[Dimension, ...]:
+    """Those of a protocol; the first ones are the likelier columns of a table."""
+    payload = Dimension(
+        name="payload",
+        title=_PAYLOADS.get(protocol.name, "payload"),
+        text=_bytes,
+        held=lambda value: f"payload {_bytes(value)}",
+        unit="bytes",
+    )
+    numbers = [_factor(factor) for factor in protocol.factors if factor.unit != "word"]
+    words = [_factor(factor) for factor in protocol.factors if factor.unit == "word"]
+    return (*([] if protocol.datagram else [_STREAMS]), *numbers, payload, *words)
+
+
+def point(record: Record) -> dict[str, Value]:
+    """Where a record's cell lies."""
+    return {"connections": record.connections, "payload": record.payload_bytes, **record.levels}
+
+
+def place(record: Record) -> tuple[Value, ...]:
+    """The same as a key, in the order of the protocol's dimensions."""
+    where = point(record)
+    return tuple(where.get(each.name, "") for each in dimensions(PROTOCOLS[record.protocol]))
+
+
+def _bytes(value: Value) -> str:
+    return value if isinstance(value, str) else bytes_text(int(value))
+
+
+def _streams(value: Value) -> str:
+    return f"{value} stream{'' if value == 1 else 's'}"
+
+
+def _factor(factor: Factor) -> Dimension:
+    return Dimension(
+        name=factor.name,
+        title=factor.title,
+        text=factor.text,
+        held=lambda value: f"{factor.title} {factor.text(value)}",
+        unit="" if factor.unit == "word" else factor.unit,
+        words=factor.words,
+    )
+
+
+_STREAMS = Dimension("connections", "parallel streams", str, _streams)

@@ -1,0 +1,123 @@
+"""Notes: what the figures of flows are, how they were measured, and what the engines said of their limits."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import bytes_text, seconds_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.network import machine_notes, missed_notes
+from pytest_ipperf.report.verdicts import counted_text, is_uneven, verdict_notes
+
+_WIDTH = 120
+_RFC6349_S = 30.0
+"""Over which RFC 6349, section 4.1.1, wants its figures measured."""
+_PLACES = 4
+
+
+def notes(records: Sequence[Record]) -> list[str]:
+    """The lines below the tables, those that are the same for several tables once; empty without records."""
+    if not records:
+        return []
+    designs = {record.design: [each for each in records if each.design == record.design] for record in records}
+    protocols = dict.fromkeys(record.protocol for record in records)
+    figures = {name for record in records for side in (record.test, record.reference) for name in side.figures}
+    metrics = [name for protocol in protocols for name in PROTOCOLS[protocol].metrics if name in figures]
+    told = dict.fromkeys([*metrics, *(record.metric for record in records)])
+    return [
+        *(line for name in told for line in definition(METRICS[name].metric)),
+        "",
+        *(line for group in designs.values() for line in (*_method(group), *_rfc6349(group))),
+        *_wrapped(_ENGINES[protocol] for protocol in protocols if protocol in _ENGINES),
+        *dict.fromkeys([*_bounds(records), *machine_notes(records), *missed_notes(records)]),
+        *said(records),
+        "",
+    ]
+
+
+def definition(metric: Metric) -> list[str]:
+    """What a metric is: title, unit, formula, source, and how arms are compared by it."""
+    unit = f", in {metric.unit}" if metric.unit != "1" else ""
+    compared = "their ratio" if metric.scale == "ratio" else "their difference"
+    how = f"Arms differ by {compared} (in {UNITS_OF_CHANGE[metric.scale]}), the {metric.location} of an epoch's blocks"
+    return _wrapped([f"{_capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
+
+
+def said(records: Iterable[Record]) -> list[str]:
+    """The engines' own sentences; those that differ in their numbers alone are told once, with the first numbers."""
+    first: dict[str, str] = {}
+    places: dict[str, dict[str, None]] = defaultdict(dict)
+    for record in records:
+        for side in (record.reference, record.test):
+            for note in side.notes:
+                kind = re.sub(r"\d+(\.\d+)?(?:e[-+]\d+)?", "#", note)
+                first.setdefault(kind, note)
+                where = record.levels_text or bytes_text(record.payload_bytes)
+                places[kind][f"{Arm.parse(side.arm).title} {record.protocol} {where}"] = None
+    return [line for kind, note in first.items() for line in _wrapped([f"{_capital(note)} ({_some(places[kind])})."])]
+
+
+def _some(places: Iterable[str]) -> str:
+    named = list(places)
+    more = f" and {len(named) - _PLACES} more cells" if len(named) > _PLACES else ""
+    return ", ".join(named[:_PLACES]) + more
+
+
+def _method(records: Sequence[Record]) -> list[str]:
+    record, uneven = records[0], is_uneven(records)
+    epochs = "as many as the row tells" if uneven else f"{record.epochs}"
+    lines = [f"First rows: mean of {counted_text(record, uneven=uneven)}{_run_text(record)}."]
+    if record.epochs > 1:
+        lines.append(
+            f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs}), with a "
+            f"two-sided {100 * record.confidence:.0f} % t interval; a ratio's can differ from the ratio of the means."
+        )
+    return _wrapped([*lines, " ".join(verdict_notes(record))])
+
+
+def _run_text(record: Record) -> str:
+    design = DESIGNS.get(record.design)
+    if design is None:
+        return ""
+    warmup = f", after {seconds_text(design.warmup_s)} that count for nothing" if design.warmup_s else ""
+    return f"; a run is {seconds_text(design.run_s)} of traffic{warmup}"
+
+
+def _rfc6349(records: Sequence[Record]) -> list[str]:
+    design = DESIGNS.get(records[0].design)
+    if design is None or design.run_s >= _RFC6349_S or all(record.protocol != "tcp" for record in records):
+        return []
+    lasted, wanted = seconds_text(design.run_s), seconds_text(_RFC6349_S)
+    return [f"Transfer time ratio, TCP efficiency and buffer delay: of {lasted}, shorter than RFC 6349's {wanted}."]
+
+
+def _bounds(records: Iterable[Record]) -> list[str]:
+    known = any("ideal_bit_s" in side.figures for each in records for side in (each.test, each.reference))
+    return [
+        "Of at most: what full packets leave of the links' rate, headers and 38 bytes of Ethernet taken off."
+    ] * known
+
+
+def _wrapped(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ")]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_ENGINES = {
+    "tcp": "Retransmits, RTT, congestion window: the sender's TCP_INFO; base RTT: the smallest known, the handshake "
+    "included. Buffers: as the kernel gave them. CPU: both ends' time on processors for 1e9 bytes received.",
+    "udp": "Sent: what the sender reached, of what was asked. Pacing error: how far gaps between datagrams were from "
+    "even ones, by the sender's own stamps. CPU: for 1e9 bytes of payload, by either end.",
+}
+"""By protocol what the rows are that no metric defines."""

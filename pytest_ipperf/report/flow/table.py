@@ -1,0 +1,105 @@
+"""The tables of flows: one for each testbed, protocol, metric, design and line of cells, with what each figure is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report import layout
+from pytest_ipperf.report.flow.engine import engine_rows
+from pytest_ipperf.report.flow.lines import Line, lines
+from pytest_ipperf.report.flow.notes import notes
+from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.sides import arm_rank
+from pytest_ipperf.report.verdicts import answer_rows, is_uneven
+
+Group = tuple[str, int, str, int, str]
+
+
+def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
+    """All tables and, below, what their figures are; empty without records, which are all of flows."""
+    groups: dict[Group, list[Record]] = defaultdict(list)
+    for record in latest(records):
+        groups[_group(record)].append(record)
+    made: list[str] = []
+    told: set[str] = set()
+    for key in sorted(groups):
+        for line in lines(groups[key]):
+            cells = {record.cell for record in line.records}
+            made += [*_table(line, width, told=cells <= told), ""]
+            told |= cells
+    return made + notes(records)
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Each cell's last record of each metric: several tests may have asked of one."""
+    return list({(record.cell, record.metric, record.design): record for record in records}.values())
+
+
+def references(records: Iterable[Record], line: Line) -> dict[int, Record]:
+    """By column a record with the reference, which was measured for as long as any arm beside it."""
+    return {line.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
+
+
+def _group(record: Record) -> Group:
+    metrics = PROTOCOLS[record.protocol].metrics
+    at = metrics.index(record.metric) if record.metric in metrics else len(metrics)
+    return record.testbed, list(PROTOCOLS).index(record.protocol), record.protocol, at, record.design
+
+
+def _table(line: Line, width: int | None, *, told: bool) -> list[str]:
+    """One table; what the engines `told` of these runs stands in one above."""
+    first, metric = line.records[0], METRICS[line.records[0].metric].metric
+    sides = [side for record in line.records for side in (record.test, record.reference)]
+    unit = unit_of(metric, [side.mean for side in sides])
+    scale = f" in {unit.name}" if unit.name else ""
+    return [
+        f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {line.dimension.title}",
+        testbed_text(line.records),
+        *([line.held] if line.held else []),
+        *_taken(line),
+        *(["what the engines told of the same runs stands in a table above"] if told else []),
+        "",
+        *aligned(_rows(line, unit, told=told), width),
+    ]
+
+
+def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
+    columns, uneven = range(len(line.values)), is_uneven(line.records)
+    first, longest = line.records[0], references(line.records, line)
+    reference = {at: record.reference for at, record in longest.items()}
+    rows: list[Row] = [("", line.texts), _mean_row(first.reference.arm, reference, columns, unit)]
+    if uneven:
+        rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
+    rows += [] if told else engine_rows(first.protocol, first.metric, reference, columns)
+    changed = UNITS_OF_CHANGE[METRICS[first.metric].metric.scale]
+    for arm in sorted({Arm.parse(record.test.arm) for record in line.records}, key=arm_rank):
+        found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
+        tested = {at: record.test for at, record in found.items()}
+        rows.append(_mean_row(str(arm), tested, columns, unit))
+        rows += answer_rows(found, columns, changed, uneven=uneven)
+        rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
+    return rows
+
+
+def _mean_row(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit) -> Row:
+    return layout.row(Arm.parse(arm).title, sides, columns, lambda side: unit.text(side.mean))
+
+
+def _taken(line: Line) -> list[str]:
+    """Which columns were measured by an earlier session."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for record in line.records:
+        if record.taken_from:
+            found[record.taken_from].add(line.column(record))
+    return [
+        f"taken over from session {name}: {line.dimension.title} {', '.join(line.texts[at] for at in sorted(columns))}"
+        for name, columns in sorted(found.items())
+    ]

@@ -1,0 +1,52 @@
+"""Files: the study's summary in the folder of a session's tables."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.report.router.page import page
+from pytest_ipperf.report.router.plots import Drawn, draw
+from pytest_ipperf.report.router.summary import Summary, summaries
+from pytest_ipperf.report.router.text import figures, lines
+
+TABLE = "table-V"
+
+
+def write(records: Sequence[Record], folder: Path) -> str:
+    """Writes Table V as text, figures and page, and the plots; nothing where there is nothing to make it of.
+
+    Gives a sentence where plots are missing, else nothing. Raises OSError where that cannot be written.
+    """
+    made = summaries(records)
+    if not made:
+        return ""
+    text = "\n".join(line for summary in made for line in lines(summary))
+    (folder / f"{TABLE}.txt").write_text(text, encoding="utf-8")
+    rows = [row for summary in made for row in figures(summary)]
+    with (folder / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    try:
+        drawn = [(summary, draw(summary)) for summary in made]
+    except ImportError as error:
+        why = f"figures: left out, as matplotlib cannot be imported ({error}); pip install matplotlib brings it"
+        (folder / "router.html").write_text(page([(summary, []) for summary in made], why), encoding="utf-8")
+        return why
+    for name, plot in _named(drawn):
+        (folder / f"{name}.svg").write_text(plot.svg, encoding="utf-8")
+        (folder / f"{name}.png").write_bytes(plot.png)
+    (folder / "router.html").write_text(page(drawn), encoding="utf-8")
+    return ""
+
+
+def _named(drawn: Sequence[tuple[Summary, Sequence[Drawn]]]) -> Iterator[tuple[str, Drawn]]:
+    """`figure-4`, and with testbed and design where there are several."""
+    for summary, plots in drawn:
+        first = summary.records[0]
+        for plot in plots:
+            name = f"figure-{plot.plot.number}"
+            yield (name if len(drawn) == 1 else f"{name}-{first.testbed}-{first.design}"), plot

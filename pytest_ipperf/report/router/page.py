@@ -1,0 +1,196 @@
+"""The page: Table V in the study's colours, and its six figures, as one file that loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.grade import GRADES, Grade
+from pytest_ipperf.report.router.experiments import Experiment
+from pytest_ipperf.report.router.plots import INK, PAPER, Drawn, caption
+from pytest_ipperf.report.router.series import Curves
+from pytest_ipperf.report.router.style import class_of, style
+from pytest_ipperf.report.router.summary import Standing, Summary
+from pytest_ipperf.report.router.text import TITLE, digits, interval_text, notes, paper_text, ratio_text, where
+
+_STUDY = (
+    "A. Jaha, “Performance Evaluation of IPv4, IPv6, and ISATAP Routers on Windows Server 2008”. Its own figures stand "
+    "in the columns called paper; it tells neither their spread nor how long it measured."
+)
+
+
+def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], missing: str = "") -> str:
+    """The page of all summaries with their figures; `missing` says why there are none."""
+    body = [f"<h1>{escape(TITLE)}</h1>", f'<p class="soft">{escape(_STUDY)}</p>']
+    for number, (summary, drawn) in enumerate(parts):
+        body += [f"<h2>{escape(_capital(where(summary)))}</h2>", *_table(summary), *_key(), *_notes(summary)]
+        body += [line for each in drawn for line in _figure(each, summary, f"s{number}f{each.plot.number}-")]
+        body += [f"<p>{escape(_capital(missing))}</p>"] if missing else []
+        body += _definitions(summary.experiments)
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(TITLE)}</title>",
+            f"<style>{style()}</style>",
+            "</head>",
+            "<body>",
+            *body,
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _table(summary: Summary) -> list[str]:
+    heads = "".join(
+        f'<th scope="col">{escape(each.title)}<small>{escape(each.scale)}</small></th><th scope="col">paper</th>'
+        for each in summary.experiments
+    )
+    rows = []
+    for arm in summary.arms:
+        cells = "".join(_cells(summary, each, arm) for each in summary.experiments)
+        rows.append(f'<tr><th scope="row">{escape(arm.title)}</th>{cells}</tr>')
+    confidence = f"{100 * summary.records[0].confidence:.0f} %"
+    return [
+        '<div class="wide" role="region" aria-label="Table V" tabindex="0">',
+        "<table>",
+        _caption(f"Table V: each arm against IPv4, with {confidence} intervals and the grades they allow"),
+        f'<thead><tr><th scope="col">Router</th>{heads}</tr></thead>',
+        f"<tbody>{''.join(rows)}</tbody>",
+        "</table>",
+        "</div>",
+    ]
+
+
+def _caption(text: str) -> str:
+    """Whose text stays in sight while a wide table is moved to and fro."""
+    return f"<caption><span>{escape(text)}</span></caption>"
+
+
+def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> str:
+    standing = summary.standings[experiment.name, arm]
+    return _own_cell(standing) + _paper_cell(standing)
+
+
+def _own_cell(standing: Standing) -> str:
+    found = standing.graded
+    if found is None:
+        return f"<td>none<small>{escape(standing.why)}</small></td>"
+    figure = f"<b>{ratio_text(1.0, standing.experiment)}</b>"
+    if standing.ratio is not None:
+        ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio))
+        figure = f"<b>{ratio}</b><small>{interval_text(standing.ratio, standing.experiment)}</small>"
+    if found.best == found.worst:
+        return f'<td class="{class_of(found.best.colour)}">{figure}<small>{found.best.name}</small></td>'
+    first, last = GRADES.index(found.best), GRADES.index(found.worst)
+    bands = "".join(_band(each) for each in GRADES[first : last + 1])
+    return f'<td class="several"><div>{figure}</div>{bands}</td>'
+
+
+def _band(grade: Grade) -> str:
+    return f'<div class="band {class_of(grade.colour)}">{grade.name}</div>'
+
+
+def _paper_cell(standing: Standing) -> str:
+    grade = standing.paper_grade
+    if grade is None:
+        return '<td><span class="soft">not measured</span></td>'
+    return f'<td class="{class_of(grade.colour)}"><b>{paper_text(standing)}</b><small>{grade.name}</small></td>'
+
+
+def _key() -> list[str]:
+    """What the colours mean; the words stand in every cell too."""
+    texts = []
+    for number, grade in enumerate(GRADES):
+        least, most = float(grade.least), f"{1 / float(grade.least):.4g}" if grade.least else ""
+        above = f"{1 / float(GRADES[number - 1].least):.4g}" if number else ""
+        rate = (
+            f"{100 * least:.0f} % of IPv4 or more"
+            if grade.least
+            else f"less than {100 * float(GRADES[-2].least):.0f} %"
+        )
+        multiple = f"{most} times or less" if most else f"more than {above} times"
+        texts.append(f'<li class="{class_of(grade.colour)}">{grade.name}: {rate}; {multiple}</li>')
+    return ['<ul class="key" aria-label="Grades: share of a rate; multiple of a time or loss">', *texts, "</ul>"]
+
+
+def _notes(summary: Summary) -> list[str]:
+    return [f"<p>{escape(' '.join(notes(summary)))}</p>"]
+
+
+def _figure(drawn: Drawn, summary: Summary, prefix: str) -> list[str]:
+    title = f"{drawn.plot.title} (paper 001, Fig. {drawn.plot.number}, again)"
+    return [
+        f"<h3>{escape(title)}</h3>",
+        "<figure>",
+        f'<div class="drawn" role="region" aria-label="{escape(title)}" tabindex="0">',
+        inline(drawn.bare, prefix, title),
+        "</div>",
+        f"<figcaption>{escape(caption(drawn.curves, summary))}.</figcaption>",
+        "<details><summary>The same as a table</summary>",
+        *_values(drawn.curves, title),
+        "</details>",
+        "</figure>",
+    ]
+
+
+def _values(found: Curves, title: str) -> list[str]:
+    heads = "".join(f'<th scope="col">{escape(arm.title)}</th>' for arm in found.dots)
+    rows = []
+    for at, level in enumerate(found.line.texts):
+        cells = "".join(f'<td class="number">{_value(found, arm, at)}</td>' for arm in found.dots)
+        rows.append(f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>')
+    what = f"{title}: {found.experiment.measured.title}{f' in {found.unit.name}' if found.unit.name else ''}"
+    return [
+        f'<div class="wide" role="region" aria-label="{escape(what)}" tabindex="0">',
+        f"<table>{_caption(f'{what}, with 95 % intervals')}",
+        f'<thead><tr><th scope="col">{escape(found.line.dimension.title)}</th>{heads}</tr></thead>',
+        f"<tbody>{''.join(rows)}</tbody></table></div>",
+    ]
+
+
+def _value(found: Curves, arm: Arm, at: int) -> str:
+    dot = next((each for each in found.dots[arm] if each.at == at), None)
+    if dot is None:
+        return ""
+    text = found.unit.text(dot.mean)
+    if dot.interval is None:
+        return text
+    return f"{text}<small>[{found.unit.text(dot.interval.low)}, {found.unit.text(dot.interval.high)}]</small>"
+
+
+def _definitions(experiments: Iterable[Experiment]) -> list[str]:
+    """What each column is: formula, unit, source."""
+    lines = ["<h3>What was measured</h3>", "<dl>"]
+    for each in experiments:
+        metric = each.measured
+        unit = f" In {metric.unit}." if metric.unit != "1" else " A share."
+        lines += [
+            f"<dt>{escape(each.title)}: {escape(metric.title)}</dt>",
+            f"<dd>{escape(_capital(metric.formula))}.{unit} {escape(metric.source)}.</dd>",
+        ]
+    return [*lines, "</dl>"]
+
+
+def inline(svg: str, prefix: str, title: str) -> str:
+    """A figure as a part of a page: in the page's own colours, with names that no other figure has."""
+    inner = svg[svg.index("<svg") :]
+    inner = re.sub(r"<style.*?</style>", "", inner, flags=re.DOTALL)
+    inner = re.sub(r' xmlns(:xlink)?="[^"]*"', "", inner)
+    inner = re.sub(r'\bid="', f'id="{prefix}', inner)
+    inner = re.sub(r'href="#', f'href="#{prefix}', inner)
+    inner = re.sub(r"url\(#", f"url(#{prefix}", inner)
+    inner = inner.replace(INK, "currentColor").replace(PAPER, "none")
+    inner = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", inner, count=1)
+    return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1).strip()
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

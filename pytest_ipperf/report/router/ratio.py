@@ -1,0 +1,82 @@
+"""Ratios: how an arm stands to IPv4, of one cell and of several cells together. Inside they are logarithms."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.interval import Interval, t_quantile
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.metrics import METRICS
+
+
+@dataclass(frozen=True, slots=True)
+class LogRatio:
+    """ln(arm / IPv4) with its standard error, of `df` degrees of freedom."""
+
+    estimate: float
+    error: float
+    df: float
+
+
+def ratio_of(record: Record) -> LogRatio:
+    """That of a cell: of its effect, or of its blocks where there is one epoch; of a share, of its epochs' means.
+
+    Raises InvalidError where there is none: of less than two epochs and blocks, or where a share is 0 in the mean.
+    """
+    if METRICS[record.metric].metric.scale == "difference":
+        return _of_means(units(record.test.values, record), units(record.reference.values, record))
+    if record.epochs > 1 and record.estimate is not None and record.sd_epoch is not None:
+        estimate = math.log1p(record.estimate / 100)
+        return LogRatio(estimate, record.sd_epoch / math.sqrt(record.epochs), record.epochs - 1)
+    pairs = zip(units(record.test.values, record), units(record.reference.values, record), strict=True)
+    return _mean([math.log(test / reference) for test, reference in pairs])
+
+
+def units(values: Sequence[float], record: Record) -> list[float]:
+    """An arm's values of what is independent: the means of its epochs, or the blocks where there is one epoch.
+
+    Raises InvalidError for less than two, or where runs are missing, so that the arms' no longer belong together.
+    """
+    if len(values) != record.epochs * record.blocks or len(values) < 2:
+        expected = f"{record.epochs} epochs of {record.blocks} blocks"
+        raise InvalidError(f"{record.cell}: {len(values)} runs with a value do not make {expected}, or are too few")
+    if record.epochs == 1:
+        return list(values)
+    return [statistics.fmean(values[at : at + record.blocks]) for at in range(0, len(values), record.blocks)]
+
+
+def combined(cells: Sequence[LogRatio], confidence: float) -> Interval:
+    """The mean of independent cells' log ratios as a ratio, with its two-sided interval.
+
+    Errors are combined as variances, degrees of freedom after Welch and Satterthwaite. Raises InvalidError of none.
+    Source: F. E. Satterthwaite, "An approximate distribution of estimates of variance components", 1946.
+    """
+    if not cells:
+        raise InvalidError("no cell has a ratio to IPv4")
+    variances = [cell.error**2 for cell in cells]
+    mean = statistics.fmean(cell.estimate for cell in cells)
+    weights = sum(variance**2 / cell.df for variance, cell in zip(variances, cells, strict=True))
+    df = sum(variances) ** 2 / weights if weights else sum(cell.df for cell in cells)
+    half = t_quantile((1 + confidence) / 2, df) * math.sqrt(sum(variances)) / len(cells)
+    log = Interval(estimate=mean, low=mean - half, high=mean + half, confidence=confidence, df=df)
+    return log.mapped(lambda value: math.exp(value) if value < 700 else math.inf)
+
+
+def _mean(logs: Sequence[float]) -> LogRatio:
+    return LogRatio(statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs)), len(logs) - 1)
+
+
+def _of_means(test: Sequence[float], reference: Sequence[float]) -> LogRatio:
+    """The ratio of the two means, whose single values may be 0; its error is that of the linearised pairs.
+
+    Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, section 2.11 (ratio estimates), on the log scale.
+    """
+    above, below = statistics.fmean(test), statistics.fmean(reference)
+    if not above or not below:
+        raise InvalidError("a share that is 0 has no multiple")
+    pairs = [a / above - b / below for a, b in zip(test, reference, strict=True)]
+    return LogRatio(math.log(above / below), statistics.stdev(pairs) / math.sqrt(len(pairs)), len(pairs) - 1)

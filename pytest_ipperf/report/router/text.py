@@ -1,0 +1,129 @@
+"""Table V as text and as figures: a group of rows for each experiment, in each a row for each arm."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from pytest_ipperf.core.grade import GRADES
+from pytest_ipperf.core.interval import Interval
+from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.router.experiments import Experiment
+from pytest_ipperf.report.router.summary import Standing, Summary
+
+TITLE = "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
+_SPREAD = "The cells' standard errors are combined, degrees of freedom after Welch and Satterthwaite."
+_GRADE = "Grade: those of the interval's ends by the study's own bounds, relative to IPv4:"
+_NONE = "-"
+_WIDTH = 120
+
+
+def lines(summary: Summary, width: int | None = None) -> list[str]:
+    """The table with its notes."""
+    rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
+    for experiment in summary.experiments:
+        rows.append((f"{experiment.title}, {experiment.scale}", []))
+        rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
+    return [TITLE, where(summary), "", *aligned(rows, width), "", *notes(summary), ""]
+
+
+def where(summary: Summary) -> str:
+    """The testbed and how it was measured."""
+    first = summary.records[0]
+    seeds = ", ".join(map(str, sorted({record.seed for record in summary.records})))
+    return f"{testbed_text(summary.records)}; design {first.design}, seed {seeds}"
+
+
+def notes(summary: Summary) -> list[str]:
+    """What the figures are."""
+    first = summary.records[0]
+    counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
+    unit = "blocks of one epoch, so that what differs between epochs is in none of them"
+    told = [
+        f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way. {_SPREAD}",
+        f"The intervals are of {unit}." if first.epochs == 1 else "The intervals are of epochs.",
+        f"{_GRADE} rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}.",
+        *summary.notes,
+        *(
+            f"{each.experiment.title} of {each.arm.title}: {each.why}."
+            for each in summary.standings.values()
+            if each.why
+        ),
+    ]
+    return [line for text in told for line in textwrap.wrap(text, _WIDTH)]
+
+
+def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
+    """A ratio as the study tells it, with so many more digits: 0.985 -> `98.5 %`, 1.04 -> `1.04`, 1.225 -> `1.225`."""
+    if ratio == 1.0:
+        return "100 %" if experiment.percent else "1.00"
+    if experiment.percent:
+        return f"{100 * ratio:.{1 + digits}f} %"
+    return f"{ratio:.{2 + digits}f}"
+
+
+def paper_text(standing: Standing) -> str:
+    """What the study printed, with the digits that it printed."""
+    if standing.paper is None:
+        return _NONE
+    exact = round(standing.paper, 2) == standing.paper
+    return ratio_text(standing.paper, standing.experiment, 0 if exact or standing.experiment.percent else 1)
+
+
+def interval_text(ratio: Interval, experiment: Experiment) -> str:
+    """Both ends, in the unit of the ratio: `[98.4, 98.6]`."""
+    ends = (ratio_text(end, experiment, digits(ratio)).removesuffix(" %") for end in (ratio.low, ratio.high))
+    return f"[{', '.join(ends)}]"
+
+
+def digits(ratio: Interval) -> int:
+    """How many more it needs for its interval to be seen."""
+    return 1 if ratio.high - ratio.low < 0.01 else 0
+
+
+def figures(summary: Summary) -> list[dict[str, Any]]:
+    """A row for each experiment and arm, with all digits; ratios are multiples throughout."""
+    first = summary.records[0]
+    return [
+        {
+            "testbed": first.testbed, "design": first.design, "experiment": standing.experiment.name,
+            "arm": str(standing.arm), "cells": standing.cells or None,
+            **_of(1.0 if standing.is_reference else standing.ratio),
+            "best_grade": standing.graded.best.name if standing.graded else None,
+            "worst_grade": standing.graded.worst.name if standing.graded else None,
+            "paper": standing.paper,
+            "paper_grade": standing.paper_grade.name if standing.paper_grade else None,
+            "why_none": standing.why,
+        }
+        for standing in summary.standings.values()
+    ]  # fmt: skip
+
+
+def _row(standing: Standing) -> Row:
+    name = f"  {standing.arm.title}"
+    paper = [paper_text(standing), standing.paper_grade.name if standing.paper_grade else _NONE]
+    if standing.is_reference:
+        return name, [ratio_text(1.0, standing.experiment), "", str(standing.graded), *paper]
+    if standing.ratio is None:
+        return name, [_NONE, "", _NONE, *paper]
+    ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio))
+    return name, [ratio, interval_text(standing.ratio, standing.experiment), str(standing.graded), *paper]
+
+
+def _of(ratio: Interval | float | None) -> dict[str, float | None]:
+    if isinstance(ratio, Interval):
+        ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high}
+        return {**ends, "confidence": ratio.confidence, "df": ratio.df}
+    return {"ratio": ratio, **dict.fromkeys(("low", "high", "confidence", "df"))}
+
+
+def _cells(summary: Summary, experiment: Experiment) -> str:
+    counts = sorted({summary.standings[experiment.name, arm].cells for arm in summary.arms[1:]})
+    return " or ".join(map(str, counts))
+
+
+def _bounds(*, percent: bool) -> str:
+    if percent:
+        return ", ".join(f"{each.name} from {100 * float(each.least):.0f} %" for each in GRADES[:-1])
+    return ", ".join(f"{each.name} up to {1 / float(each.least):.4g}" for each in GRADES[:-1])
