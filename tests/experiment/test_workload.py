@@ -403,7 +403,10 @@ def test_a_cell_is_open_as_long_as_one_of_its_margins_is(course):
     _, heard, found = course(few, LOOKS, arms=(TUNNEL,), asked=(TEN, FIFTY), slow=slow)
     assert found.looks[TUNNEL] == 2
     looks = [each[2]["ipv6-tunnel"] for each in heard if each[0] == "look"]
-    assert looks == [{"response_time 10%": "inconclusive", "response_time 50%": "within"}, {"response_time 10%": "within", "response_time 50%": "within"}]
+    assert looks == [
+        {"response_time 10%": "inconclusive", "response_time 50%": "within"},
+        {"response_time 10%": "within", "response_time 50%": "within"},
+    ]
 
 
 def test_an_arm_of_which_nothing_is_asked_is_measured_to_the_end(course):
