@@ -74,7 +74,7 @@ class Flood:
     def send(self, word: int, lasts_s: float, alive: Callable[[], None]) -> Flooded:
         """As many as go in that time; `word` begins the first one's head, and the others' follow it."""
         began_ns = now = time.monotonic_ns()
-        end_ns, sent, refused = began_ns + round(lasts_s * 1e9), 0, 0
+        end_ns, sent, refused, too_large_at = began_ns + round(lasts_s * 1e9), 0, 0, -1
         while now < end_ns:
             alive()
             box, words = self._box, self._box.words
@@ -88,6 +88,8 @@ class Flood:
                     self._give_up(error)
                 elif error.errno in _NO_ROOM:
                     refused += 1
+                elif error.errno == errno.EMSGSIZE and sent > too_large_at:
+                    too_large_at = sent  # the kernel tells once what a router has told it, and then sends fragments
                 else:
                     raise
             now = time.monotonic_ns()

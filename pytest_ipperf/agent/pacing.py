@@ -66,8 +66,7 @@ class Pacer:
             try:
                 self._sock.send(self._datagram)
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
+                self._gone(error)
 
     def send(self, word: int, count: int, begin_ns: float) -> Sent:
         """So many, the first one at that instant; fewer where the sender cannot keep up. OSError as the kernel says it.
@@ -94,10 +93,26 @@ class Pacer:
             try:
                 send(datagram)
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                told.refused += 1
+                told.refused += not self._gone(error)
             note(at_ns)
             if at_ns > last_ns:
                 break
         return told
+
+    def _gone(self, error: OSError) -> bool:
+        """Whether what the kernel refused has gone at a second try.
+
+        There is one where the kernel has learned from a router that packets are too large: it tells that once, and then
+        sends fragments (ip(7), IP_MTU_DISCOVER).
+        """
+        if error.errno in _NO_ROOM:
+            return False
+        if error.errno != errno.EMSGSIZE:
+            raise error
+        try:
+            self._sock.send(self._datagram)
+        except OSError as again:
+            if again.errno not in _NO_ROOM:
+                raise
+            return False
+        return True

@@ -173,6 +173,33 @@ def test_what_the_sending_host_has_no_room_for_is_lost_and_said(isolated):
     ]
 
 
+NARROW = (
+    USED
+    + """
+found = []
+with Routed() as hosts:
+    run("ip link set right mtu 1300", hosts.router)
+    for ipver, rate in ((4, 1e7), (6, 1e7), (6, "flood")):
+        run("ip route flush cache")
+        run("ip -6 route flush cache")
+        near, far = hosts.flow(ipver=ipver, rate=rate, run_s=0.05)
+        found.append((near.facts["sent"], far.facts["unique"], far.facts["receiver_drops"], near.detail["sent_by"]))
+print(json.dumps(found))
+"""
+)
+
+
+def test_a_narrow_link_behind_the_first_makes_fragments_and_no_trouble(isolated):
+    """A router tells that packets are too large, and the kernel tells us, once."""
+    *paced, flooded = json.loads(isolated(NARROW))
+    for sent, unique, drops, _ in paced:
+        assert 0 < sent == unique
+        assert drops == 0
+    sent, unique, _, how = flooded
+    assert how.startswith("sendmmsg x64; UDP_SEGMENT x46: ")
+    assert 0 < unique <= sent
+
+
 DEAD = (
     USED
     + """
