@@ -107,7 +107,7 @@ class Catcher:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _LOOK)
         self._box, self.how = _box(sock, size, flood=flood)
         self._naps = not flood
-        self._began_s = self._last_s = self._longest_s = 0.0
+        self._began_s = self._last_s = self._longest_s = self._heard_s = 0.0
         self._dropped, self._idle_s = 0, 0.0
         self.drops, self.cpu_s = 0, 0.0
         self._trouble: BaseException | None = None
@@ -121,10 +121,10 @@ class Catcher:
         return self._last_s - self._began_s
 
     def drain(self, wanted: int, gap_s: float, most_s: float) -> None:
-        """Waits until so many have come, or nothing any more; for so long at most."""
+        """Waits until so many have come, or nothing any more, also of the warm-up before them; for so long at most."""
         now = began = time.monotonic()
         while self.kept.unique() < wanted and self._thread.is_alive() and now < began + most_s:
-            if now - max(began, self._last_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
+            if now - max(began, self._heard_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
                 return
             time.sleep(0.01)
             now = time.monotonic()
@@ -162,6 +162,8 @@ class Catcher:
                     self._note()
         except BlockingIOError:
             return
+        if count:
+            self._heard_s = time.monotonic()
         if self._naps and count < self._box.messages:
             time.sleep(_NAP_S)
 

@@ -21,6 +21,7 @@ from pytest_ipperf.protocols.base import Flow
 
 # What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
 _BESIDE_S = 20.0
+_MOST_QUEUED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +94,14 @@ def flow_order(
 
 
 def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: object) -> int:
-    """What the lab's queues hold before they lose anything, where more is offered than its links carry."""
-    if not testbed.links.rate_bit_s or not isinstance(rate_bit_s, float):
+    """What the lab's queues hold before they lose anything, where more is offered than its links carry.
+
+    Nothing on links so slow that it would take longer to come through than a run is waited for.
+    """
+    link_bit_s = testbed.links.rate_bit_s
+    if not link_bit_s or not isinstance(rate_bit_s, float) or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
         return 0
-    carried = testbed.links.rate_bit_s * layers(arm, workload).share(workload.payload_bytes)
-    return QUEUE_BYTES if rate_bit_s > carried else 0
+    return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
 
 
 def flowed(order: FlowOrder, client: Link, server: Link) -> Flowed:

@@ -123,9 +123,12 @@ def test_headers_cost_a_tunnel_what_they_take(up):
     assert arms_header_cost(FOUR, SIX, work("tcp")) == 0
 
 
-@pytest.mark.parametrize(("rate", "backlog"), [("5mbit", 0), ("22mbit", 1514000), ("flood", 0)])
-def test_a_queue_is_filled_first_where_more_is_offered_than_the_links_carry(rate, backlog):
-    testbed, kind, workload = rated("lab.20mbit", BUILTIN), flow("udp"), work("udp", rate)
+@pytest.mark.parametrize(
+    ("link", "rate", "backlog"),
+    [("20mbit", "5mbit", 0), ("20mbit", "22mbit", 1514000), ("20mbit", "flood", 0), ("2mbit", "22mbit", 0)],
+)
+def test_a_queue_is_filled_first_where_more_is_offered_than_the_links_carry(link, rate, backlog):
+    testbed, kind, workload = rated(f"lab.{link}", BUILTIN), flow("udp"), work("udp", rate)
     assert testbed is not None
     assert kind is not None
     order = flow_order(testbed, ISATAP, workload, kind, SHORT, ident=1, deadline_s=2.0)

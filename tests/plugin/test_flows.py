@@ -106,9 +106,9 @@ def test_a_marker_that_makes_no_sense_is_an_error_in_a_sentence(pytester, marker
     [
         (
             "--rate=fast",
-            "ERROR: --rate: rate 'fast' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
+            "rate 'fast' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
         ),
-        ("--direction=left", "ERROR: --direction: direction 'left' does not exist; there are up, down"),
+        ("--direction=left", "direction 'left' does not exist; there are up, down"),
     ],
 )
 def test_an_option_that_makes_no_sense_ends_the_session_in_a_sentence(suite, option, sentence):
