@@ -1,0 +1,396 @@
+"""The arena of the benchmarks beside other tools: hosts that are network namespaces, pinned programs, rounds.
+
+`near` is the sender and has the first processor, `far` the receiver and the last one. They are joined by a veth pair,
+and by a second path through a router whose egress may be given a rate. Congestion control is cubic by route, so that
+tools that cannot choose it have none other. All of it is in a namespace of its own: nothing of this machine's network
+is touched, and it is gone with the program that made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeVar
+
+from pytest_ipperf.agent.leash import tree
+
+DIRECT = {4: "198.18.0.2", 6: "2001:2::2"}
+"""The far host's addresses on the veth pair."""
+ROUTED = {4: "198.18.2.2", 6: "2001:2:0:2::2"}
+"""Those behind the router."""
+LOCAL = {4: "127.0.0.1", 6: "::1"}
+RATE_BIT_S, BURST_BYTES, LIMIT_BYTES = 100e6, 32_000, 150_000
+"""The token bucket on the router's egress, and its queue, in bytes of Ethernet frames without check sequence."""
+FRAME_BYTES = 14
+"""What such a bucket counts beside the IP packet."""
+WAIT_S = 60.0
+CALM = 0.1
+READY_S = 5.0
+CPUS = os.cpu_count() or 1
+SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+TOOLS = {
+    "D-ITG": ("ITGSend", "-h", "d-itg"),
+    "fping": ("fping", "-v", "fping"),
+    "iperf3": ("iperf3", "--version", "iperf3"),
+    "netperf": ("netperf", "-V", "netperf, in non-free"),
+    "nuttcp": ("nuttcp", "-V", "nuttcp"),
+    "ping": ("ping", "-V", "iputils-ping"),
+    "sockperf": ("sockperf", "--version", "sockperf"),
+    "tcpdump": ("tcpdump", "--version", "tcpdump"),
+}
+"""Their programs, how to ask for the version, and the Debian packages."""
+INSIDE = "IPPERF_ARENA_INSIDE"
+T = TypeVar("T")
+HOLD = ("unshare", "--net", "sh", "-c", "echo; exec cat")
+LINKS = (("near", "direct", "far", "direct"), ("near", "way", "router", "here"), ("router", "there", "far", "way"))
+ADDRESSES = {
+    "near": (("direct", "198.18.0.1", "2001:2::1"), ("way", "198.18.1.1", "2001:2:0:1::1")),
+    "far": (("direct", DIRECT[4], DIRECT[6]), ("way", ROUTED[4], ROUTED[6])),
+    "router": (("here", "198.18.1.254", "2001:2:0:1::fe"), ("there", "198.18.2.254", "2001:2:0:2::fe")),
+}
+ROUTES = {
+    "near": ("198.18.2.0/24 via 198.18.1.254", "2001:2:0:2::/64 via 2001:2:0:1::fe"),
+    "far": ("198.18.1.0/24 via 198.18.2.254", "2001:2:0:1::/64 via 2001:2:0:2::fe"),
+}
+CUBIC = (
+    "route change 198.18.0.0/24 dev direct proto kernel scope link src 198.18.0.1 congctl cubic",
+    "route change local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1 congctl cubic",
+    "route replace 2001:2::/64 dev direct proto kernel metric 256 congctl cubic",
+)
+# Half datagrams of one trial must not be in the way of the next (ip-sysctl: ipfrag_time).
+FRAGMENTS = {
+    f"net/{name}_{what}": value
+    for name in ("ipv4/ipfrag", "ipv6/ip6frag")
+    for what, value in (("high_thresh", 2**27), ("time", 1))
+}
+
+
+@dataclass(frozen=True)
+class Host:
+    """A namespace, by a process in it, and the processor of whatever runs there."""
+
+    pid: int
+    cpu: int
+
+    def words(self) -> list[str]:
+        """Those before a command."""
+        return [*self.enter(), "taskset", "--cpu-list", str(self.cpu)]
+
+    def enter(self) -> list[str]:
+        """Those that enter it without a processor."""
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net"]
+
+    def run(self, *argv: str, fails: bool = False) -> Done:
+        """A command from beginning to end."""
+        with self.running(*argv) as running:
+            done = running.ended()
+        assert fails or not running.status, f"{' '.join(argv)}: {done.said}"
+        return done
+
+    @contextlib.contextmanager
+    def running(self, *argv: str, port: int = 0) -> Iterator[Running]:
+        """A command while it runs, from the moment at which it listens on a port; it is killed if it does not end."""
+        with tempfile.TemporaryFile("w+", errors="replace") as told:
+            process = subprocess.Popen(
+                [*self.words(), *argv],
+                stdin=subprocess.DEVNULL, stdout=told, stderr=told, env={**os.environ, "PATH": SEARCH},
+            )  # fmt: skip
+            running = Running(process, told)
+            try:
+                if port:
+                    running.listens(port)
+                yield running
+            finally:
+                running.stop()
+
+    def ip(self, *lines: str) -> None:
+        """Has `ip` do what these lines say."""
+        subprocess.run([*self.enter(), "ip", "-batch", "-"], input="\n".join(lines), check=True, text=True)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command said, and its processor time, user and kernel."""
+
+    said: str
+    cpu_s: float
+
+    def number(self, pattern: str) -> float:
+        """The figure that a pattern's group finds in what was said."""
+        found = re.search(pattern, self.said)
+        assert found, f"no {pattern!r} in: {self.said}"
+        return float(found[1])
+
+
+class Running:
+    """A program that runs and speaks into a file, so that nobody has to listen."""
+
+    def __init__(self, process: subprocess.Popen[bytes], told: IO[str]) -> None:
+        self.status: int | None = None
+        self._process = process
+        self._told = told
+        self._cpu_s = 0.0
+
+    def listens(self, port: int) -> None:
+        """Returns when its namespace has a socket on that port."""
+        wanted, until = f":{port:04X} ", time.monotonic() + READY_S
+        while time.monotonic() < until:
+            for table in ("tcp", "tcp6", "udp", "udp6"):
+                with contextlib.suppress(OSError):
+                    lines = Path(f"/proc/{self._process.pid}/net/{table}").read_text(encoding="ascii").splitlines()
+                    if any(wanted in line and line.split()[3] in ("0A", "07") for line in lines):
+                        return
+            assert not self._gone(), self._all()
+            time.sleep(0.01)
+        raise AssertionError(f"{self._process.args!r} does not listen on port {port}: {self._all()}")
+
+    def says(self, text: str) -> None:
+        """Returns when it has said that."""
+        until = time.monotonic() + READY_S
+        while text not in self._all():
+            assert not self._gone(), self._all()
+            assert time.monotonic() < until, self._all()
+            time.sleep(0.01)
+
+    def ended(self, within_s: float = WAIT_S) -> Done:
+        """What there is when it has ended by itself."""
+        until = time.monotonic() + within_s
+        while not self._gone():
+            assert time.monotonic() < until, f"{self._process.args!r} does not end: {self._all()}"
+            time.sleep(0.005)
+        return Done(self._all(), self._cpu_s)
+
+    def stop(self, signal: int = 15) -> Done:
+        """What there is when it has been told to end."""
+        if not self._gone():
+            self._process.send_signal(signal)
+            until = time.monotonic() + READY_S
+            while not self._gone() and time.monotonic() < until:
+                time.sleep(0.005)
+            if not self._gone():
+                self._process.kill()
+        return self.ended()
+
+    def _gone(self) -> bool:
+        """Whether it has; its processor time is known then. Python's own waiting would not tell that."""
+        if self.status is None:
+            pid, status, used = os.wait4(self._process.pid, os.WNOHANG)
+            if pid:
+                self.status = self._process.returncode = os.waitstatus_to_exitcode(status)
+                self._cpu_s = used.ru_utime + used.ru_stime
+        return self.status is not None
+
+    def _all(self) -> str:
+        self._told.seek(0)
+        return self._told.read()
+
+
+# --- the arena --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The two hosts, and the router between them."""
+
+    near: Host
+    far: Host
+    router: Host
+
+    def shape(self, rate_bit_s: float = RATE_BIT_S) -> None:
+        """Gives the router's egress towards the far host a rate."""
+        self.router.run(
+            "tc", "qdisc", "replace", "dev", "there", "root", "tbf", "rate", f"{rate_bit_s:.0f}bit",
+            "burst", f"{BURST_BYTES}b", "limit", f"{LIMIT_BYTES}b",
+        )  # fmt: skip
+
+    def settle(self) -> None:
+        """Waits until the far host holds no fragment of an earlier trial."""
+        until = time.monotonic() + READY_S
+        while time.monotonic() < until:
+            told = "".join(Path(f"/proc/{self.far.pid}/net/sockstat{six}").read_text("ascii") for six in ("", "6"))
+            if all(int(held) == 0 for held in re.findall(r"^FRAG6?: inuse (\d+)", told, re.MULTILINE)):
+                return
+            time.sleep(0.05)
+
+
+def enter() -> None:
+    """Runs this program in a network namespace of its own, if it is in none yet, and ends."""
+    if INSIDE in os.environ:
+        return
+    for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
+        if not subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+            argv = [*words, sys.executable, *sys.argv]
+            sys.exit(subprocess.run(argv, check=False, env={**os.environ, INSIDE: "1"}).returncode)
+    sys.exit("no network namespace can be had here, and these measurements stand in one (as root, unshare --net)")
+
+
+@contextlib.contextmanager
+def arena() -> Iterator[Arena]:
+    """Two hosts and a router that stand; gone afterwards."""
+    cpus = sorted(os.sched_getaffinity(0))
+    with contextlib.ExitStack() as stack:
+        pids = {name: _held(stack) for name in ADDRESSES}
+        hosts = {name: Host(pid, cpus[-1] if name == "far" else cpus[0]) for name, pid in pids.items()}
+        for first, device, second, other in LINKS:
+            hosts[first].ip(f"link add {device} type veth peer name {other} netns {pids[second]}")
+        for name, host in hosts.items():
+            _furnish(name, host)
+        hosts["near"].ip(*CUBIC)
+        for address in (*DIRECT.values(), *ROUTED.values()):  # so that neighbours are known
+            hosts["near"].run("ping", "-c", "1", "-W", "3", address, fails=True)
+        yield Arena(**hosts)
+
+
+def _held(stack: contextlib.ExitStack) -> int:
+    """A namespace that lasts as long as the stack, by the process that holds it."""
+    holder = stack.enter_context(subprocess.Popen(HOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    assert holder.stdin
+    assert holder.stdout
+    holder.stdout.readline()
+    stack.callback(holder.stdin.close)
+    return holder.pid
+
+
+def _furnish(name: str, host: Host) -> None:
+    host.ip("link set lo up")
+    quiet = {f"net/ipv6/conf/{device}/accept_dad": 0 for device in ("all", *(each[0] for each in ADDRESSES[name]))}
+    forwarding = {"net/ipv4/ip_forward": 1, "net/ipv6/conf/all/forwarding": 1} if name == "router" else {}
+    words = [f"{key.replace('/', '.')}={value}" for key, value in {**quiet, **forwarding, **FRAGMENTS}.items()]
+    host.run("sysctl", "-qw", *words)
+    for device, four, six in ADDRESSES[name]:
+        # Packets of a shaped path are those of a wire.
+        size = "" if device == "direct" else " gso_max_segs 1"
+        host.ip(
+            f"addr add {four}/24 dev {device}", f"addr add {six}/64 dev {device} nodad", f"link set {device}{size} up"
+        )
+    host.ip(*(f"route add {line}" for line in ROUTES.get(name, ())))
+
+
+def machine(*tools: str) -> None:
+    """Prints what the figures depend on, versions of these tools included."""
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text("ascii", "replace"), re.MULTILINE)
+    print(
+        f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}; {model[1] if model else platform.machine()}, "
+        f"{CPUS} processors; Linux {platform.release()}; Python {platform.python_version()}; "
+        + "; ".join(f"{name} {_version(name)}" for name in tools)
+    )
+
+
+def _version(name: str) -> str:
+    program, option, _ = TOOLS[name]
+    done = subprocess.run([program, option], capture_output=True, text=True, check=False, env={"PATH": SEARCH})
+    found = re.search(r"\d+\.\d[\w.]*|(?<=iputils )\w+", done.stdout + done.stderr)
+    return found[0] if found else "of unknown version"
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def foreign(call: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and how many processors others had meanwhile."""
+    before_s, began = _others_s(), time.monotonic()
+    returned = call()
+    return returned, (_others_s() - before_s) / (time.monotonic() - began)
+
+
+def _others_s() -> float:
+    """Processor time of every process but those of this program and the kernel's own."""
+    mine = {each.pid for level in tree(os.getpid()) for each in level}
+    return sum(each.cpu_s for level in tree(1) for each in level if each.pid not in mine)
+
+
+def interleaved(names: Sequence[str], rounds: int, seed: str) -> Iterator[str]:
+    """All of them in each round, in random order."""
+    rng = random.Random(seed)
+    for _ in range(rounds):
+        yield from rng.sample(list(names), len(names))
+
+
+def measured(
+    tools: Mapping[str, Callable[[], Sequence[float]]], rounds: int, seed: str
+) -> dict[str, list[tuple[float, ...]]]:
+    """By tool, for each round: its figures, and how many processors others had meanwhile as the last of them.
+
+    A trial that fails is made once more, or twice; one in which others had more than `CALM` of a processor, once more.
+    """
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in tools}
+    for name in interleaved(list(tools), rounds, seed):
+        for left in (2, 1, 0):
+            try:
+                figures, others = foreign(tools[name])
+            except AssertionError as error:
+                if not left:
+                    raise
+                print(f"{name} is tried again: {error}", file=sys.stderr)
+                continue
+            if others <= CALM or left < 2:
+                found[name].append((*figures, others))
+                break
+    return found
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Median, with the least and the greatest."""
+    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return "{} ({} .. {})".format(*told)
+
+
+def paired(mine: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Ratios within rounds."""
+    return [one / other for one, other in zip(mine, theirs, strict=True)]
+
+
+def row(*cells: str) -> None:
+    """One line of a table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def head(*cells: str) -> None:
+    """Its first two."""
+    print()
+    row(*cells)
+    print("|" + "---|" * len(cells), flush=True)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a figure is to be, by the median of its rounds."""
+
+    of: str
+    figures: Sequence[float]
+    limit: float
+    at_least: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether it is."""
+        median = statistics.median(self.figures)
+        return median >= self.limit if self.at_least else median <= self.limit
+
+
+def show(goals: Sequence[Goal], digits: int = 2) -> None:
+    """The table of goals."""
+    head("goal", "is to be", "is", "held")
+    for goal in goals:
+        sign = ">=" if goal.at_least else "<="
+        row(goal.of, f"{sign} {goal.limit:g}", spread(goal.figures, digits), "yes" if goal.held else "**no**")
+
+
+def have(*names: str) -> list[str]:
+    """Those tools that are installed; the others are named."""
+    missing = [name for name in names if not shutil.which(TOOLS[name][0], path=SEARCH)]
+    for name in missing:
+        print(f"{name} is not installed and is left out (Debian: {TOOLS[name][2]})")
+    return [name for name in names if name not in missing]

@@ -1,0 +1,190 @@
+"""The project's own engines in the arena: one process for each end, as agents are, and orders over pipes.
+
+Run by the benchmarks; `python benchmarks/ends.py near` and `far` are the two processes, a line of JSON for each order.
+To tell what each is worth, they can do without `segments` (of UDP, which the kernel cuts up and puts together), and
+without `batches` as well (sendmmsg and recvmmsg).
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import ModuleType
+from typing import Any, NoReturn
+
+from benchmarks.arena import Host
+from pytest_ipperf.agent import catching, flooding, mmsg
+from pytest_ipperf.agent.engines import ENGINES
+from pytest_ipperf.agent.engines.base import Far, FlowOrder, Told
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols.base import Flow
+
+PORTS = (20000, 24999)
+DEADLINE_S = 1.0
+
+
+@dataclass(frozen=True)
+class Flown:
+    """One run of ours: its outcome, and each end's processor time from the order's arrival to the answer's leaving."""
+
+    outcome: Outcome
+    notes: tuple[str, ...]
+    detail: Mapping[str, Any]
+    near_cpu_s: float
+    far_cpu_s: float
+
+    def value(self, metric: str) -> float:
+        """What a metric makes of it."""
+        found = METRICS[metric].value(self.outcome)
+        assert found is not None, f"{metric}: {METRICS[metric].lacking}"
+        return found
+
+    def fact(self, name: str) -> float:
+        """One of the facts that the protocol's file explains."""
+        return self.outcome.facts[name]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Both, ready for orders; `source` and `address` are theirs."""
+
+    near: subprocess.Popen[str]
+    far: subprocess.Popen[str]
+
+    def run(
+        self, protocol: str, address: str, *, payload_bytes: int, run_s: float, connections: int = 1,
+        warmup_s: float = 0.1, backlog_bytes: int = 0, **factors: Any,
+    ) -> Flown:  # fmt: skip
+        """One run; factors that are not given have their first level."""
+        kind = PROTOCOLS[protocol]
+        assert isinstance(kind, Flow)
+        order = FlowOrder(
+            engine=kind.engine, ipver=6 if ":" in address else 4, source="", address=address, ports=PORTS,
+            connections=connections, payload_bytes=payload_bytes,
+            factors={factor.name: factor.levels[0] for factor in kind.factors} | factors,
+            warmup_s=warmup_s, run_s=run_s, deadline_s=DEADLINE_S, ident=0, backlog_bytes=backlog_bytes,
+        )  # fmt: skip
+        listening = _asked(self.far, asdict(order))
+        near = _asked(self.near, {**asdict(order), "far": listening})
+        far = _asked(self.far, near["told"])
+        one, other = _told(near["told"]), _told(far["told"])
+        outcome = Outcome(
+            attempted=one.attempted + other.attempted,
+            failed=one.failed | other.failed,
+            columns=kind.columns,
+            samples=array("d", one.samples + other.samples),
+            deadline_s=DEADLINE_S,
+            facts=one.facts | other.facts,
+        )
+        return Flown(outcome, (*one.notes, *other.notes), one.detail | other.detail, near["cpu_s"], far["cpu_s"])
+
+
+@contextlib.contextmanager
+def ends(near: Host, far: Host, *without: str) -> Iterator[Ends]:
+    """The two processes, on these hosts."""
+    with contextlib.ExitStack() as stack:
+        yield Ends(*(_end(stack, host, which, *without) for host, which in ((near, "near"), (far, "far"))))
+
+
+def _end(stack: contextlib.ExitStack, host: Host, *words: str) -> subprocess.Popen[str]:
+    argv = [*host.words(), sys.executable, __file__, *words]
+    process = stack.enter_context(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    assert process.stdin
+    stack.callback(process.stdin.close)  # which ends it
+    return process
+
+
+def _asked(process: subprocess.Popen[str], order: Mapping[str, Any]) -> Any:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(json.dumps(order) + "\n")
+    process.stdin.flush()
+    said = json.loads(process.stdout.readline() or '{"trouble": "it is gone"}')
+    assert "trouble" not in said, said["trouble"]
+    return said["answer"]
+
+
+def _told(plain: Mapping[str, Any]) -> Told:
+    return Told(**{**plain, "samples": base64.b64decode(plain["samples"])})
+
+
+def _plain(told: Told) -> dict[str, Any]:
+    return {**asdict(told), "samples": base64.b64encode(told.samples).decode()}
+
+
+# --- inside one of them -----------------------------------------------------------------------------------------------
+
+
+def near_end(order: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
+    flow, before_s = FlowOrder(**order), _cpu_s()
+    told = ENGINES[flow.engine].near(flow, lambda: None)
+    return {"told": _plain(told), "cpu_s": _cpu_s() - before_s}
+
+
+class FarEnd:
+    """Listens by the first of two orders, finishes by the second."""
+
+    def __init__(self) -> None:
+        self._far: Far | None = None
+        self._before_s = 0.0
+
+    def answer(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """What an order is answered with; a first one after a first one is of a trial that is tried again."""
+        if "engine" in order:
+            if self._far:
+                self._far.close()
+            flow, self._before_s = FlowOrder(**order), _cpu_s()
+            self._far = ENGINES[flow.engine].far(flow)
+            return dict(self._far.listening)
+        assert self._far, "it does not listen"
+        try:
+            told = self._far.finish(_told(order))
+            return {"told": _plain(told), "cpu_s": _cpu_s() - self._before_s}
+        finally:
+            self._far.close()
+            self._far = None
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def unable(name: str, _: int) -> NoReturn:
+    """In place of what finds a call of the system."""
+    raise mmsg.UnableError(f"{name}: not to be used")
+
+
+WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {
+    "segments": ((flooding, "_SEGMENTS", ()), (catching, "_SEGMENTS", 1)),
+    "batches": ((mmsg, "_found", unable),),
+}
+
+
+def main(which: str, *without: str) -> None:
+    """Answers orders until there are no more."""
+    for module, name, value in (each for what in without for each in WITHOUT[what]):
+        setattr(module, name, value)
+    answer = near_end if which == "near" else FarEnd().answer
+    for line in sys.stdin:
+        try:
+            said: dict[str, Any] = {"answer": answer(json.loads(line))}
+        except IpperfError as error:
+            said = {"trouble": f"{which}: {error}"}
+        os.write(1, (json.dumps(said) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
