@@ -95,10 +95,11 @@ class Streams(ABC):
         start, steps = self._began + warmup_s, max(1, round(run_s / _TICK_S))
         while (now := time.perf_counter()) + _TICK_S < start:
             yield *self._wait(now + _TICK_S, alive), False
-        for step in range(steps + 1):
-            at_s, counts = self._wait(start + run_s * step / steps, alive)
-            if not step:
-                began_s, cpu_s = at_s, time.process_time()
+        began_s, counts = self._wait(start, alive)
+        cpu_s = time.process_time()
+        yield began_s, counts, True
+        for step in range(1, steps + 1):  # since the edge as it was, so that a late one makes no shorter run
+            at_s, counts = self._wait(self._began + began_s + run_s * step / steps, alive)
             if step == steps:
                 self.cpu_s, self.wall_s = time.process_time() - cpu_s, at_s - began_s
             yield at_s, counts, True
