@@ -36,11 +36,21 @@ class Sent:
     stamps_ns: array[int] = field(default_factory=lambda: array("q"))
     refused: int = 0
 
-    @property
-    def gap_s(self) -> float:
-        """The mean one; 0 of fewer than two."""
-        stamps = self.stamps_ns
-        return (stamps[-1] - stamps[0]) / (len(stamps) - 1) / 1e9 if len(stamps) > 1 else 0.0
+    def reached_s(self, gap_s: float) -> float:
+        """The mean gap, where that one was asked for: between the most punctual of the first tenth and of the last.
+
+        One that was late alone tells of a pause of the machine, and of no rate.
+        """
+        stamps, gap_ns = self.stamps_ns, gap_s * 1e9
+        count, tenth = len(stamps), max(1, len(stamps) // 10)
+        if count <= tenth:
+            return gap_s
+
+        def late_ns(number: int) -> float:
+            return stamps[number] - number * gap_ns
+
+        first, last = (min(part, key=late_ns) for part in (range(tenth), range(count - tenth, count)))
+        return (stamps[last] - stamps[first]) / (last - first) / 1e9
 
     def errors_s(self, gap_s: float) -> tuple[float, float]:
         """By how much gaps differ from that one: the median, and what 99 of 100 are below; 0 where there is none."""

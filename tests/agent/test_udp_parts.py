@@ -95,9 +95,25 @@ def test_a_sender_that_cannot_keep_up_ends(pair):
 def test_errors_are_of_the_gaps():
     told = Sent(array("q", [0, 1_000_000, 2_000_000, 3_000_500, 4_000_500]))
     assert told.errors_s(0.001) == (0.0, 5e-7)
-    assert told.gap_s == pytest.approx(0.001000125)
     assert Sent().errors_s(0.001) == (0.0, 0.0)
-    assert Sent(array("q", [7])).gap_s == 0
+
+
+@given(st.integers(2, 300), st.floats(1, 3))
+def test_a_sender_that_is_ever_later_has_reached_less(count, slower):
+    stamps = array("q", [round(1e9 + number * 1e6 * slower) for number in range(count)])
+    assert Sent(stamps).reached_s(0.001) == pytest.approx(0.001 * slower, rel=1e-5)
+
+
+@given(st.integers(100, 300), st.integers(0, 300))
+def test_a_pause_that_was_made_up_for_has_cost_no_rate(count, at):
+    """Of five gaps, at any place."""
+    stamps = [1_000_000 * number for number in range(count)]
+    stamps[at : at + 5] = [1_000_000 * (at + 5)] * len(stamps[at : at + 5])
+    assert Sent(array("q", stamps)).reached_s(0.001) == pytest.approx(0.001)
+
+
+def test_of_too_few_the_rate_is_what_was_asked_for():
+    assert Sent(array("q", [7])).reached_s(0.5) == Sent().reached_s(0.5) == 0.5
 
 
 def test_what_the_kernel_does_not_cut_up_goes_by_batches(isolated):

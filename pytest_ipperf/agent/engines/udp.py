@@ -176,7 +176,7 @@ class _Near:
         cpu_s = time.process_time()
         sent = pacer.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
         self.told.cpu_s = time.process_time() - cpu_s
-        reached_s = sent.gap_s or gap_s
+        reached_s = sent.reached_s(gap_s)
         self._tell(len(sent.stamps_ns), reached_s * len(sent.stamps_ns), sent.stamps_ns[0], sent.refused, 1)
         median_s, p99_s = sent.errors_s(gap_s)
         self.told.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
