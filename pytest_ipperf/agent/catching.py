@@ -59,11 +59,13 @@ class Kept:
         """Number, when it was sent and when it came (CLOCK_REALTIME), in ns; of copies the first."""
         numbers, sent = self._words[::2], self._words[1::2]
         seconds, rests = self._stamps[2::STAMP_WORDS], self._stamps[3::STAMP_WORDS]
-        seen = set[int]()
+        self.unique()
+        seen, copies = set[int](), self.tally.duplicates
         for word, sent_ns, second, rest in zip(numbers, sent, seconds, rests, strict=True):
             number = word - self._base
             if 0 <= number < MOST and number not in seen:
-                seen.add(number)
+                if copies:
+                    seen.add(number)
                 yield number, sent_ns, second * 1_000_000_000 + rest
 
 
