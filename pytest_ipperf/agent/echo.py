@@ -1,6 +1,7 @@
 """The far end of probes: a thread that sends back what comes, and takes note when it came and left if it is asked to.
 
-The near end says with its first probe whether this one is to look all the time. It does so no longer than a run lasts.
+The near end says with its first probe whether this one is to look all the time. It does so until it has heard nothing
+for a deadline, and sleeps then until the next one.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class Echo(ABC):
     kind: socket.SocketKind
 
     def __init__(
-        self, address: str, ports: tuple[int, int], *, ident: int, payload_bytes: int, looks_ns: int = 0
+        self, address: str, ports: tuple[int, int], *, ident: int, payload_bytes: int, deadline_s: float
     ) -> None:
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
         self.answered = 0
         self.cpu_s = 0.0
-        self._ident, self._size, self._looks_ns = ident & 0xFFFFFFFF, payload_bytes, looks_ns
+        self._ident, self._size, self._patience_ns = ident & 0xFFFFFFFF, payload_bytes, round(deadline_s * 1e9)
         self._open = True
         self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, self.kind)
         self._talking = self._sock
@@ -75,10 +76,6 @@ class Echo(ABC):
         """Whether that is a probe of this run."""
         return bool(HEAD.unpack_from(message)[0] == self._ident)
 
-    def _until(self, message: bytearray) -> int:
-        """Till when to look all the time."""
-        return time.monotonic_ns() + self._looks_ns if looks(message) else 0
-
 
 class DatagramEcho(Echo):
     """Of UDP; only to the first who asked."""
@@ -91,37 +88,35 @@ class DatagramEcho(Echo):
             self._sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
 
     def _serve(self) -> None:
-        message = bytearray(self._size)
+        message, asker = bytearray(self._size), None
         while self._open:
-            with contextlib.suppress(OSError):
-                size, asker = self._sock.recvfrom_into(message)
+            with contextlib.suppress(OSError):  # nothing there, or the near end has gone
+                size, sender = self._sock.recvfrom_into(message)
                 if size == self._size and self._asked(message):
-                    self._sock.connect(asker)
+                    if not asker:
+                        self._sock.connect(sender)
+                        asker = sender
                     self._sock.send(message)
-                    self.answered = 1
-                    break
-        until_ns = self._until(message)
-        self._sock.setblocking(not until_ns)
-        while self._open:
-            with contextlib.suppress(OSError):  # of the near end, when it has gone
-                self._echo(message)
-            if until_ns and time.monotonic_ns() > until_ns:
-                until_ns = 0
-                self._sock.setblocking(True)  # noqa: FBT003 - that is how it is called
+                    self.answered += 1
+                    if looks(message):
+                        self._look(message)
+            self._sock.setblocking(True)  # noqa: FBT003 - that is how it is called
 
-    def _echo(self, message: bytearray) -> None:
-        """For a while."""
-        take, send, size = self._sock.recv_into, self._sock.send, self._size
-        for _ in _LOOKS:
-            if not self._open:
-                return
-            try:
-                if take(message) != size:
+    def _look(self, message: bytearray) -> None:
+        take, send, size, clock = self._sock.recv_into, self._sock.send, self._size, time.monotonic_ns
+        self._sock.setblocking(False)  # noqa: FBT003
+        due_ns = clock() + self._patience_ns
+        while self._open and clock() < due_ns:
+            for _ in _LOOKS:
+                try:
+                    got = take(message)
+                except BlockingIOError:
                     continue
-            except BlockingIOError:
-                continue
-            send(message)
-            self.answered += 1
+                if got != size:
+                    break
+                send(message)
+                self.answered += 1
+                due_ns = clock() + self._patience_ns
 
 
 class StampedEcho(DatagramEcho):
@@ -177,24 +172,25 @@ class MessageEcho(Echo):
     def _take(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         patient(sock, looks=False)
-        message, self._until_ns = bytearray(self._size), 0
+        message = bytearray(self._size)
         view = memoryview(message)
-        if self._heard(sock, view) and self._asked(message):
-            self._until_ns = self._until(message)
-            sock.setblocking(not self._until_ns)
+        if self._heard(sock, view, looking=False) and self._asked(message):
+            looking = looks(message)
             self._say(sock, view)
-            while self._heard(sock, view):
+            while self._heard(sock, view, looking=looking):
                 self._say(sock, view)
 
-    def _heard(self, sock: socket.socket, view: memoryview) -> bool:
+    def _heard(self, sock: socket.socket, view: memoryview, *, looking: bool) -> bool:
         """Whether all of one message has come."""
+        clock, take = time.monotonic_ns, sock.recv_into
+        sock.setblocking(not looking)
+        due_ns = clock() + self._patience_ns
         while view and self._open:
             try:
-                got = sock.recv_into(view)
+                got = take(view)
             except BlockingIOError:
-                if self._until_ns and time.monotonic_ns() > self._until_ns:
-                    self._until_ns = 0
-                    sock.setblocking(True)  # noqa: FBT003 - that is how it is called
+                if looking and clock() > due_ns:
+                    sock.setblocking(True)  # noqa: FBT003
                 continue
             if not got:
                 return False
@@ -209,7 +205,12 @@ class MessageEcho(Echo):
 
 
 class Taker(MessageEcho):
-    """Of connections; the near end resets each once it knows that it stands."""
+    """Of connections, each of which the near end resets once it knows that it stands.
 
-    def _take(self, sock: socket.socket) -> None:  # noqa: ARG002 - there is nothing to do with it
+    Who closed one at once would now and then be left with it for a minute.
+    """
+
+    def _take(self, sock: socket.socket) -> None:
         self.answered += 1
+        patient(sock, looks=False)
+        sock.recv(1)

@@ -1,7 +1,7 @@
 """RTT: probes one after another, a millisecond apart or as soon as the last one has its reply.
 
-Facts: `sent` and `lost` of the run. A probe that was answered, but has no stamps of the kernel where it is measured
-between these, failed as `unstamped`. Where two ends that are to look all the time have one processor only, both sleep.
+Facts: `sent` and `lost` of the run. A probe that was answered, but not stamped by a kernel where that counts, is
+none of those that were attempted. Where two ends that are to look all the time have one processor only, both sleep.
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ class _Answering(Far):
         probe = order.factors["probe"]
         if probe in _ECHOES:
             kind = StampedEcho if order.factors["waiting"] == "wire" else _ECHOES[probe]
-            lasts_s = order.warmup_s + order.run_s + 2 * _SILENCES * order.deadline_s
             self._echo = kind(
                 order.address,
                 order.ports,
                 ident=order.ident,
                 payload_bytes=order.payload_bytes,
-                looks_ns=round(lasts_s * 1e9),
+                deadline_s=order.deadline_s,
             )
             self.listening = {**self.listening, "port": self._echo.port}
 
@@ -99,11 +98,11 @@ class Rtt(Engine):
     def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
         """A warm-up and a run; garbage is not collected meanwhile."""
         wanted = order.factors["waiting"] == "path"
-        looks = wanted and _apart(order.far)
+        looks = wanted and _can_look(order)
         try:
             probe = _opened(order, looks=looks)
         except OSError as error:
-            raise LabError(f"no probe of RTT {_way(order)}: {error.strerror}") from error
+            raise LabError(f"no probe of RTT {_way(order)}: {error.strerror or error}") from error
         gc.collect()
         gc.disable()
         try:
@@ -139,11 +138,13 @@ def _processors() -> dict[str, Any]:
     }
 
 
-def _apart(far: Mapping[str, Any]) -> bool:
-    """Whether both ends can look all the time without keeping each other, or the kernel, from running."""
-    here = _processors()
-    shared = len(here["pinned"]) == 1 and all(here[each] == far.get(each) for each in ("boot", "pinned"))
-    return here["processors"] > 1 and far.get("processors", 1) > 1 and not shared
+def _can_look(order: FlowOrder) -> bool:
+    """Whether both ends can look all the time and keep neither each other nor the kernel from running."""
+    here, far = _processors(), order.far
+    if here["processors"] < 2 or order.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
+        return bool(here["processors"] > 1)
+    shared = len(here["pinned"]) == 1 and all(here[each] == far[each] for each in ("boot", "pinned"))
+    return far["processors"] > 1 and not shared
 
 
 def _opened(order: FlowOrder, *, looks: bool) -> Probe:
@@ -186,7 +187,7 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
             took_ns = probe.ask(number, sent_ns + deadline_ns)
         except OSError as error:
             if error.errno not in _NO_REPLY:
-                raise LabError(f"a probe of RTT {_way(order)} has no reply: {error.strerror}") from error
+                raise LabError(f"a probe of RTT {_way(order)} has no reply: {error.strerror or error}") from error
             probe.pause(sent_ns + deadline_ns)
             took_ns = LOST
         now_ns = clock()
@@ -196,7 +197,7 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
         alive()
         number += 1
         due_ns = max(due_ns + _INTERVAL_NS, now_ns)
-        series.silent = now_ns - heard_ns >= _SILENCES * deadline_ns
+        series.silent = now_ns - heard_ns >= _SILENCES * deadline_ns and due_ns < end_ns
         if series.silent or due_ns >= end_ns:
             series.lasted_ns = now_ns - began_ns
             return series
@@ -208,16 +209,18 @@ def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrd
     for number, each_ns in took_ns.items():
         rows.extend(((run.sent_ns[number] - began_ns) * 1e-9, each_ns * 1e-9))
     sent, answered = len(run.sent_ns), len(run.took_ns)
-    failed = {"lost": sent - answered, "unstamped": answered - len(took_ns)}
+    lost, unknown = sent - answered, answered - len(took_ns)
     notes = [] if answered else [f"none of {sent} probes was answered"]
+    if unknown:
+        notes.append(f"{unknown} of {answered} replies are left out, as a kernel did not stamp them or their probes")
     if run.silent:
         lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {order.run_s:g} s"
         notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * order.deadline_s:g} s")
     return Told(
         samples=rows.tobytes(),
-        attempted=sent,
-        failed={kind: count for kind, count in failed.items() if count},
-        facts={"sent": sent, "lost": sent - answered},
+        attempted=sent - unknown,
+        failed={"lost": lost} if lost else {},
+        facts={"sent": sent, "lost": lost},
         notes=notes,
         families=sorted(probe.families),
         sources=sorted(probe.sources),

@@ -55,8 +55,10 @@ class Datagrams(Probe):
             super().pause(due_ns)
         clock, take, buffer = time.monotonic_ns, self._sock.recv_into, self._buffer
         while clock() < due_ns:
-            with contextlib.suppress(OSError):  # what comes now is late, and an error comes again
+            try:
                 take(buffer)
+            except OSError:  # nothing there; what comes now is late, and an error comes again
+                continue
 
     def close(self) -> None:
         """Ends the asking."""
