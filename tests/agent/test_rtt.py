@@ -13,6 +13,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,8 @@ class Relay:
         self._thread.start()
 
     def _datagrams(self):
-        held, asker = [], None
+        held: list[tuple[float, bytes]] = []
+        asker: Any = None
         with selectors.DefaultSelector() as selector:
             for sock in (self._listening, self._far, self._stopped):
                 selector.register(sock, selectors.EVENT_READ)
