@@ -152,8 +152,8 @@ def test_another_hosts_clock_is_compared(isolated):
 REFUSED = (
     USED
     + """
-from pytest_ipperf.agent.engines import udp
-udp._SEND_BYTES = 1
+from pytest_ipperf.agent import udp_sockets
+udp_sockets._SEND_BYTES = 1
 with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
     run("tc qdisc add dev near root tbf rate 1mbit burst 3000 limit 100000")
     wire = Wire(f"{folder}/far", "far", hosts.enter)

@@ -15,9 +15,7 @@ where nothing is known).
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
-import random
 import socket
 import sys
 import time
@@ -27,26 +25,19 @@ from typing import Any
 
 from pytest_ipperf.agent.catching import Catcher, first_word
 from pytest_ipperf.agent.clocks import Ours, check_unset, compared, realtime_ahead_ns
-from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.engines.base import Engine, Far, FlowOrder, Told
 from pytest_ipperf.agent.flooding import Flood
 from pytest_ipperf.agent.offset import OffsetServer, clock_of_host
 from pytest_ipperf.agent.pacing import Pacer
-from pytest_ipperf.agent.path import route
 from pytest_ipperf.agent.reassembly import await_room
-from pytest_ipperf.agent.shaping import disciplines
 from pytest_ipperf.agent.slack import no_slack
+from pytest_ipperf.agent.udp_sockets import HEADERS_BYTES, bound, connected, explained, preflight
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.units import rate_text
 
-_RECEIVE_BYTES, _SEND_BYTES = 1 << 26, 1 << 22
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
-_HEADERS_BYTES = {4: 28, 6: 48}
 _LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); what is no larger is in no fragments anywhere
-_TRIES = 3
 _DRAINED_S = 0.25
 _REACHED = 0.99
-_NO_WAY = "no datagrams can be sent from {source} to {address} port {port}: {why}"
 
 
 def _gap_s(order: FlowOrder) -> float:
@@ -55,33 +46,19 @@ def _gap_s(order: FlowOrder) -> float:
     return 0.0 if rate_bit_s == "flood" else 8 * order.payload_bytes / float(rate_bit_s)
 
 
-def _socket(address: str) -> socket.socket:
-    return socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-
-
-def _room(sock: socket.socket, option: int, force: int, wanted_bytes: int) -> dict[str, int]:
-    """Gives a buffer so much room, or what this user may have; as the kernel counts it, twice what is asked for."""
-    sock.setsockopt(socket.SOL_SOCKET, option, wanted_bytes)
-    with contextlib.suppress(PermissionError):
-        sock.setsockopt(socket.SOL_SOCKET, force, wanted_bytes)
-    return {"asked_bytes": wanted_bytes, "effective_bytes": sock.getsockopt(socket.SOL_SOCKET, option)}
-
-
 class _UdpFar(Far):
     """Receives; beside it a server by which the near end can compare clocks."""
 
     def __init__(self, order: FlowOrder) -> None:
         self._order = order
         self._notes: list[str] = []
-        if order.payload_bytes + _HEADERS_BYTES[order.ipver] > _LEAST_MTU_BYTES:
+        if order.payload_bytes + HEADERS_BYTES[order.ipver] > _LEAST_MTU_BYTES:
             self._notes += filter(None, [await_room(order.ipver)])
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
-            sock, port = _bound(order)
+            sock, port, buffer = bound(order)
             stack.callback(sock.close)
-            self._detail: dict[str, Any] = {
-                "receive_buffer": _room(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
-            }
+            self._detail: dict[str, Any] = {"receive_buffer": buffer}
             clocks = stack.enter_context(contextlib.closing(OffsetServer(order.address, order.ports)))
             base = first_word(order.ident, counts=True)
             self._catcher = Catcher(sock, order.payload_bytes, base, flood=not _gap_s(order))
@@ -137,22 +114,6 @@ class _UdpFar(Far):
     def close(self) -> None:
         """Ends the receiving."""
         self._stack.close()
-
-
-def _bound(order: FlowOrder) -> tuple[socket.socket, int]:
-    """A socket on a free port, which is tried again where somebody else was faster."""
-    for attempt in range(_TRIES):
-        port = free_port([order.address], *order.ports, random.Random())  # noqa: S311 - not a secret
-        sock = _socket(order.address)
-        try:
-            sock.bind((order.address, port))
-        except OSError as error:
-            sock.close()
-            if attempt == _TRIES - 1:
-                raise LabError(f"no datagrams can be received on {order.address}: {error.strerror}") from error
-        else:
-            return sock, port
-    raise AssertionError
 
 
 class _Near:
@@ -233,16 +194,11 @@ class _Udp(Engine):
                 "needs two of a kind"
             )
         port = int(order.far["port"])
-        with _socket(order.address) as sock:
-            with _explained(order, port):
-                if order.source:
-                    sock.bind((order.source, 0))
-                sock.connect((order.address, port))
-            sock.settimeout(0)
-            path = _preflight(order, sock)
+        with connected(order, port) as sock:
+            path = preflight(order, sock)
             marks = _marks(order)
             near = _Near(order, sock, alive)
-            with _explained(order, port), _undisturbed():
+            with explained(order, port), _undisturbed():
                 if _gap_s(order):
                     near.pace()
                 else:
@@ -260,23 +216,6 @@ def _marks(order: FlowOrder) -> list[Any]:
     return list(compared(order.source, order.address, order.far["clock"], int(order.far["clock_port"])))
 
 
-def _preflight(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
-    """The sender's buffer, the discipline of its device's queue, and in how many packets a datagram goes."""
-    way = route(order.address, order.source)
-    header_bytes = _HEADERS_BYTES[order.ipver] - 8
-    mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (order.ipver == 6))))
-    whole = order.payload_bytes + 8 <= mtu - header_bytes
-    room = (mtu - header_bytes - 8 * (order.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
-    device = str(way.get("device", ""))
-    return {
-        "send_buffer": _room(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, _SEND_BYTES),
-        "device": device,
-        "qdisc": disciplines([device])[device] if device else "",
-        "mtu_bytes": mtu,
-        "datagram_packets": 1 if whole else -(-(order.payload_bytes + 8) // room),
-    }
-
-
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """No collection of garbage in the midst, and no sleep that lasts longer than asked for."""
@@ -287,28 +226,6 @@ def _undisturbed() -> Iterator[None]:
             yield
     finally:
         gc.enable()
-
-
-@contextlib.contextmanager
-def _explained(order: FlowOrder, port: int) -> Iterator[None]:
-    """What the kernel refuses, in a sentence."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ECONNREFUSED:
-            raise LabError(
-                f"nobody takes datagrams at {order.address} port {port} any more: the far end of this run has died, or "
-                "a firewall rejects them"
-            ) from error
-        if error.errno == errno.EMSGSIZE:
-            raise LabError(
-                f"the kernel refuses datagrams of {order.payload_bytes} bytes to {order.address}; smaller ones, or a "
-                "larger MTU on the way, will do"
-            ) from error
-        why = error.strerror or error
-        raise LabError(
-            _NO_WAY.format(source=order.source or "here", address=order.address, port=port, why=why)
-        ) from error
 
 
 engine = _Udp()
