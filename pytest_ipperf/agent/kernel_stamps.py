@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 
 _SO_TIMESTAMPING = 37
-_TX_SOFTWARE, _RX_SOFTWARE, _SOFTWARE, _OPT_ID, _OPT_TSONLY = 1 << 1, 1 << 3, 1 << 4, 1 << 7, 1 << 11
+# TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID and OPT_TSONLY.
+_FLAGS = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 11
 _STAMPS = struct.Struct("6l")  # of software, of nothing, of hardware
 _ERROR = struct.Struct("IBBBBII")  # sock_extended_err
 _ERRORS = {(socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)}  # IP_RECVERR, IPV6_RECVERR
@@ -29,21 +30,19 @@ class Departures:
         self._sock = sock
         self._sent: dict[int, int] = {}
         self._next = 0
-        self._stamp(_TX_SOFTWARE | _RX_SOFTWARE | _SOFTWARE | _OPT_ID | _OPT_TSONLY)
-
-    def _stamp(self, flags: int) -> None:
-        self._sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
+        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _FLAGS)
 
     def send(self, number: int, message: bytes | bytearray | memoryview) -> None:
         """Sends a message under a number of its own."""
-        # The kernel counts what is sent from the moment on that it is to; what was refused may have been counted.
         try:
             self._sock.send(message)
-        except OSError:
+        except OSError:  # some kernels count what they refuse, so that they are made to begin anew
+            for _ in self.told():
+                pass
             self._sent.clear()
             self._next = 0
-            self._stamp(0)
-            self._stamp(_TX_SOFTWARE | _RX_SOFTWARE | _SOFTWARE | _OPT_ID | _OPT_TSONLY)
+            for flags in (0, _FLAGS):
+                self._sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
             raise
         self._sent[self._next] = number
         self._sent.pop(self._next - 64, None)  # whose stamp was never told

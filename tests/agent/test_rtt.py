@@ -330,6 +330,27 @@ def test_replies_without_stamps_are_left_out(monkeypatch):
     ]
 
 
+def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near,
+    ):
+        far.bind((HERE, 0))
+        near.connect(far.getsockname())
+        departures = kernel_stamps.Departures(near)
+        told: dict[int, int] = {}
+        for number in range(1, 200):
+            before_ns = time.time_ns()
+            message = bytes(70000 if number % 5 == 0 else 40)
+            with contextlib.suppress(OSError):
+                departures.send(number, message)
+            # Of the last one before a refused one, nobody asks any more.
+            told |= dict(departures.told()) if number % 5 != 4 else {}
+            if number in told:
+                assert before_ns <= told[number] <= time.time_ns()
+        assert sorted(told) == [number for number in range(1, 200) if number % 5 not in {0, 4}]
+
+
 def test_handshakes_leave_nothing_behind(isolated):
     code = """
 from pathlib import Path
