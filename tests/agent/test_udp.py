@@ -9,11 +9,12 @@ import json
 import math
 import socket
 import struct
+import time
 from array import array
 
 import pytest
 
-from pytest_ipperf.agent import mmsg, offset
+from pytest_ipperf.agent import mmsg, offset, udp_sockets
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.core.errors import LabError
@@ -267,6 +268,25 @@ def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
     rows = rows_of(told)
     assert [(row[0], row[1]) for row in rows] == [(0, 0.0), (2, 1e-6), (1, 4e-6), (4, 5e-6), (3, 7e-6)]
     assert [row[2] for row in rows] == sorted(row[2] for row in rows)
+
+
+def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
+    """A buffer for two or three, which is looked at a thousand times a second."""
+    monkeypatch.setattr(udp_sockets, "_RECEIVE_BYTES", 1)
+    run = 0x23456789 << 32 | 1 << 31
+    with listening() as (order, far):
+        crafted(order, run)
+        while not far._catcher._began_s:
+            time.sleep(0.01)
+        crafted(order, *range(run + 1, run + 300))
+        told = far.finish(Told(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
+    lost = told.failed["lost"]
+    assert lost
+    # What is no datagram of the run, and is sent behind them, finds no room either.
+    assert told.facts["receiver_drops"] in (lost, lost + 1)
+    assert told.notes == [
+        f"the receiving host had no room for datagrams {told.facts['receiver_drops']} times, so it bounds this figure"
+    ]
 
 
 @pytest.mark.parametrize("rate", [1e7, "flood"])
