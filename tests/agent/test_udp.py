@@ -47,9 +47,17 @@ print(json.dumps(found))
 )
 
 
-def test_it_counts_what_passed_the_wires_at_any_loss(isolated):
+@pytest.fixture
+def watched(isolated, own_network):
+    """As `isolated`, with tcpdump."""
+    if "--user" in own_network:
+        pytest.skip("tcpdump needs root")
+    return isolated
+
+
+def test_it_counts_what_passed_the_wires_at_any_loss(watched):
     """Below the bottleneck, above it, and with a router that swallows everything."""
-    for number, found in enumerate(json.loads(isolated(COUNTED))):
+    for number, found in enumerate(json.loads(watched(COUNTED))):
         assert found["sent"] == found["left"]
         assert found["unique"] == found["came"]
         assert found["duplicates"] == found["copies"]
@@ -165,8 +173,8 @@ with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
 )
 
 
-def test_what_the_sending_host_has_no_room_for_is_lost_and_said(isolated):
-    near, far, came, notes = json.loads(isolated(REFUSED))
+def test_what_the_sending_host_has_no_room_for_is_lost_and_said(watched):
+    near, far, came, notes = json.loads(watched(REFUSED))
     assert near["refused"] > 0
     assert far["unique"] == came == near["sent"] - near["refused"]
     assert notes == [
