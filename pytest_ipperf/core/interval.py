@@ -1,7 +1,8 @@
 """An interval: an estimate that always says how uncertain it is.
 
 Numbers come from Student's t over independent values; quantiles are scipy's, exact to double precision.
-`scipy.special` is used alone because `scipy.stats` takes a second to import.
+`scipy.special` is used alone because `scipy.stats` takes a second to import, and only where a quantile is needed, as
+metrics know intervals and are read at every collection.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from scipy.special import stdtr, stdtrit
 
 from pytest_ipperf.core.errors import InvalidError, UsageError
 
@@ -51,11 +50,15 @@ class Interval:
 
 def t_quantile(p: float, df: float) -> float:
     """The value below which Student's t with `df` degrees of freedom falls with probability `p`."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - see the module
+
     return float(stdtrit(df, p))
 
 
 def t_probability(t: float, df: float) -> float:
     """The probability that Student's t with `df` degrees of freedom is at most `t`."""
+    from scipy.special import stdtr  # noqa: PLC0415 - see the module
+
     return float(stdtr(df, t))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.plugin.memory import Seen, foresights
@@ -60,7 +61,8 @@ def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, Foresi
     runs = _range(str(plan.first_runs), str(plan.runs))
     about = duration_text(session, session.forecast_s(plan))
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
-    own = {seen: found for seen, found in foreseen.items() if seen.cell.workload == plan.workload}
+    cells = [Cell(plan.workload, arm) for arm in plan.arms]
+    own = {seen: found for cell in cells for seen, found in foreseen.items() if seen.cell == cell}
     if own:
         told = ", ".join(f"{seen.cell.arm} {_settled_text(found)}" for seen, found in own.items())
         lines.append(f"    settles differences of: {told}")

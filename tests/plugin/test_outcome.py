@@ -143,7 +143,7 @@ def test_the_record_holds_the_question_that_was_asked(project):
     assert [line["verdict"] for line in kept if line["event"] == "record"] == ["within"]
     heard = [json.loads(line[line.index("{") :]) for line in result.outlines if '{"cell"' in line]
     assert [(r["cell"], r["margin"], r["verdict"]) for r in heard] == [
-        ("loopback-smtp-c10-1k-ipv6", "25 % (at least 1 ms)", "within")
+        ("loopback-smtp-c10-1k-ipv6", "25%,1ms", "within")
     ]
 
 
