@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.units import bytes_text
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_AUTO, _USUAL = "auto", "cubic"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
@@ -23,10 +25,13 @@ _FORCED = {socket.SO_SNDBUF: _SO_SNDBUFFORCE, socket.SO_RCVBUF: _SO_RCVBUFFORCE}
 def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
     """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
 
-    Those accepted have them from the one that listens. LabError where the kernel refuses.
+    Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the host's
+    where this user may not have it. Those accepted have them from the one that listens. LabError where the kernel refuses.
     """
-    _set_congestion(sock, str(factors["congestion"]))
-    if (window := factors["window"]) != "auto":
+    name = str(factors["congestion"])
+    with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # which `notes` tells
+        _set_congestion(sock, _USUAL if name == _AUTO else name)
+    if (window := factors["window"]) != _AUTO:
         for option in _LIMITS:
             _set_buffer(sock, option, int(window))
 
@@ -39,7 +44,7 @@ def congestion(sock: socket.socket) -> str:
 def checked(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
     """LabError where a connection has another congestion control than it was to have."""
     for sock in socks:
-        if (found := congestion(sock)) != factors["congestion"]:
+        if factors["congestion"] not in (_AUTO, found := congestion(sock)):
             raise LabError(f"a stream was to have congestion control {factors['congestion']}, and it has {found}")
 
 
@@ -49,8 +54,10 @@ def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
 
 
 def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
-    """Where the kernel gave less than the window asked for, or more, in sentences."""
-    if (window := factors["window"]) == "auto":
+    """Where the kernel gave another congestion control than is usual, or another window than asked for, in sentences."""
+    if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
+        yield f"the {whose}'s congestion control is {found}, its host's own, as this user may not have {_USUAL} there"
+    if (window := factors["window"]) == _AUTO:
         return
     for option, limit in _LIMITS.items():
         # The kernel doubles what it is asked for, as its own records of packets count too (socket(7)).

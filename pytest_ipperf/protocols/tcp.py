@@ -56,10 +56,10 @@ class Tcp(Flow):
             name="congestion",
             title="congestion control",
             unit="word",
-            levels=("cubic",),
-            help="TCP's congestion control: cubic, reno or bbr, as far as the hosts' kernels have it",
-            words=("cubic", "reno", "bbr"),
-            silent="cubic",
+            levels=("auto",),
+            help="TCP's congestion control: auto (cubic where that may be had, else the host's), cubic, reno or bbr",
+            words=("auto", "cubic", "reno", "bbr"),
+            silent="auto",
         ),
     )
 

@@ -181,6 +181,16 @@ print([(name, refusal(order(congestion=name), port=20000)) for name in names[0] 
         assert said.startswith(f"congestion control {name} is not permitted to this user; ")
 
 
+def test_without_one_of_its_own_a_run_has_cubic_or_says_whose_it_has(told):
+    code = """
+near, far = run(order())
+print([near.detail["client"]["congestion"], near.notes])
+"""
+    for found, notes in (told(code), told(code, without_rights())):
+        own = f"the client's congestion control is {found}, its host's own, as this user may not have cubic there"
+        assert (found == "cubic", own in notes) in {(True, False), (False, True)}
+
+
 def test_who_does_not_listen_refuses(told):
     code = "print([refusal(order(), port=20000)])"
     assert told(code) == ["no TCP stream to 127.0.0.1 port 20000: refused; the server's agent must listen there"]

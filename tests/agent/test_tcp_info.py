@@ -20,7 +20,7 @@ from pytest_ipperf.agent.streams import Streams
 from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
 from pytest_ipperf.core.errors import LabError
 
-FACTORS = {"window": "auto", "direction": "up", "congestion": "cubic"}
+FACTORS = {"window": "auto", "direction": "up", "congestion": "auto"}
 ORDER = FlowOrder(
     engine="tcp", ipver=4, source="", address="127.0.0.1", ports=(20000, 20999), connections=2, payload_bytes=1000,
     factors=FACTORS, warmup_s=0.1, run_s=0.3, deadline_s=10.0, ident=1,
