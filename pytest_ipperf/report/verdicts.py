@@ -20,7 +20,10 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
         return "" if record.estimate is None else f"{percent_text(record.estimate)} {unit}"
 
     def margin(record: Record) -> str:
-        return "" if record.margin_fraction is None else f"{100 * record.margin_fraction:.3g} {unit}"
+        if record.margin_fraction is None:
+            return ""
+        margin = 100 * record.margin_fraction
+        return f"{margin:{'.0f' if margin >= 1000 else '.3g'}} {unit}"
 
     return [
         row("  change", change),

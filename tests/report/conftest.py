@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import statistics
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pytest_ipperf.core.cell import levels_text
 from pytest_ipperf.core.effect import percent_of_log
 from pytest_ipperf.core.interval import t_interval
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.units import bytes_text, short_rate_text
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
 
-SILENT = {
+SILENT: dict[str, dict[str, Any]] = {
     "tcp": {"window": "auto", "direction": "up", "congestion": "cubic"},
     "udp": {"rate": 1e7},
     "rtt": {"probe": "udp", "waiting": "path"},
@@ -23,7 +27,8 @@ SILENT = {
 TCP = {
     "transfer_time_ratio": 1.012, "tcp_efficiency": 0.9991, "buffer_delay": 2.5, "ideal_bit_s": 9.49e7,
     "retransmits": 3.0, "rtt_s": 0.0042, "base_rtt_s": 0.0012, "cwnd_bytes": 65536.0, "send_buffer_bytes": 131072.0,
-    "receive_buffer_bytes": 262144.0, "sender_cpu_s": 0.01, "receiver_cpu_s": 0.02, "payload_bytes": 1e7, "seconds": 1.0,
+    "receive_buffer_bytes": 262144.0, "sender_cpu_s": 0.01, "receiver_cpu_s": 0.02,
+    "payload_bytes": 1e7, "seconds": 1.0,
 }  # fmt: skip
 UDP = {
     "sent": 5000.0, "unique": 4500.0, "duplicates": 0.0, "reordered": 0.0, "seconds": 1.0, "offered_bit_s": 6e7,
@@ -44,11 +49,9 @@ def side(arm, values, protocol="tcp", metric="throughput", **change):
 def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, levels=None, **change):
     """A cell whose effect is that of the epochs' first blocks; with one epoch it has none."""
     epochs = len(values) // blocks if epochs is None else epochs
-    own = SILENT[protocol] | (levels or {})
+    own: dict[str, Any] = SILENT[protocol] | (levels or {})
     payload, count = change.pop("payload_bytes", 1400), change.pop("connections", 1)
-    text = "-".join([f"window{bytes_text(own['window'])}"] if isinstance(own.get("window"), int) else []) or (
-        short_rate_text(own["rate"]) if protocol == "udp" else ""
-    )
+    text = levels_text([factor.level(own[factor.name]) for factor in PROTOCOLS[protocol].factors])
     told = Record(
         cell=f"lab-{protocol}-c{count}-{payload}-{text}-{arm}", testbed="lab.100mbit", protocol=protocol,
         connections=count, payload_bytes=payload, ipver=int(arm[3]), transport=arm.partition("-")[2] or "native",
@@ -64,19 +67,20 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
 
 def _effect(told):
     """The change of the epochs' first blocks, by the metric's scale."""
+    scale = METRICS[told.metric].metric.scale
+    unit = {"change_unit": UNITS_OF_CHANGE[scale]}
     if told.epochs == 1:
-        return {}
+        return unit
     pairs = zip(told.test.values[:: told.blocks], told.reference.values[:: told.blocks], strict=True)
-    if METRICS[told.metric].metric.scale == "ratio":
-        import math
-
-        changes, show = [math.log(a / b) for a, b in pairs], percent_of_log
-    else:
-        changes, show = [a - b for a, b in pairs], lambda change: 100 * change
-    found = t_interval(changes, 0.95).mapped(show)
-    return {
+    changes = [math.log(a / b) if scale == "ratio" else a - b for a, b in pairs]
+    found = t_interval(changes, 0.95).mapped(percent_of_log if scale == "ratio" else _points)
+    return unit | {
         "estimate": found.estimate, "low": found.low, "high": found.high, "sd_epoch": statistics.stdev(changes),
     }  # fmt: skip
+
+
+def _points(share):
+    return 100 * share
 
 
 RATIOS = {

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_ipperf.core.record import ArmSummary
+from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow.quantity import number, time_pair, time_text, unit_of
@@ -83,19 +84,24 @@ def _udp_arrived_bytes(figures: Figures) -> float:
     return _udp_bytes(figures) * figures["unique"] / figures["sent"] if figures["sent"] else 0.0
 
 
+def _goodput(figures: Figures) -> str:
+    return of_text(figures["throughput"], figures["ideal_bit_s"], 4)
+
+
 def _sent(figures: Figures) -> str:
     asked, sent = figures["offered_bit_s"], figures["sent_bit_s"]
-    return of_text(sent, asked) if asked else f"{of_text(sent, sent).partition(' of ')[2]} (flood)"
+    return of_text(sent, asked, 4) if asked else f"{rate_text(sent)} (flood)"
 
 
 def _clock(figures: Figures) -> str:
-    return time_text(figures["clock_error_s"]) if math.isfinite(figures["clock_error_s"]) else ""
+    error_s = figures["clock_error_s"]
+    return time_text(error_s) if error_s and math.isfinite(error_s) else ""
 
 
 _CPU = "CPU s/GB, sender / receiver"
 _ROWS = {
     "tcp": (
-        _told("goodput, of at most", "throughput ideal_bit_s", lambda f: of_text(f["throughput"], f["ideal_bit_s"])),
+        _told("goodput, of at most", "throughput ideal_bit_s", _goodput),
         _of_metric("transfer_time_ratio", "transfer time ratio"),
         _of_metric("tcp_efficiency", "TCP efficiency"),
         _of_metric("buffer_delay", "buffer delay"),
@@ -111,7 +117,8 @@ _ROWS = {
     ),
     "udp": (
         _told("sent, of offered", "offered_bit_s sent_bit_s", _sent),
-        _of_metric("throughput", "received"),
+        _told("received, of at most", "throughput ideal_bit_s", _goodput),
+        _told("received", "throughput", lambda f: "" if "ideal_bit_s" in f else rate_text(f["throughput"])),
         _of_metric("loss", "loss"),
         _of_metric("jitter", "jitter (RFC 3550)"),
         _of_metric("ipdv", "IPDV"),

@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.table import latest
@@ -66,7 +65,7 @@ def _answer(record: Record) -> dict[str, Any]:
         "change": record.estimate,
         "low": record.low,
         "high": record.high,
-        "unit_of_change": UNITS_OF_CHANGE[METRICS[record.metric].metric.scale],
+        "unit_of_change": record.change_unit,
         "confidence": record.confidence,
         "margin_fraction": record.margin_fraction,
         "verdict": record.verdict,

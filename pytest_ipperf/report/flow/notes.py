@@ -46,8 +46,7 @@ def notes(records: Sequence[Record]) -> list[str]:
 def definition(metric: Metric) -> list[str]:
     """What a metric is: title, unit, formula, source, and how arms are compared by it."""
     unit = f", in {metric.unit}" if metric.unit != "1" else ""
-    compared = "their ratio" if metric.scale == "ratio" else "their difference"
-    how = f"Arms differ by {compared} (in {UNITS_OF_CHANGE[metric.scale]}), the {metric.location} of an epoch's blocks"
+    how = f"Compared by {metric.scale} (in {UNITS_OF_CHANGE[metric.scale]}), the {metric.location} of an epoch's blocks"
     return _wrapped([f"{_capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
 
 

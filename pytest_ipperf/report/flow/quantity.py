@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pytest_ipperf.core.metric import Metric
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_FAR = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,17 @@ def number(value: float, digits: int = 3) -> str:
     """So many significant digits, and never fewer than those before the point: 94.153 -> `94.2`, 1234.5 -> `1234`."""
     if not value or not math.isfinite(value):
         return "0" if not value else str(value)
-    after = digits - 1 - math.floor(math.log10(abs(value)))
+    # Of the rounded value, which may have a digit more before the point.
+    after = digits - 1 - math.floor(math.log10(abs(float(f"{value:.{digits}g}"))))
     return f"{value:.{max(0, after)}f}"
 
 
 def time_pair(first_s: float, second_s: float) -> str:
-    """Two times in the unit of the larger one: `1.20 / 0.310 ms`."""
-    unit = Unit(*_fitting(_TIMES, max(first_s, second_s)))
+    """Two times in one unit, or each in its own where they are far apart: `1.20 / 0.310 ms`, `40.0 ns / 1.56 ms`."""
+    small, large = sorted((first_s, second_s))
+    if small and large / small > _FAR:
+        return f"{time_text(first_s)} / {time_text(second_s)}"
+    unit = Unit(*_fitting(_TIMES, large))
     return f"{unit.text(first_s)} / {unit.text(second_s)} {unit.name}"
 
 

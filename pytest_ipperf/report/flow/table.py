@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -26,7 +25,8 @@ Group = tuple[str, int, str, int, str]
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
     """All tables and, below, what their figures are; empty without records, which are all of flows."""
     groups: dict[Group, list[Record]] = defaultdict(list)
-    for record in latest(records):
+    ordered = sorted(latest(records), key=lambda record: (*_group(record), record.cell))
+    for record in ordered:
         groups[_group(record)].append(record)
     made: list[str] = []
     told: set[str] = set()
@@ -35,7 +35,7 @@ def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
             cells = {record.cell for record in line.records}
             made += [*_table(line, width, told=cells <= told), ""]
             told |= cells
-    return made + notes(records)
+    return made + notes(ordered)
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -79,12 +79,11 @@ def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
     if uneven:
         rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
     rows += [] if told else engine_rows(first.protocol, first.metric, reference, columns)
-    changed = UNITS_OF_CHANGE[METRICS[first.metric].metric.scale]
     for arm in sorted({Arm.parse(record.test.arm) for record in line.records}, key=arm_rank):
         found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
         tested = {at: record.test for at, record in found.items()}
         rows.append(_mean_row(str(arm), tested, columns, unit))
-        rows += answer_rows(found, columns, changed, uneven=uneven)
+        rows += answer_rows(found, columns, first.change_unit, uneven=uneven)
         rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
 

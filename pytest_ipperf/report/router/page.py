@@ -82,7 +82,7 @@ def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> str:
 def _own_cell(standing: Standing) -> str:
     found = standing.graded
     if found is None:
-        return f"<td>none<small>{escape(standing.why)}</small></td>"
+        return '<td><span class="soft">nothing to compare</span></td>'
     figure = f"<b>{ratio_text(1.0, standing.experiment)}</b>"
     if standing.ratio is not None:
         ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import statistics
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ _WIDE = 8
 _CROWD = 8
 """More levels than that have their names aslant, so that none hides another."""
 _LINE = 118
-_APART = 0.05
+_APART, _MOST_APART = 0.06, 0.6
 """So far the arms' dots stand beside each other, of the distance between levels, so that no bar hides another."""
 
 
@@ -104,10 +105,11 @@ def _svg(figure: Figure) -> str:
 
 def _fill(axes: Axes, found: Curves) -> None:
     places = _places(found.line.values, sizes=found.line.dimension.unit == "bytes")
-    gap = min(after - before for before, after in pairwise(places))
+    gaps = [after - before for before, after in pairwise(places)]
+    apart = min(_APART * statistics.median(gaps), _MOST_APART * min(gaps) / len(found.dots))
     for number, (arm, dots) in enumerate(found.dots.items()):
         colour, marker, line = _STYLES.get(str(arm), _OTHER)
-        shift = (number - (len(found.dots) - 1) / 2) * _APART * gap
+        shift = (number - (len(found.dots) - 1) / 2) * apart
         axes.errorbar(
             [places[dot.at] + shift for dot in dots],
             [dot.mean / found.unit.size for dot in dots],

@@ -26,7 +26,7 @@ _FEWEST = 2
 class Standing:
     """How an arm stands to IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
 
-    `why` says so in words. The reference stands to itself as 1, without an interval.
+    `why` says so where its cells cannot be combined. The reference stands to itself as 1, without an interval.
     """
 
     experiment: Experiment
@@ -107,7 +107,7 @@ def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
 
 def _standing(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> Standing:
     if not cells:
-        return Standing(experiment=experiment, arm=arm, why="no cell to compare")
+        return Standing(experiment=experiment, arm=arm)
     try:
         ratio = combined([ratio_of(record) for record in cells], cells[0].confidence)
     except InvalidError as error:

@@ -96,7 +96,7 @@ def figures(summary: Summary) -> list[dict[str, Any]]:
             "paper_grade": standing.paper_grade.name if standing.paper_grade else None,
             "why_none": standing.why,
         }
-        for standing in summary.standings.values()
+        for standing in (summary.standings[each.name, arm] for each in summary.experiments for arm in summary.arms)
     ]  # fmt: skip
 
 
