@@ -11,6 +11,7 @@ import random
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from threading import Thread
 
 from pytest_ipperf.agent.daemon import free_port
@@ -28,7 +29,8 @@ _BACKLOG = 1024
 class Echo(ABC):
     """Listens on a free port of `ports` from the start on, for probes of that size and of one run, until it is closed.
 
-    `answered` is how many it has sent back, and `cpu_s` its thread's processor time, once it is closed.
+    `answered` is how many it has sent back. Once it is closed, `cpu_s` is its thread's processor time, which should be
+    `looked_s` where it has looked for so long.
     """
 
     kind: socket.SocketKind
@@ -39,6 +41,7 @@ class Echo(ABC):
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
         self.answered = 0
         self.cpu_s = 0.0
+        self.looked_s = 0.0
         self._ident, self._size, self._patience_ns = ident & 0xFFFFFFFF, payload_bytes, round(deadline_s * 1e9)
         self._open = True
         self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, self.kind)
@@ -72,6 +75,14 @@ class Echo(ABC):
     def _serve(self) -> None:
         """Until it is closed."""
 
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[None]:
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.looked_s += time.monotonic() - began_s
+
     def _asked(self, message: bytearray) -> bool:
         """Whether that is a probe of this run."""
         return bool(HEAD.unpack_from(message)[0] == self._ident)
@@ -99,7 +110,8 @@ class DatagramEcho(Echo):
                     self._sock.send(message)
                     self.answered += 1
                     if looks(message):
-                        self._look(message)
+                        with self._looking():
+                            self._look(message)
             self._sock.setblocking(True)  # noqa: FBT003 - that is how it is called
 
     def _look(self, message: bytearray) -> None:
@@ -177,8 +189,9 @@ class MessageEcho(Echo):
         if self._heard(sock, view, looking=False) and self._asked(message):
             looking = looks(message)
             self._say(sock, view)
-            while self._heard(sock, view, looking=looking):
-                self._say(sock, view)
+            with self._looking() if looking else contextlib.nullcontext():
+                while self._heard(sock, view, looking=looking):
+                    self._say(sock, view)
 
     def _heard(self, sock: socket.socket, view: memoryview, *, looking: bool) -> bool:
         """Whether all of one message has come."""

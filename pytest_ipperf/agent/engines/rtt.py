@@ -30,6 +30,7 @@ from pytest_ipperf.core.errors import LabError
 
 _INTERVAL_NS = 1_000_000
 _SILENCES = 3
+_MUCH = 0.1
 _NO_PORT = 1  # any but 0, with which the kernel would not name the other end
 # What a path does to a packet, or has to say about it; all else is trouble of the host or of the far end.
 _NO_REPLY = {
@@ -71,7 +72,12 @@ class _Answering(Far):
         self.close()
         if not self._echo:
             return Told()
-        return Told(detail={"answered": self._echo.answered}, cpu_s=self._echo.cpu_s, wall_s=near.wall_s)
+        return Told(
+            detail={"answered": self._echo.answered},
+            notes=_taken("server", self._echo.cpu_s, self._echo.looked_s),
+            cpu_s=self._echo.cpu_s,
+            wall_s=near.wall_s,
+        )
 
     def close(self) -> None:
         if self._echo:
@@ -122,6 +128,7 @@ class Rtt(Engine):
         told = _told(probe, run, took_ns, order)
         told.cpu_s, told.wall_s = spent
         told.detail = _detail(order, probe)
+        told.notes += _taken("client", *spent) if looks else []
         if wanted and not looks:
             told.notes.append("both ends slept until a probe came, as they have one processor only to look with")
         return told
@@ -238,6 +245,14 @@ def _detail(order: FlowOrder, probe: Probe) -> dict[str, Any]:
     if order.factors["probe"] == "connect":
         found["payload"] = "none, as the opening of a connection carries no data"
     return found
+
+
+def _taken(host: str, cpu_s: float, looked_s: float) -> list[str]:
+    """A sentence where other work had much of the processor of who looks all the time."""
+    if cpu_s >= looked_s * (1 - _MUCH):
+        return []
+    share = 1 - cpu_s / looked_s
+    return [f"other work had {share:.0%} of the {host}'s processor, where it looks for replies, and is in their times"]
 
 
 def _way(order: FlowOrder) -> str:

@@ -44,10 +44,10 @@ class Datagrams(Probe):
                     return LOST
                 continue
             ended_ns = clock()
-            if frame.answered(buffer, number):
-                return ended_ns - began_ns
             if ended_ns > due_ns:
                 return LOST
+            if frame.answered(buffer, number):
+                return ended_ns - began_ns
 
     def pause(self, due_ns: int) -> None:
         """Who looks all the time, does so then too."""
@@ -85,7 +85,7 @@ class Stamped(Datagrams):
             with contextlib.suppress(BlockingIOError):
                 _, messages, _, _ = self._sock.recvmsg_into([self._buffer], ROOM)
                 ended_ns = clock()
-                if frame.answered(self._buffer, number):
+                if ended_ns <= due_ns and frame.answered(self._buffer, number):
                     self._note(number, arrival_ns(messages))
                     return ended_ns - began_ns
         return LOST

@@ -79,10 +79,10 @@ class Messages(Probe):
             if not got:
                 raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
             self._got = (self._got + got) % len(view)
-            if not self._got and self._frame.answered(view, number):
-                return ended_ns
             if ended_ns > due_ns:
                 return 0
+            if not self._got and self._frame.answered(view, number):
+                return ended_ns
 
     def close(self) -> None:
         """Resets it."""
@@ -115,7 +115,7 @@ class Openings(Probe):
             if code not in _ESTABLISHED:
                 raise OSError(code, os.strerror(code))
             self.seen(sock)
-            return ended_ns - began_ns
+            return ended_ns - began_ns if ended_ns <= due_ns else LOST
 
     def close(self) -> None:
         """None of them stays open."""
