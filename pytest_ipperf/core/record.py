@@ -117,6 +117,7 @@ class Record:
     With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.
     `resolver` is the name server, which is the server itself where that is what is measured.
     `taken_from` names the earlier session that measured it; empty where it was the one that reports it.
+    A run of a flow lasted `run_s`, after `warmup_s` that counted for nothing; 0 where connections are its size.
     `levels` are those of the protocol's own factors by name, and `levels_text` what the cell's text says of them.
     `header_cost` is the share of goodput that headers alone cost the arm.
     `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
@@ -167,6 +168,8 @@ class Record:
     one_machine: bool = False
     levels: dict[str, int | float | str] = field(default_factory=dict)
     levels_text: str = ""
+    run_s: float = 0.0
+    warmup_s: float = 0.0
     change_unit: str = "%"
     header_cost: float = 0.0
 

@@ -94,6 +94,7 @@ def _record(
     design, epochs = conditions.design, measurement.plan.epochs_by(look)
     change = effect.shown if effect else None
     facts: Mapping[str, Any] = cell_facts(cell)
+    flows = flow(cell.workload.protocol) is not None
     return Record(
         **facts,
         server=str(measurement.service),
@@ -103,6 +104,8 @@ def _record(
         one_machine=measurement.network.one_machine,
         metric=metric,
         design=design.name,
+        run_s=design.run_s if flows else 0.0,
+        warmup_s=design.warmup_s if flows else 0.0,
         judges=design.judges,
         seed=measurement.plan.seed,
         look=look,

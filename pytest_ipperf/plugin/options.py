@@ -7,6 +7,7 @@ ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
 import secrets
@@ -35,6 +36,7 @@ CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
 _MOST_WORKERS = 64
 _MOST_CAPTURED = 10000
+_SHORTEST_S, _LONGEST_S = 0.1, 3600.0
 _SERVER_WORDS = ("auto", "real", "embedded")
 # The testbed in the id of a test.
 _NAMED = rf"\[(.+?)-(?:{'|'.join(PROTOCOLS)})-"
@@ -62,6 +64,7 @@ ONCE = (
 SETTINGS = (
     ("--design", "NAME", "quick", "how much is measured: "
      + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
+    ("--duration", "TIME", "", "how long a run of tcp, udp or rtt flows, in place of the design's own, such as 10s"),
     ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
     ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
     ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
@@ -149,7 +152,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         connections=_listed(config, "--connections", _connections),
         payloads=_listed(config, "--payload", parse_bytes),
         factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},
-        design=_setting(config, "--design", design_named),
+        design=_lasting(_setting(config, "--design", design_named), _setting(config, "--duration", _duration)),
         reference=_setting(config, "--reference", _reference),
         margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),
         client=_setting(config, "--client", _one_of(CLIENTS)),
@@ -259,6 +262,17 @@ def _server(text: str) -> str:
     if len(words) > 1:
         raise UsageError(f"{' and '.join(words)} exclude each other; one of them may stand beside names of servers")
     return ",".join(names)
+
+
+def _duration(text: str) -> float | None:
+    seconds = parse_seconds(text) if text else None
+    if seconds is not None and not _SHORTEST_S <= seconds <= _LONGEST_S:
+        raise UsageError(f"{text!r} is not a time from 100ms to 1h, such as 10s")
+    return seconds
+
+
+def _lasting(design: Design, run_s: float | None) -> Design:
+    return design if run_s is None else dataclasses.replace(design, run_s=run_s)
 
 
 def _deadline(text: str) -> float:

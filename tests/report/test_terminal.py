@@ -5,16 +5,10 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import compare
 from pytest_ipperf.core.instrument import Instrument
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.terminal import interval_picture, tables
+from pytest_ipperf.report.terminal import tables
 
 
 def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:
@@ -173,28 +167,6 @@ def test_a_table_that_is_too_wide_goes_on_below():
         rows = [line for line in shown if line.startswith("  change")]
         assert max(len(line) for line in shown[3:]) <= width
         assert sum(len(line.split("%")) - 1 for line in rows) == 6
-
-
-def judgement(slower: float):
-    four, six = Arm(4, "native"), Arm(6, "native")
-    runs = [
-        Run(
-            arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=1, failed={}, samples=(),
-            value=0.02 * (1 + (arm == six) * (slower + epoch % 3 * 0.02)),
-        )
-        for epoch in range(6)
-        for arm in (four, six)
-    ]  # fmt: skip
-    return judge(compare(runs, six, four, METRICS["response_time"].metric), Margin.parse("10%"))
-
-
-def test_the_picture_has_the_interval_the_zero_and_the_margin_in_order():
-    bar, scale = interval_picture(judgement(0.2))
-    assert bar.index("[") < bar.index("o") < bar.index("]")
-    assert scale.index("0") < scale.index("|") < bar.index("[")
-    assert scale.endswith("0 = no change, | = margin 10 %")
-    bar, scale = interval_picture(judgement(-0.2))
-    assert bar.index("]") < scale.index("0") < scale.index("|")
 
 
 def seen_by_client(share, **changed):

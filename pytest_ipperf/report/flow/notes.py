@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text, seconds_text
@@ -83,18 +82,17 @@ def _method(records: Sequence[Record]) -> list[str]:
 
 
 def _run_text(record: Record) -> str:
-    design = DESIGNS.get(record.design)
-    if design is None:
+    if not record.run_s:
         return ""
-    warmup = f", after {seconds_text(design.warmup_s)} that count for nothing" if design.warmup_s else ""
-    return f"; a run is {seconds_text(design.run_s)} of traffic{warmup}"
+    warmup = f", after {seconds_text(record.warmup_s)} that count for nothing" if record.warmup_s else ""
+    return f"; a run is {seconds_text(record.run_s)} of traffic{warmup}"
 
 
 def _rfc6349(records: Sequence[Record]) -> list[str]:
-    design = DESIGNS.get(records[0].design)
-    if design is None or design.run_s >= _RFC6349_S or all(record.protocol != "tcp" for record in records):
+    run_s = records[0].run_s
+    if run_s >= _RFC6349_S or all(record.protocol != "tcp" for record in records):
         return []
-    lasted, wanted = seconds_text(design.run_s), seconds_text(_RFC6349_S)
+    lasted, wanted = seconds_text(run_s), seconds_text(_RFC6349_S)
     return [f"Transfer time ratio, TCP efficiency and buffer delay: of {lasted}, shorter than RFC 6349's {wanted}."]
 
 
