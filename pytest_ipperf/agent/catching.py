@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from pytest_ipperf.agent.consecutive import Consecutive
 from pytest_ipperf.agent.mmsg import STAMP_WORDS, Inbox, PlainInbox, Taken, UnableError
 from pytest_ipperf.agent.tally import MOST, Tally
 
@@ -73,12 +74,19 @@ class Counted:
     """Counts only."""
 
     def __init__(self, base: int) -> None:
+        self._base = base
+        self._expected = Consecutive(base)
         self.tally = Tally(base)
 
     def take(self, words: memoryview, _stamps: memoryview) -> bool:
         """Whether any of them belongs to the run."""
         before = self.tally.unique + self.tally.duplicates
-        self.tally.note(words[::2].tolist())
+        first, numbers = words[0], words[::2]
+        mine = 0 <= first - self._base < MOST
+        if mine and numbers.tobytes() == bytes(self._expected.words(first, len(numbers))):
+            self.tally.note_all(first, first + len(numbers))
+        else:
+            self.tally.note(numbers.tolist())
         return self.tally.unique + self.tally.duplicates > before
 
     def unique(self) -> int:

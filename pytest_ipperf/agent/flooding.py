@@ -6,12 +6,12 @@ import errno
 import socket
 import struct
 import time
-from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from pytest_ipperf.agent.consecutive import Consecutive
 from pytest_ipperf.agent.mmsg import HEAD_BYTES, SOL_UDP, UDP_SEGMENT, Outbox, UnableError
 
 _MESSAGES = 64
@@ -73,6 +73,7 @@ class Flood:
 
     def send(self, word: int, lasts_s: float, alive: Callable[[], None]) -> Flooded:
         """As many as go in that time; `word` begins the first one's head, and the others' follow it."""
+        numbers = Consecutive(word)
         began_ns = now = time.monotonic_ns()
         end_ns, sent, refused, too_large_at = began_ns + round(lasts_s * 1e9), 0, 0, -1
         while now < end_ns:
@@ -81,7 +82,7 @@ class Flood:
             datagrams = len(words) // 2
             try:
                 for _ in range(_CALLS):
-                    words[::2] = memoryview(array("Q", range(word + sent, word + sent + datagrams)))
+                    words[::2] = numbers.words(word + sent, datagrams)
                     sent += box.send()
             except OSError as error:
                 if error.errno in _NO_SEGMENTS and box.segments > 1:

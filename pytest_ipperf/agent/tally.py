@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MOST = 1 << 31
 """Numbers of a stream are below this."""
@@ -27,9 +27,19 @@ class Tally:
         if not numbers:
             return
         first, beyond = numbers[0], numbers[0] + len(numbers)
-        if first >= self._next and beyond <= self._base + MOST and numbers == list(range(first, beyond)):
+        if numbers[-1] == beyond - 1 and numbers == list(range(first, beyond)):
+            self.note_all(first, beyond)
+        else:
+            self._note_each(numbers)
+
+    def note_all(self, first: int, beyond: int) -> None:
+        """All from that one to before the other have come, in their order."""
+        if first >= self._next and beyond <= self._base + MOST:
             self._follow(first, beyond)
-            return
+        else:
+            self._note_each(range(first, beyond))
+
+    def _note_each(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if self._next <= number < self._base + MOST:
                 self._follow(number, number + 1)

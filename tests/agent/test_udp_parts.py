@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.clocks import Ours, check_unset, realtime_ahead_ns
+from pytest_ipperf.agent.consecutive import Consecutive
 from pytest_ipperf.agent.flooding import Flood
 from pytest_ipperf.agent.pacing import Pacer, Sent
 from pytest_ipperf.agent.tally import Tally
@@ -46,7 +47,10 @@ def test_gaps_between_batches_are_of_what_was_lost(length, lost):
     tally, at = Tally(BASE), BASE
     for each in lost:
         at += each
-        tally.note(list(range(at, at + length)))
+        if each % 2:
+            tally.note(list(range(at, at + length)))
+        else:
+            tally.note_all(at, at + length)
         at += length
     assert (tally.unique, tally.duplicates, tally.reordered) == (length * len(lost), 0, 0)
 
@@ -55,6 +59,19 @@ def test_another_streams_numbers_are_none_of_this():
     tally = Tally(BASE)
     tally.note([BASE - 1, BASE + (1 << 31), 0])
     assert (tally.unique, tally.duplicates) == (0, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, (1 << 31) - 1), st.integers(1, 512)), max_size=6))
+def test_consecutive_words_are_that(asked):
+    base = 7 << 32 | 1 << 31
+    numbers = Consecutive(base)
+    for first, most in [*asked, (65535, 512), ((1 << 31) - 600, 512), (0, 1)]:
+        count = min(most, (1 << 31) - first)
+        assert numbers.words(base + first, count).tolist() == list(range(base + first, base + first + count))
+    with pytest.raises(ValueError, match="are not here"):
+        numbers.words(base + (1 << 32), 1)
+    with pytest.raises(ValueError, match="are not here"):
+        numbers.words(base, 513)
 
 
 @pytest.fixture
@@ -119,6 +136,7 @@ def test_of_too_few_the_rate_is_what_was_asked_for():
 def test_what_the_kernel_does_not_cut_up_goes_by_batches(isolated):
     code = """
 import socket
+from pytest_ipperf.agent.consecutive import Consecutive
 from pytest_ipperf.agent.flooding import Flood
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
     far.bind(("127.0.0.1", 0))
