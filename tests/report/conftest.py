@@ -60,7 +60,7 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
         test=side(arm, values, protocol, metric), reference=side("ipv4", reference, protocol, metric),
         estimate=None, low=None, high=None, confidence=0.95, sd_epoch=None, sd_block=None, margin="10 %",
         margin_fraction=0.1, alpha=0.05, verdict="within" if epochs > 1 else "measured", reasons=(), sentence="...",
-        backend="kernel" if "-" in arm else "", rate_bit_s=1e8, levels=own, levels_text=text,
+        backend="kernel" if "-" in arm else "", rate_bit_s=1e8, run_s=1.0, warmup_s=0.5, levels=own, levels_text=text,
     )  # fmt: skip
     return dataclasses.replace(told, **_effect(told), **change)
 
