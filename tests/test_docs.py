@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS
@@ -269,13 +270,12 @@ def test_markers_are_those_of_the_code():
 
 def test_flows_their_factors_and_metrics_are_those_of_the_code():
     flows = [name for name in PROTOCOLS if flow(name)]
-    told = {}
-    for row in table("docs/flows.md", "protocol", "factor"):
+    told: dict[str, dict[str, str]] = {}
+    name = ""
+    for row in table("docs/flows.md", "protocol", "connections", "payload", "factor"):
         name = codes(row[0])[0] if row[0] else name
         told.setdefault(name, {})[codes(row[3])[0]] = codes(row[5])[0]
-    assert told == {
-        name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors} for name in told
-    }
+    assert told == {name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors} for name in told}
     assert sorted(told) == flows
     found = {}
     for row in table("docs/flows.md", "metric"):
@@ -308,6 +308,7 @@ def test_shelves_are_those_of_the_code():
         "metrics/": list(METRICS),
         "lab/ways/": list(WAYS),
         "agent/backends/": list(BACKENDS),
+        "agent/engines/": list(ENGINES),
     }
 
 

@@ -25,8 +25,9 @@ _FORCED = {socket.SO_SNDBUF: _SO_SNDBUFFORCE, socket.SO_RCVBUF: _SO_RCVBUFFORCE}
 def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
     """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
 
-    Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the host's
-    where this user may not have it. Those accepted have them from the one that listens. LabError where the kernel refuses.
+    Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the
+    host's where this user may not have it. Those accepted have them from the one that listens. LabError where the
+    kernel refuses.
     """
     name = str(factors["congestion"])
     with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # which `notes` tells
@@ -54,7 +55,7 @@ def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
 
 
 def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
-    """Where the kernel gave another congestion control than is usual, or another window than asked for, in sentences."""
+    """Where the kernel gave another congestion control than is usual, or another window than asked for."""
     if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
         yield f"the {whose}'s congestion control is {found}, its host's own, as this user may not have {_USUAL} there"
     if (window := factors["window"]) == _AUTO:

@@ -68,7 +68,7 @@ def ceiling_bit_s(rate_bit_s: float, layers: Layers, payload_bytes: int = 0) -> 
 
 
 def header_cost(test: Layers, reference: Layers, payload_bytes: int = 0) -> float:
-    """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`; 0 if they do not."""
+    """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`, if they do."""
     return max(0.0, 1 - test.share(payload_bytes) / reference.share(payload_bytes))
 
 

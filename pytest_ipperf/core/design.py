@@ -69,7 +69,16 @@ DESIGNS = {
         ),
         Design(name="quick", epochs=6, blocks=2, alpha=0.05, judges=True, purpose="a person at a terminal"),
         # Pocock's level for three looks: together they are wrong as often as one look at 5 %.
-        Design(name="standard", epochs=10, blocks=3, looks=3, alpha=0.0221, judges=True, purpose="a decision", run_s=2.0),
+        Design(
+            name="standard",
+            epochs=10,
+            blocks=3,
+            looks=3,
+            alpha=0.0221,
+            judges=True,
+            purpose="a decision",
+            run_s=2.0,
+        ),
         # The study's 11 runs, the first of which is discarded: that is the warm-up. One burst is one run there.
         Design(
             name="paper",
@@ -84,7 +93,7 @@ DESIGNS = {
             run_s=10.0,
             full_grid=True,
         ),
-        # RFC 8219, sections 7.1 to 7.3: trials of 60 s, repeated 20 times; of latency 120 s, of which the last 60 count.
+        # RFC 8219, sections 7.1 to 7.3: trials of 60 s, repeated 20 times; of latency the last 60 s of 120.
         Design(
             name="rfc8219",
             epochs=20,

@@ -55,7 +55,6 @@ class Factor:
         """That value of this factor."""
         return Level(self.name, value, "" if value == self.silent else f"{self.mark}{self.text(value)}")
 
-
     def of_text(self, text: str) -> Level | None:
         """The level that ids call so; None where they call none of this factor so."""
         try:

@@ -34,7 +34,6 @@ class Outcome:
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
-
 def completed_s(outcome: Outcome) -> float | None:
     """The mean time of the connections that completed, of a run that has such; None where none did."""
     if "total" not in outcome.columns or not outcome.samples:

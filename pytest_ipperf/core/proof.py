@@ -104,7 +104,7 @@ def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
 
 
 def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
-    """What speaks against a carrier, which meets all that goes there, and at the tunnel's two ends all that comes back."""
+    """What speaks against a carrier, which meets all that goes there, and at a tunnel's ends all that comes back."""
     there, back = expected.least_packets
     ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
     return [

@@ -64,6 +64,7 @@ def summarise(
     runs: Iterable[Run],
     rows: Sequence[tuple[float, ...]],
     phases: Sequence[str],
+    *,
     floor_s: float | None = None,
 ) -> ArmSummary:
     """The summary of an arm's runs, by one of their metrics.

@@ -136,7 +136,7 @@ def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSu
     """The summary of an arm's first epochs; the reference goes on where another arm is still open."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
-    summary = summarise(arm, metric, runs, rows, _SUMMARISED, measurement.floors.get(arm))
+    summary = summarise(arm, metric, runs, rows, _SUMMARISED, floor_s=measurement.floors.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)

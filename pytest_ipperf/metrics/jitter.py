@@ -23,7 +23,7 @@ measure = Measure(
         scale="ratio",
         location="median",
         resolution=1e-9,
-        formula="mean over arrivals of J, where J += (abs(D) - J) / 16 and D = change of delay since the arrival before",
+        formula="mean over arrivals of J, where J += (abs(D) - J) / 16 and D = change of delay since the last one",
         source="RFC 3550, section 6.4.1; paper 001, Fig. 8",
         words=AMOUNT,
         margin="20%,50us",

@@ -60,7 +60,7 @@ def test_the_pace_survives_json_too():
 
 def test_a_summary_puts_the_clients_part_together():
     runs = [dataclasses.replace(run(SIX, epoch, 0.01), client=CLIENT) for epoch in range(2)]
-    told = summarise(SIX, "response_time", runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004).instrument
+    told = summarise(SIX, "response_time", runs, [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, floor_s=0.004).instrument
     assert told is not None
     assert (told.share, told.late_s, told.peak, told.behind_s) == (0.4, 0.0002, 3, 0.003)
     assert summarise(SIX, "response_time", [run(SIX, 0, 0.01)], [], PHASES).instrument is None
@@ -69,7 +69,7 @@ def test_a_summary_puts_the_clients_part_together():
 def test_failures_do_not_hide_the_client():
     """They count with the deadline, in which the client had nothing to do."""
     lossy = dataclasses.replace(run(SIX, 0, 3.34), completed_s=0.01, failed={"talk reset": 1}, client=CLIENT)
-    summary = summarise(SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, 0.004)
+    summary = summarise(SIX, "response_time", [lossy], [(0.0, 0.001, 0.01, 0.0002, 0.003)], PHASES, floor_s=0.004)
     assert summary.instrument is not None
     assert summary.instrument.share == 0.4
     assert summary.completed_mean == 0.01
