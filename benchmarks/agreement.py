@@ -7,7 +7,7 @@ Each round of a case (IP version, size, offered Mbit/s of payload) lasts a few s
 in random order, into an empty queue. tcpdump sees both ends, puts fragments together, and tells the `wire` figures of
 each tool's own stream: payload between its first arrival and its last, datagrams that left and never were whole at the
 other end, and jitter between the kernel's stamps. All are medians of the rounds. A tool agrees where in each round its
-throughput is within 2 % of its wire's, and its loss within 0.2 points.
+throughput is within 2 % of its wire's, and its loss within 0.2 points. `foreign` is how many processors others had.
 
 iperf3's jitter and ours are RFC 3550's, D-ITG's is the mean change of the delay; each stands beside the wire's own of
 that kind. D-ITG polls (-poll), as it is too slow else. TCP has no referee but the ceiling, and two tools.
@@ -36,13 +36,11 @@ from benchmarks.arena import (
     arena,
     enter,
     have,
-    head,
-    interleaved,
     machine,
-    row,
 )
 from benchmarks.ends import Ends, ends
 from benchmarks.referee import Capture, Datagram, watching
+from benchmarks.rounds import foreign, head, interleaved, row
 
 MTU = 1500
 IP_BYTES, UDP_BYTES, TCP_BYTES = {4: 20, 6: 40}, 8, 32
@@ -172,6 +170,7 @@ class Found:
 
     said: list[Said] = field(default_factory=list)
     wire: list[Wire] = field(default_factory=list)
+    foreign: list[float] = field(default_factory=list)
 
     def cells(self) -> Iterator[str]:
         """A row's."""
@@ -198,8 +197,8 @@ def one_round(bench: Bench, case: Case, tools: Mapping[str, Callable[[Case], Sai
     ):
         for name in interleaved(list(tools), 1, seed):
             place.settle()
-            said[name] = tools[name](case)
-    return {name: Found([told], [wire(case, told, left, came)]) for name, told in said.items()}
+            said[name] = foreign(partial(tools[name], case))
+    return {name: Found([told], [wire(case, told, left, came)], [others]) for name, (told, others) in said.items()}
 
 
 def show_case(case: Case, found: Mapping[str, Found], seconds: float) -> None:
@@ -209,7 +208,8 @@ def show_case(case: Case, found: Mapping[str, Found], seconds: float) -> None:
     for name, each in found.items():
         reached = statistics.median(seen.offered_bit_s for seen in each.wire) / 1e6
         title = f"IPv{case.ipver}, {case.size} B, {case.offered_bit_s / 1e6:.0f} Mbit/s"
-        row(title, theory, name, f"{reached:.2f}", *each.cells(), "; ".join(each.agrees()) or "yes")
+        others = f"{statistics.median(each.foreign):.2f}"
+        row(title, theory, name, f"{reached:.2f}", *each.cells(), "; ".join(each.agrees()) or "yes", others)
 
 
 def udp(bench: Bench, cases: Sequence[Case], tools: Sequence[str], rounds: int) -> None:
@@ -223,9 +223,10 @@ def udp(bench: Bench, cases: Sequence[Case], tools: Sequence[str], rounds: int) 
             for name, one in tried(partial(one_round, bench, case, every, f"{number} {case}")).items():
                 found[case][name].said += one.said
                 found[case][name].wire += one.wire
+                found[case][name].foreign += one.foreign
     head(
         "case", "expected Mbit/s, loss", "tool", "offered, wire", "Mbit/s", "wire", "loss, %", "wire", "jitter, us",
-        "wire", "agrees",
+        "wire", "agrees", "foreign",
     )  # fmt: skip
     for case, tool in found.items():
         show_case(case, {name: tool[name] for name in every}, bench.seconds)

@@ -11,20 +11,16 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import random
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
-
-from pytest_ipperf.agent.leash import tree
+from typing import IO
 
 DIRECT = {4: "198.18.0.2", 6: "2001:2::2"}
 """The far host's addresses on the veth pair."""
@@ -36,7 +32,6 @@ RATE_BIT_S, BURST_BYTES, LIMIT_BYTES = 100e6, 32_000, 150_000
 FRAME_BYTES = 14
 """What such a bucket counts beside the IP packet."""
 WAIT_S = 60.0
-CALM = 0.1
 READY_S = 5.0
 CPUS = os.cpu_count() or 1
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
@@ -52,7 +47,6 @@ TOOLS = {
 }
 """Their programs, how to ask for the version, and the Debian packages."""
 INSIDE = "IPPERF_ARENA_INSIDE"
-T = TypeVar("T")
 HOLD = ("unshare", "--net", "sh", "-c", "echo; exec cat")
 LINKS = (("near", "direct", "far", "direct"), ("near", "way", "router", "here"), ("router", "there", "far", "way"))
 ADDRESSES = {
@@ -293,99 +287,6 @@ def _version(name: str) -> str:
     done = subprocess.run([program, option], capture_output=True, text=True, check=False, env={"PATH": SEARCH})
     found = re.search(r"\d+\.\d[\w.]*|(?<=iputils )\w+", done.stdout + done.stderr)
     return found[0] if found else "of unknown version"
-
-
-# --- rounds -----------------------------------------------------------------------------------------------------------
-
-
-def foreign(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and how many processors others had meanwhile."""
-    before_s, began = _others_s(), time.monotonic()
-    returned = call()
-    return returned, (_others_s() - before_s) / (time.monotonic() - began)
-
-
-def _others_s() -> float:
-    """Processor time of every process but those of this program and the kernel's own."""
-    mine = {each.pid for level in tree(os.getpid()) for each in level}
-    return sum(each.cpu_s for level in tree(1) for each in level if each.pid not in mine)
-
-
-def interleaved(names: Sequence[str], rounds: int, seed: str) -> Iterator[str]:
-    """All of them in each round, in random order."""
-    rng = random.Random(seed)
-    for _ in range(rounds):
-        yield from rng.sample(list(names), len(names))
-
-
-def measured(
-    tools: Mapping[str, Callable[[], Sequence[float]]], rounds: int, seed: str
-) -> dict[str, list[tuple[float, ...]]]:
-    """By tool, for each round: its figures, and how many processors others had meanwhile as the last of them.
-
-    A trial that fails is made once more, or twice; one in which others had more than `CALM` of a processor, once more.
-    """
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in tools}
-    for name in interleaved(list(tools), rounds, seed):
-        for left in (2, 1, 0):
-            try:
-                figures, others = foreign(tools[name])
-            except AssertionError as error:
-                if not left:
-                    raise
-                print(f"{name} is tried again: {error}", file=sys.stderr)
-                continue
-            if others <= CALM or left < 2:
-                found[name].append((*figures, others))
-                break
-    return found
-
-
-def spread(values: Sequence[float], digits: int) -> str:
-    """Median, with the least and the greatest."""
-    told = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
-    return "{} ({} .. {})".format(*told)
-
-
-def paired(mine: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Ratios within rounds."""
-    return [one / other for one, other in zip(mine, theirs, strict=True)]
-
-
-def row(*cells: str) -> None:
-    """One line of a table."""
-    print(f"| {' | '.join(cells)} |", flush=True)
-
-
-def head(*cells: str) -> None:
-    """Its first two."""
-    print()
-    row(*cells)
-    print("|" + "---|" * len(cells), flush=True)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a figure is to be, by the median of its rounds."""
-
-    of: str
-    figures: Sequence[float]
-    limit: float
-    at_least: bool = False
-
-    @property
-    def held(self) -> bool:
-        """Whether it is."""
-        median = statistics.median(self.figures)
-        return median >= self.limit if self.at_least else median <= self.limit
-
-
-def show(goals: Sequence[Goal], digits: int = 2) -> None:
-    """The table of goals."""
-    head("goal", "is to be", "is", "held")
-    for goal in goals:
-        sign = ">=" if goal.at_least else "<="
-        row(goal.of, f"{sign} {goal.limit:g}", spread(goal.figures, digits), "yes" if goal.held else "**no**")
 
 
 def have(*names: str) -> list[str]:

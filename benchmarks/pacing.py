@@ -19,9 +19,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.arena import DIRECT, Arena, Goal, arena, enter, have, head, machine, measured, paired, row, show, spread
+from benchmarks.arena import DIRECT, Arena, arena, enter, have, machine
 from benchmarks.ends import Ends, ends
 from benchmarks.referee import watching
+from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 ADDRESS = DIRECT[4]
 SIZE = 1400

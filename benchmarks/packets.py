@@ -20,8 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.arena import DIRECT, Arena, Goal, arena, enter, have, head, machine, measured, paired, row, show, spread
+from benchmarks.arena import DIRECT, Arena, arena, enter, have, machine
 from benchmarks.ends import Ends, ends
+from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 SIZES = "1400,64"
 OURS = {"ours": 15.0, "ours without segments": 0.95, "ours without batches": 0.70}

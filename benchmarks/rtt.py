@@ -24,23 +24,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.arena import (
-    DIRECT,
-    SEARCH,
-    Arena,
-    Goal,
-    arena,
-    enter,
-    have,
-    head,
-    machine,
-    measured,
-    paired,
-    row,
-    show,
-    spread,
-)
+from benchmarks.arena import DIRECT, SEARCH, Arena, arena, enter, have, machine
 from benchmarks.ends import Ends, ends
+from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 ADDRESS = DIRECT[4]
 PAYLOAD_BYTES, PING_BYTES = 64, 56

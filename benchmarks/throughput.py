@@ -20,24 +20,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.arena import (
-    DIRECT,
-    LOCAL,
-    Arena,
-    Goal,
-    Host,
-    arena,
-    enter,
-    have,
-    head,
-    machine,
-    measured,
-    paired,
-    row,
-    show,
-    spread,
-)
+from benchmarks.arena import DIRECT, LOCAL, Arena, Host, arena, enter, have, machine
 from benchmarks.ends import Ends, ends
+from benchmarks.rounds import Goal, head, measured, paired, row, show, spread
 
 KIB = 1024
 SMALL, LARGE = 128 * KIB, KIB * KIB
