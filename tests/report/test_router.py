@@ -104,6 +104,16 @@ def test_a_share_without_two_means_has_no_multiple(made, values, reference, chan
         ratio_of(dataclasses.replace(record, **sides, **changes))
 
 
+def test_what_is_zero_or_beyond_all_numbers_has_no_ratio(made):
+    zero = made.record("udp", "jitter", "ipv6", [0.0, 1.0], [1.0, 1.0], epochs=1, blocks=2)
+    far = made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])
+    for record in (zero, dataclasses.replace(far, estimate=math.inf)):
+        with pytest.raises(InvalidError, match="has no"):
+            ratio_of(record)
+    (summary,) = summaries([zero, dataclasses.replace(far, epochs=2, estimate=math.inf, design=zero.design)])
+    assert {standing.ratio for standing in summary.standings.values()} == {None}
+
+
 # --- several cells ----------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +174,10 @@ def test_what_the_intervals_are_of_is_told(made, epochs, blocks, said):
 def test_the_table_has_a_row_for_each_arm_in_the_papers_order_with_its_figure_as_a_column(made):
     rows = rows_of(made.study(spread=0.0005))
     assert rows[0] == "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
-    assert rows[1] == "testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver; design quick, seed 7"
+    assert (
+        rows[1]
+        == "testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver; design quick, runs of 1 s, seed 7"
+    )
     assert rows[3:9] == [
         "95 % interval grade paper its grade",
         "TCP throughput, % of IPv4",

@@ -122,7 +122,7 @@ def _key() -> list[str]:
 
 
 def _notes(summary: Summary) -> list[str]:
-    return [f"<p>{escape(' '.join(notes(summary)))}</p>"]
+    return ["<ul>", *(f"<li>{escape(note)}</li>" for note in notes(summary)), "</ul>"]
 
 
 def _figure(drawn: Drawn, summary: Summary, prefix: str) -> list[str]:

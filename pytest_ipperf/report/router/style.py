@@ -26,6 +26,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; }
 h3 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
 p, li, dd { max-width: 50rem; }
+ul { padding-left: 1.2rem; }
 .soft { color: var(--soft); }
 .wide { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; margin: 1rem 0; }
 .wide:focus-visible { outline: 3px solid #2f6fd0; }

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.core.interval import Interval
+from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.report.layout import Row, aligned
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.router.experiments import Experiment
@@ -25,22 +26,24 @@ def lines(summary: Summary, width: int | None = None) -> list[str]:
     for experiment in summary.experiments:
         rows.append((f"{experiment.title}, {experiment.scale}", []))
         rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
-    return [TITLE, where(summary), "", *aligned(rows, width), "", *notes(summary), ""]
+    below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    return [TITLE, where(summary), "", *aligned(rows, width), "", *below, ""]
 
 
 def where(summary: Summary) -> str:
     """The testbed and how it was measured."""
     first = summary.records[0]
     seeds = ", ".join(map(str, sorted({record.seed for record in summary.records})))
-    return f"{testbed_text(summary.records)}; design {first.design}, seed {seeds}"
+    lengths = " or ".join(seconds_text(run_s) for run_s in sorted({record.run_s for record in summary.records}))
+    return f"{testbed_text(summary.records)}; design {first.design}, runs of {lengths}, seed {seeds}"
 
 
 def notes(summary: Summary) -> list[str]:
-    """What the figures are."""
+    """What the figures are, a sentence or two each."""
     first = summary.records[0]
     counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
     unit = "blocks of one epoch, so that what differs between epochs is in none of them"
-    told = [
+    return [
         f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way. {_SPREAD}",
         f"The intervals are of {unit}." if first.epochs == 1 else "The intervals are of epochs.",
         f"{_GRADE} rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}.",
@@ -51,7 +54,6 @@ def notes(summary: Summary) -> list[str]:
             if each.why
         ),
     ]
-    return [line for text in told for line in textwrap.wrap(text, _WIDTH)]
 
 
 def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
