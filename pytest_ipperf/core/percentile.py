@@ -33,20 +33,6 @@ def median(values: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """Of one repetition, as RFC 8219, section 7.2, has it: the median, and the 99.9th percentile as the worst case."""
-
-    typical_s: float
-    worst_s: float
-
-
-def latency(delays_s: Iterable[float]) -> Latency:
-    """One run's delays in two figures; what was lost is not among them. InvalidError of none."""
-    delays = list(delays_s)
-    return Latency(median(delays), percentile(delays, 0.999))
-
-
-@dataclass(frozen=True, slots=True)
 class Repeated:
     """A figure of all repetitions (RFC 8219, sections 7.2 and 7.3): the median, the 1st and the 99th percentile."""
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from pytest_ipperf.core.percentile import median, percentile
+from pytest_ipperf.core.percentile import percentile
 
 _GAIN = 1 / 16
 """RFC 3550's: reduces noise and keeps a reasonable rate of convergence."""
@@ -45,17 +44,6 @@ def mean_jitter(sent_s: Sequence[float], received_s: Sequence[float]) -> float |
     return _mean(jitter_series(sent_s, received_s))
 
 
-def last_jitter(sent_s: Sequence[float], received_s: Sequence[float]) -> float | None:
-    """RFC 3550's jitter at the end, as receivers report it and as iperf3 shows it; None with less than two arrivals."""
-    series = jitter_series(sent_s, received_s)
-    return series[-1] if series else None
-
-
-def mean_deviation(sent_s: Sequence[float], received_s: Sequence[float]) -> float | None:
-    """The mean of |D| over the arrivals, which D-ITG calls average jitter; None with less than two."""
-    return _mean(deviations(sent_s, received_s))
-
-
 def delays(sequence: Sequence[float], sent_s: Sequence[float], received_s: Sequence[float]) -> dict[float, float]:
     """How long each number took, by number, in order of arrival; of several copies the first one counts.
 
@@ -80,22 +68,6 @@ def ipdv(delays_s: Mapping[float, float]) -> array[float]:
 def mean_size(differences_s: Collection[float]) -> float | None:
     """The mean of the differences' sizes, without their signs; None of none."""
     return _mean([abs(each) for each in differences_s])
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The IPDV of one repetition as RFC 8219, section 7.3.2, has it, in seconds."""
-
-    least_s: float
-    median_s: float
-    most_s: float
-
-
-def spread(differences_s: Collection[float]) -> Spread | None:
-    """The smallest IPDV, the median and the largest one; None of none."""
-    if not differences_s:
-        return None
-    return Spread(min(differences_s), median(differences_s), max(differences_s))
 
 
 def pdv(delays_s: Collection[float], share: float = 0.999) -> float | None:

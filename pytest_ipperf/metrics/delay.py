@@ -14,15 +14,25 @@ from pytest_ipperf.metrics.base import Measure
 
 _MOST_ERROR = 0.1
 """Of the delay."""
+LACKING = "the clocks' error is unknown or above a tenth of the delay, or too many datagrams were lost"
+
+
+def arrived_s(outcome: Outcome) -> list[float]:
+    """The delays of what arrived."""
+    return list(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
+
+
+def known(outcome: Outcome, delay_s: float) -> bool:
+    """Whether that is finite, and the clocks' error small in it."""
+    return outcome.facts.get("clock_error_s", math.inf) <= _MOST_ERROR * delay_s < math.inf
 
 
 def _value(outcome: Outcome) -> float | None:
-    arrived = delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values()
+    arrived = arrived_s(outcome)
     if not arrived:
         return None
     found = median([*arrived, *[math.inf] * sum(outcome.failed.values())])
-    known = outcome.facts.get("clock_error_s", math.inf) <= _MOST_ERROR * found < math.inf
-    return found if known else None
+    return found if known(outcome, found) else None
 
 
 measure = Measure(
@@ -39,5 +49,5 @@ measure = Measure(
         margin="10%,50us",
     ),
     value=_value,
-    lacking="the clocks' error is unknown or above a tenth of the delay, or half of the datagrams or more were lost",
+    lacking=LACKING,
 )

@@ -26,7 +26,9 @@ class Udp(Flow):
     title: str = "UDP"
     source: str = "RFC 768; paper 001, Figs 7 to 9"
     engine: str = "udp"
-    metrics: tuple[str, ...] = ("throughput", "jitter", "loss", "ipdv", "pdv", "delay", "reordering", "duplication")
+    metrics: tuple[str, ...] = (
+        "throughput", "jitter", "loss", "ipdv", "pdv", "delay", "worst_delay", "reordering", "duplication",
+    )  # fmt: skip
     columns: tuple[str, ...] = ("sequence", "sent_s", "received_s")
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("1400",)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.percentile import Latency, Repeated, latency, median, percentile, repeated
+from pytest_ipperf.core.percentile import Repeated, median, percentile, repeated
 
 EXAMPLE = [-2, 7, 7, 4, 18, -5]
 """Of RFC 2330, section 11.3."""
@@ -63,16 +63,10 @@ def test_a_share_is_above_zero_and_at_most_all(share):
         percentile([1.0], share)
 
 
-@pytest.mark.parametrize("of", [lambda none: percentile(none, 0.5), median, latency, repeated])
+@pytest.mark.parametrize("of", [lambda none: percentile(none, 0.5), median, repeated])
 def test_nothing_has_no_percentile(of):
     with pytest.raises(InvalidError, match=r"^0 values have no percentile; there must be at least one$"):
         of([])
-
-
-def test_latency_is_the_median_and_the_999th_of_1000():
-    """RFC 8219, section 7.2."""
-    assert latency(each / 1000 for each in range(1, 1001)) == Latency(0.5005, 0.999)
-    assert latency([0.5, 0.1]) == Latency(0.3, 0.5)
 
 
 def test_of_twenty_repetitions_the_outer_percentiles_are_the_outermost_values():

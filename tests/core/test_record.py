@@ -73,9 +73,8 @@ def test_failures_do_not_hide_the_client():
     assert summary.instrument is not None
     assert summary.instrument.share == 0.4
     assert summary.completed_mean == 0.01
-    nothing = summarise(
-        SIX, "response_time", [dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)], [], PHASES, 0.004
-    )
+    failed = dataclasses.replace(run(SIX, 0, 10.0, failed=3), client=CLIENT)
+    nothing = summarise(SIX, "response_time", [failed], [], PHASES, floor_s=0.004)
     assert nothing.instrument is not None
     assert nothing.completed_mean == 10.0
 

@@ -141,7 +141,9 @@ def test_a_server_agent_that_is_gone_is_told_in_a_sentence(up):
     workload = work("tcp", payload=131072)
     with stand(testbed, "test", 60.0, print) as standing:
         service = standing.serve(workload, "embedded")
-        standing._server._process.kill()
-        standing._server._process.wait()
+        agent = standing._server._process
+        assert agent is not None
+        agent.kill()
+        agent.wait()
         with pytest.raises(LabError, match=r"^host server: the agent died"):
             standing.run(FOUR, service, workload, bursts=1, deadline_s=2.0, duration=SHORT)

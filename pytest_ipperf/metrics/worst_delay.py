@@ -1,0 +1,37 @@
+"""Worst one-way delay: what only one datagram in a thousand exceeds (RFC 8219, section 7.2); as `delay` otherwise."""
+
+import math
+
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.percentile import percentile
+from pytest_ipperf.metrics.base import Measure
+from pytest_ipperf.metrics.delay import LACKING, arrived_s, known
+
+_SHARE = 0.999
+
+
+def _value(outcome: Outcome) -> float | None:
+    arrived = arrived_s(outcome)
+    if not arrived:
+        return None
+    found = percentile([*arrived, *[math.inf] * sum(outcome.failed.values())], _SHARE)
+    return found if known(outcome, found) else None
+
+
+measure = Measure(
+    metric=Metric(
+        name="worst_delay",
+        title="one-way delay, 99.9th percentile",
+        unit="s",
+        direction="lower_is_better",
+        scale="ratio",
+        location="median",
+        resolution=1e-9,
+        formula="99.9th percentile over datagrams of (arrival - sending); lost: infinite",
+        source="RFC 8219, section 7.2; RFC 2330, section 11.3",
+        margin="20%,100us",
+    ),
+    value=_value,
+    lacking=LACKING,
+)
