@@ -237,6 +237,11 @@ def test_each_testbed_and_design_has_a_table_of_its_own(made):
     assert sum(line.startswith("Table V") for line in router.tables(records + elsewhere)) == 2
 
 
+def test_it_is_the_same_whatever_the_order_of_the_records(made):
+    records = made.study()
+    assert router.tables(records) == router.tables(records[::-1])
+
+
 def test_the_terminal_ends_with_it(made):
     records = made.study(arms=("ipv6-isatap",))
     assert tables(records)[-len(router.tables(records)) :] == router.tables(records)

@@ -57,6 +57,12 @@ def point(record: Record) -> dict[str, Value]:
     return {"connections": record.connections, "payload": record.payload_bytes, **record.levels}
 
 
+def order(record: Record) -> tuple[tuple[int, float], ...]:
+    """The place of a record's cell among those of its protocol."""
+    where = point(record)
+    return tuple(each.rank(where.get(each.name, "")) for each in dimensions(PROTOCOLS[record.protocol]))
+
+
 def place(record: Record) -> tuple[Value, ...]:
     """The same as a key, in the order of the protocol's dimensions."""
     where = point(record)

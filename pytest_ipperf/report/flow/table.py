@@ -10,6 +10,7 @@ from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout
+from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine import engine_rows
 from pytest_ipperf.report.flow.lines import Line, lines
 from pytest_ipperf.report.flow.notes import notes
@@ -25,7 +26,7 @@ Group = tuple[str, int, str, int, str]
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
     """All tables and, below, what their figures are; empty without records, which are all of flows."""
     groups: dict[Group, list[Record]] = defaultdict(list)
-    ordered = sorted(latest(records), key=lambda record: (*_group(record), record.cell))
+    ordered = sorted(latest(records), key=lambda record: (_group(record), order(record), record.test.arm))
     for record in ordered:
         groups[_group(record)].append(record)
     made: list[str] = []

@@ -25,14 +25,14 @@ class LogRatio:
 def ratio_of(record: Record) -> LogRatio:
     """That of a cell: of its effect, or of its blocks where there is one epoch; of a share, of its epochs' means.
 
-    Raises InvalidError where there is none: of less than two epochs and blocks, where a share is 0 in the mean, or where
-    the arms are further apart than numbers go.
+    Raises InvalidError where there is none: of less than two epochs and blocks, where a value or a share's mean is 0,
+    or where the arms are further apart than numbers go.
     """
     if METRICS[record.metric].metric.scale == "difference":
         return _of_means(units(record.test.values, record), units(record.reference.values, record))
     if record.epochs > 1 and record.estimate is not None and record.sd_epoch is not None:
         if not -100 < record.estimate < math.inf:
-            raise InvalidError(f"{record.cell}: a change of {record.estimate!r} % has no logarithm")
+            raise InvalidError(f"{record.cell}: a change of {record.estimate!r} % has no ratio")
         estimate = math.log1p(record.estimate / 100)
         return LogRatio(estimate, record.sd_epoch / math.sqrt(record.epochs), record.epochs - 1)
     sides = (units(record.test.values, record), units(record.reference.values, record))

@@ -12,6 +12,7 @@ from pytest_ipperf.core.grade import Grade, Graded, grade, graded
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.router.experiments import EXPERIMENTS, Experiment
 from pytest_ipperf.report.router.printed import RATIOS, REFERENCE, printed
@@ -78,7 +79,7 @@ class Summary:
 def summaries(records: Sequence[Record]) -> list[Summary]:
     """One for each testbed and design with two columns of Table V at least, against IPv4."""
     groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for record in latest(records):
+    for record in sorted(latest(records), key=lambda record: (record.protocol, order(record))):
         if record.reference.arm == REFERENCE and not record.twin and any(each.holds(record) for each in EXPERIMENTS):
             groups[record.testbed, record.design].append(record)
     made = [_summary(groups[key]) for key in sorted(groups)]
