@@ -61,14 +61,14 @@ def missed_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
 
 
 def _goodput(pace: Pace) -> str:
-    return of_text(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+    return _of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
 
 
 def _missed(pace: Pace) -> str:
-    return of_text(pace.path_bit_s or 0.0, pace.rate_bit_s)
+    return _of(pace.path_bit_s or 0.0, pace.rate_bit_s)
 
 
-def of_text(part_bit_s: float, whole_bit_s: float, digits: int = 3) -> str:
-    """Both in the unit of the whole, with so many significant digits: `33.1 of 91.5 Mbit/s`."""
+def _of(part_bit_s: float, whole_bit_s: float) -> str:
+    """Both in the unit of the whole: `33.1 of 91.5 Mbit/s`."""
     size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
-    return f"{part_bit_s / size:.{digits}g} of {whole_bit_s / size:.{digits}g} {unit}bit/s"
+    return f"{part_bit_s / size:.3g} of {whole_bit_s / size:.3g} {unit}bit/s"

@@ -46,31 +46,31 @@ def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the
         testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver
         1 stream, payload 128k, direction up, congestion control cubic
 
-                                                        16k                   64k
-        IPv4                                          47.03                 94.06
-          goodput, of at most          47.03 of 94.9 Mbit/s  94.06 of 94.9 Mbit/s
-          transfer time ratio                         1.012                 1.012
-          TCP efficiency                            99.91 %               99.91 %
-          buffer delay                              250.0 %               250.0 %
-          retransmits                                  3.00                  3.00
-          RTT, mean / base                   4.20 / 1.20 ms        4.20 / 1.20 ms
-          congestion window                        64.0 KiB              64.0 KiB
-          buffers, send / receive             128 / 256 KiB         128 / 256 KiB
-          CPU s/GB, sender / receiver           1.00 / 2.00           1.00 / 2.00
-          completed                                60 of 60              60 of 60
-        IPv6                                          46.31                 92.62
-          change                                     -1.5 %                -1.5 %
-          95 % interval                        [-1.9, -1.2]          [-1.9, -1.2]
-          margin                                       10 %                  10 %
-          verdict                                    within                within
-          goodput, of at most          46.31 of 94.9 Mbit/s  92.62 of 94.9 Mbit/s
-          transfer time ratio                         1.012                 1.012
-          TCP efficiency                            99.91 %               99.91 %
-          buffer delay                              250.0 %               250.0 %
-          retransmits                                  3.00                  3.00
-          RTT, mean / base                   4.20 / 1.20 ms        4.20 / 1.20 ms
-          congestion window                        64.0 KiB              64.0 KiB
-          buffers, send / receive             128 / 256 KiB         128 / 256 KiB"""
+                                                         16k                    64k
+        IPv4                                           47.03                  94.06
+          goodput, of at most          47.03 of 94.90 Mbit/s  94.06 of 94.90 Mbit/s
+          transfer time ratio                          1.012                  1.012
+          TCP efficiency                             99.91 %                99.91 %
+          buffer delay                               250.0 %                250.0 %
+          retransmits                                   3.00                   3.00
+          RTT, mean / base                    4.20 / 1.20 ms         4.20 / 1.20 ms
+          congestion window                         64.0 KiB               64.0 KiB
+          buffers, send / receive              128 / 256 KiB          128 / 256 KiB
+          CPU s/GB, sender / receiver            1.00 / 2.00            1.00 / 2.00
+          completed                                 60 of 60               60 of 60
+        IPv6                                           46.31                  92.62
+          change                                      -1.5 %                 -1.5 %
+          95 % interval                         [-1.9, -1.2]           [-1.9, -1.2]
+          margin                                        10 %                   10 %
+          verdict                                     within                 within
+          goodput, of at most          46.31 of 94.90 Mbit/s  92.62 of 94.90 Mbit/s
+          transfer time ratio                          1.012                  1.012
+          TCP efficiency                             99.91 %                99.91 %
+          buffer delay                               250.0 %                250.0 %
+          retransmits                                   3.00                   3.00
+          RTT, mean / base                    4.20 / 1.20 ms         4.20 / 1.20 ms
+          congestion window                         64.0 KiB               64.0 KiB
+          buffers, send / receive              128 / 256 KiB          128 / 256 KiB"""
     )
 
 
@@ -106,8 +106,8 @@ def test_of_udp_it_is_told_what_was_sent_and_how_evenly_and_trouble_only_where_t
     record = made.record("udp", "throughput", "ipv6", [5.4e7] * 3, [5.4e7] * 3, levels={"rate": 6e7})
     rows = rows_of([record])
     assert {
-        "sent, of offered 59 of 60 Mbit/s", "loss 10.00 %", "jitter (RFC 3550) 24.0 us", "IPDV 30.0 us", "PDV 400 us",
-        "reordering 0 %", "duplication 0 %", "pacing error, median / p99 60.0 ns / 17.5 us",
+        "sent, of offered 59.00 of 60.00 Mbit/s", "loss 10.00 %", "jitter (RFC 3550) 24.0 us", "IPDV 30.0 us",
+        "PDV 400 us", "reordering 0 %", "duplication 0 %", "pacing error, median / p99 60.0 ns / 17.5 us",
         "CPU s/GB, sender / receiver 2.71 / 1.51",
     } <= set(rows)  # fmt: skip
     assert not [row for row in rows if row.startswith(("refused", "dropped", "received", "clock"))]
@@ -162,7 +162,16 @@ def test_the_method_is_told(windows):
     assert "Verdict: one-sided 95 % bounds against the margin (design quick)." in text
     alone = " ".join(told(windows, design="paper", epochs=1, blocks=3, judges=False))
     assert "Change:" not in alone
+    assert "Change of the means: without an interval" in alone
     assert "Design paper never judges." in alone
+
+
+def test_with_one_epoch_the_change_is_that_of_the_means(made):
+    throughput = made.record("udp", "throughput", "ipv6", [9e6, 9e6], [1e7, 1e7], epochs=1, blocks=2)
+    loss = made.record("udp", "loss", "ipv6", [0.05, 0.07], [0.04, 0.04], epochs=1, blocks=2)
+    rows = rows_of([throughput, loss])
+    assert {"change of the means -10.0 %", "change of the means +2.0 pp"} <= set(rows)
+    assert not [row for row in rows if row.startswith(("change ", "verdict", "margin", "95")) and "means" not in row]
 
 
 def test_engines_say_each_thing_once_whatever_its_numbers(windows):
@@ -275,6 +284,7 @@ def test_a_metric_is_read_in_one_unit(metric, values, unit, text):
 def test_times_far_apart_have_units_of_their_own():
     assert time_pair(0.0012, 0.0003) == "1.20 / 0.300 ms"
     assert time_pair(4e-8, 1.56e-3) == "40.0 ns / 1.56 ms"
+    assert time_pair(1.64e-5, 1.15e-3) == "16.4 us / 1.15 ms"
     assert time_pair(0.0, 1.56e-3) == "0 / 1.56 ms"
 
 

@@ -11,7 +11,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow.quantity import number, time_pair, time_text, unit_of
 from pytest_ipperf.report.layout import Row
-from pytest_ipperf.report.network import missed_rows, of_text
+from pytest_ipperf.report.network import missed_rows
 from pytest_ipperf.report.sides import failure_rows
 
 Figures = Mapping[str, float]
@@ -85,12 +85,18 @@ def _udp_arrived_bytes(figures: Figures) -> float:
 
 
 def _goodput(figures: Figures) -> str:
-    return of_text(figures["throughput"], figures["ideal_bit_s"], 4)
+    return _rates(figures["throughput"], figures["ideal_bit_s"])
+
+
+def _rates(part_bit_s: float, whole_bit_s: float) -> str:
+    """Both in the unit of the whole: `92.61 of 94.90 Mbit/s`."""
+    unit = unit_of(METRICS["throughput"].metric, [whole_bit_s])
+    return f"{unit.text(part_bit_s)} of {unit.text(whole_bit_s)} {unit.name}"
 
 
 def _sent(figures: Figures) -> str:
     asked, sent = figures["offered_bit_s"], figures["sent_bit_s"]
-    return of_text(sent, asked, 4) if asked else f"{rate_text(sent)} (flood)"
+    return _rates(sent, asked) if asked else f"{rate_text(sent)} (flood)"
 
 
 def _clock(figures: Figures) -> str:

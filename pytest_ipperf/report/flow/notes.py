@@ -73,7 +73,11 @@ def _method(records: Sequence[Record]) -> list[str]:
     record, uneven = records[0], is_uneven(records)
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
     lines = [f"First rows: mean of {counted_text(record, uneven=uneven)}{_run_text(record)}."]
-    if record.epochs > 1:
+    if record.epochs == 1:
+        lines.append(
+            "Change of the means: without an interval, as one epoch does not tell what differs between epochs."
+        )
+    else:
         lines.append(
             f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs}), with a "
             f"two-sided {100 * record.confidence:.0f} % t interval; a ratio's can differ from the ratio of the means."

@@ -10,7 +10,7 @@ from pytest_ipperf.core.metric import Metric
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-_FAR = 100
+_FAR = 20
 
 
 @dataclass(frozen=True, slots=True)

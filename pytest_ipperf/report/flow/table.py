@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -84,9 +85,24 @@ def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
         found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
         tested = {at: record.test for at, record in found.items()}
         rows.append(_mean_row(str(arm), tested, columns, unit))
-        rows += answer_rows(found, columns, first.change_unit, uneven=uneven)
+        rows += _answers(found, columns, uneven=uneven)
         rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
+
+
+def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+    """The answers; under a design of a single epoch, which has none, by how much the means differ."""
+    first = next(iter(found.values()))
+    if all(record.epochs == 1 for record in found.values()):
+        return [layout.row("  change of the means", found, columns, _change_of_means)]
+    return answer_rows(found, columns, first.change_unit, uneven=uneven)
+
+
+def _change_of_means(record: Record) -> str:
+    test, reference = record.test.mean, record.reference.mean
+    if METRICS[record.metric].metric.scale == "ratio":
+        return f"{percent_text(100 * (test / reference - 1))} {record.change_unit}" if reference else ""
+    return f"{percent_text(100 * (test - reference))} {record.change_unit}"
 
 
 def _mean_row(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit) -> Row:
