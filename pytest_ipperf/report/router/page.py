@@ -85,7 +85,7 @@ def _own_cell(standing: Standing) -> str:
         return '<td><span class="soft">nothing to compare</span></td>'
     figure = f"<b>{ratio_text(1.0, standing.experiment)}</b>"
     if standing.ratio is not None:
-        ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio))
+        ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio, standing.experiment))
         figure = f"<b>{ratio}</b><small>{interval_text(standing.ratio, standing.experiment)}</small>"
     if found.best == found.worst:
         return f'<td class="{class_of(found.best.colour)}">{figure}<small>{found.best.name}</small></td>'

@@ -39,7 +39,7 @@ _WIDE = 8
 _CROWD = 8
 """More levels than that have their names aslant, so that none hides another."""
 _LINE = 118
-_APART, _MOST_APART = 0.06, 0.6
+_APART, _MOST_APART = 0.04, 0.6
 """So far the arms' dots stand beside each other, of the distance between levels, so that no bar hides another."""
 
 

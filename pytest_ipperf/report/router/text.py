@@ -75,13 +75,15 @@ def paper_text(standing: Standing) -> str:
 
 def interval_text(ratio: Interval, experiment: Experiment) -> str:
     """Both ends, in the unit of the ratio: `[98.4, 98.6]`."""
-    ends = (ratio_text(end, experiment, digits(ratio)).removesuffix(" %") for end in (ratio.low, ratio.high))
+    ends = (
+        ratio_text(end, experiment, digits(ratio, experiment)).removesuffix(" %") for end in (ratio.low, ratio.high)
+    )
     return f"[{', '.join(ends)}]"
 
 
-def digits(ratio: Interval) -> int:
-    """How many more it needs for its interval to be seen."""
-    return 1 if ratio.high - ratio.low < 0.01 else 0
+def digits(ratio: Interval, experiment: Experiment) -> int:
+    """How many more it needs for its interval to be seen, and on which side of a grade's bound it ends."""
+    return 1 if ratio.high - ratio.low < (0.01 if experiment.percent else 0.1) else 0
 
 
 def figures(summary: Summary) -> list[dict[str, Any]]:
@@ -109,7 +111,7 @@ def _row(standing: Standing) -> Row:
         return name, [ratio_text(1.0, standing.experiment), "", str(standing.graded), *paper]
     if standing.ratio is None:
         return name, [_NONE, "", _NONE, *paper]
-    ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio))
+    ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio, standing.experiment))
     return name, [ratio, interval_text(standing.ratio, standing.experiment), str(standing.graded), *paper]
 
 
