@@ -78,7 +78,7 @@ def test_a_small_part_of_the_study_is_measured_and_told_as_the_study_did(pyteste
     ]
     for row in rows:
         values = [
-            event["value"]
+            event["values"]["response_time"]
             for event in events
             if event["event"] == "run"
             and not event["warmup"]
