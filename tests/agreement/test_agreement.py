@@ -11,6 +11,7 @@ import pytest
 from benchmarks.arena import BURST_BYTES, ROUTED, arena
 from benchmarks.ends import ends
 from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers
+from pytest_ipperf.lab.namespaces import unusable
 
 # The queue holds an eighth of a second of this: a machine that stalls for less leaves the link as busy as it was.
 RATE_BIT_S = 10e6
@@ -24,7 +25,9 @@ TRIES = 6
 def path():
     """The arena, and our ends in it."""
     if os.geteuid():
-        pytest.skip("namespaces need root")
+        pytest.skip("the arena of the benchmarks needs root")
+    if why := unusable():
+        pytest.skip(f"no namespaces here: {why}")
     if not shutil.which("iperf3"):
         pytest.skip("iperf3 is not installed (Debian: apt-get install iperf3)")
     with arena() as place, ends(place.near, place.far) as both:
