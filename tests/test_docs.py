@@ -221,7 +221,7 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
     told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
     twin = {name: "ipperf_" + re.sub("^--(ipperf-)?", "", name) for name, *_ in SETTINGS}
     assert told == [[name, default, twin[name]] for name, _, default, _ in SETTINGS]
-    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)}
+    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
     shown = {code.split("=")[0] for row in table("README.md", "option") for code in codes(row[0])}
     assert shown <= known
 

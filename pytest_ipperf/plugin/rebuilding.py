@@ -78,7 +78,7 @@ def _run(facts: Mapping[str, Any], outcome: Outcome) -> Run:
     for name, value in values.items():
         told = facts["values"][name]
         if (value is None) != (told is None) or (value is not None and not math.isclose(value, told, rel_tol=1e-9)):
-            raise InvalidError(f"its samples give a {name} of {value} where {told} was written down")
+            raise InvalidError(f"its samples give {value} for {name} where {told} were written down")
     return Run(
         arm=Arm.parse(facts["arm"]),
         epoch=facts["epoch"],

@@ -148,9 +148,12 @@ def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
 @pytest.mark.parametrize(
     ("marks", "sentence"),
     [
-        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, smtp"),
+        ("", "has no protocol marker; it needs exactly one of dns, ftp, http, imap, rtt, smtp, tcp, udp"),
         ("@pytest.mark.http\n@pytest.mark.smtp", "has the protocol markers http, smtp; it needs exactly one"),
-        ("@pytest.mark.http\n@pytest.mark.levels(threads=[1])", "marker levels takes only the keywords connections"),
+        (
+            "@pytest.mark.http\n@pytest.mark.levels(threads=[1])",
+            "marker levels of http takes only the keywords connections",
+        ),
         ("@pytest.mark.http\n@pytest.mark.levels(connections=['many'])", "level 'many' is not a number of connections"),
         ("@pytest.mark.http\n@pytest.mark.levels(payload=['1 parsec'])", "size '1 parsec' is not a whole number of by"),
         ("@pytest.mark.smtp\n@pytest.mark.levels(payload=[10])", "payload 10 is too small for smtp"),

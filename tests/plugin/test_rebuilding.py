@@ -17,6 +17,7 @@ from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.plugin.rebuilding import rebuild
+from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import Journal
 from pytest_ipperf.store.journal import _plain
 from pytest_ipperf.store.reading import KeptWorkload
@@ -68,7 +69,8 @@ def kept(measurement, folder):
     facts = [
         {
             "arm": str(run.arm), "epoch": run.epoch, "block": run.block, "slot": run.slot, "warmup": run.warmup,
-            "started_at": 0.0, "attempted": 1, "failed": {}, "value": run.value, "client": run.client, "rows": 1,
+            "started_at": 0.0, "attempted": 1, "failed": {}, "values": run.values, "facts": {}, "notes": [],
+            "client": run.client, "columns": PHASES, "rows": 1,
             "offset": journal.append_samples(array("d", (0.0, 0.001, 0.002, 0.003, 0.01, 0.0, 0.0)).tobytes()),
         }
         for run in measurement.runs
