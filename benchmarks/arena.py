@@ -47,6 +47,8 @@ TOOLS = {
 }
 """Their programs, how to ask for the version, and the Debian packages."""
 INSIDE = "IPPERF_ARENA_INSIDE"
+TIED = ("setpriv", "--pdeathsig", "KILL", "--")
+"""Before a command that is to end with who has started it, however that ends."""
 HOLD = ("unshare", "--net", "sh", "-c", "echo; exec cat")
 LINKS = (("near", "direct", "far", "direct"), ("near", "way", "router", "here"), ("router", "there", "far", "way"))
 ADDRESSES = {
@@ -80,7 +82,7 @@ class Host:
 
     def words(self) -> list[str]:
         """Those before a command."""
-        return [*self.enter(), "taskset", "--cpu-list", str(self.cpu)]
+        return [*TIED, *self.enter(), "taskset", "--cpu-list", str(self.cpu)]
 
     def enter(self) -> list[str]:
         """Those that enter it without a processor."""
@@ -225,7 +227,7 @@ def enter() -> None:
         return
     for words in (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--net"]):
         if not subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
-            argv = [*words, sys.executable, *sys.argv]
+            argv = [*TIED, *words, sys.executable, *sys.argv]
             sys.exit(subprocess.run(argv, check=False, env={**os.environ, INSIDE: "1"}).returncode)
     sys.exit("no network namespace can be had here, and these measurements stand in one (as root, unshare --net)")
 
