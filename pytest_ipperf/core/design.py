@@ -53,6 +53,9 @@ class Design:
         return scale if self.looks == 1 else f"1 to {self.looks} looks of {scale}"
 
 
+RFC8219 = "rfc8219"
+"""The design whose repetitions are told by their median and percentiles too (RFC 8219, sections 7.2 and 7.3)."""
+
 DESIGNS = {
     design.name: design
     for design in (
@@ -95,7 +98,7 @@ DESIGNS = {
         ),
         # RFC 8219, sections 7.1 to 7.3: trials of 60 s, repeated 20 times; of latency the last 60 s of 120.
         Design(
-            name="rfc8219",
+            name=RFC8219,
             epochs=20,
             blocks=1,
             alpha=0.05,

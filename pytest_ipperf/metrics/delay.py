@@ -14,7 +14,6 @@ from pytest_ipperf.metrics.base import Measure
 
 _MOST_ERROR = 0.1
 """Of the delay."""
-LACKING = "the clocks' error is unknown or above a tenth of the delay, or too many datagrams were lost"
 
 
 def arrived_s(outcome: Outcome) -> list[float]:
@@ -49,5 +48,5 @@ measure = Measure(
         margin="10%,50us",
     ),
     value=_value,
-    lacking=LACKING,
+    lacking="the clocks' error is unknown or above a tenth of the delay, or half of the datagrams or more were lost",
 )

@@ -31,7 +31,7 @@ class Rtt(Flow):
     title: str = "RTT"
     source: str = "RFC 2681; paper 001, Fig. 6"
     engine: str = "rtt"
-    metrics: tuple[str, ...] = ("rtt", "loss")
+    metrics: tuple[str, ...] = ("rtt", "worst_rtt", "loss")
     columns: tuple[str, ...] = ("at_s", "rtt_s")
     connections: tuple[int, ...] = (1,)
     payload: tuple[str, ...] = ("64",)

@@ -172,8 +172,10 @@ def test_testbeds_are_apart_unless_one_that_is_measured_joins_them(scheduling):
 
 def test_a_cell_is_known_among_other_parameters_and_nothing_else_is_a_cell():
     pattern = cell_pattern(["one", "one.b"])
-    params = ("x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-http-library-c10-2k-ipv4-twin",
-              "one-tcp-c4-128k-window64k-down-ipv6", "one-udp-c1-1400-1.5gbit-ipv6-isatap", "one-smtp", "one")  # fmt: skip
+    params = (
+        "x-one.b-smtp-c1-1k-ipv6-tunnel-y", "one-http-library-c10-2k-ipv4-twin", "one-tcp-c4-128k-window64k-down-ipv6",
+        "one-udp-c1-1400-1.5gbit-ipv6-isatap", "one-smtp", "one",
+    )  # fmt: skip
     found = [pattern.search(f"a.py::t[{each}]") for each in params]
     assert [match and match.groups() for match in found] == [
         ("one.b", "smtp", "1", "1k", "", "ipv6-tunnel"),

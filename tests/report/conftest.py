@@ -36,7 +36,7 @@ UDP = {
     "sender_cpu_s": 0.02, "receiver_cpu_s": 0.01, "throughput": 5.4e7, "loss": 0.1, "jitter": 2.4e-5, "ipdv": 3e-5,
     "pdv": 4e-4, "reordering": 0.0, "duplication": 0.0,
 }  # fmt: skip
-FIGURES = {"tcp": TCP, "udp": UDP, "rtt": {"rtt": 0.0012, "loss": 0.0, "sent": 1000.0}}
+FIGURES = {"tcp": TCP, "udp": UDP, "rtt": {"rtt": 0.0012, "worst_rtt": 0.0031, "loss": 0.0, "sent": 1000.0}}
 
 
 def side(arm, values, protocol="tcp", metric="throughput", **change):

@@ -315,3 +315,14 @@ def test_a_reference_that_was_measured_for_longer_is_told_in_full(windows, tmp_p
     with (tmp_path / "flows.csv").open(newline="") as file:
         references = [row for row in csv.DictReader(file) if row["arm"] == "ipv4"]
     assert [float(row["mean"]) for row in references] == [7.0]
+
+
+def test_repetitions_are_told_by_median_and_percentiles_under_the_design_that_asks_for_them(made):
+    values = [9e7 + 1e5 * number for number in range(20)]
+    told = made.record("tcp", "throughput", "ipv6", values, [1.01 * each for each in values], design="rfc8219")
+    lines = tables([told])
+    assert [line.split(maxsplit=4)[4] for line in lines if line.startswith("  median [1st, 99th")] == [
+        "91.86 [90.90, 92.82]",
+        "90.95 [90.00, 91.90]",
+    ]
+    assert any(line.startswith("Median [1st, 99th percentile]: of the runs, as RFC 8219") for line in lines)

@@ -130,6 +130,7 @@ _ROWS = {
         _of_metric("ipdv", "IPDV"),
         _of_metric("pdv", "PDV"),
         _of_metric("delay", "one-way delay"),
+        _of_metric("worst_delay", "99.9th percentile"),
         _told("clock error", "delay clock_error_s", _clock),
         _of_metric("reordering", "reordering"),
         _of_metric("duplication", "duplication"),
@@ -146,6 +147,6 @@ _ROWS = {
             _processor(_udp_bytes, _udp_arrived_bytes),
         ),
     ),
-    "rtt": (_of_metric("rtt", "RTT"), _of_metric("loss", "loss")),
+    "rtt": (_of_metric("rtt", "RTT"), _of_metric("worst_rtt", "99.9th percentile"), _of_metric("loss", "loss")),
 }
 """By protocol what a row is called, the figures that it needs, and what it says of them."""

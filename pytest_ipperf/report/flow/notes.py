@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import RFC8219
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text, seconds_text
@@ -82,6 +83,8 @@ def _method(records: Sequence[Record]) -> list[str]:
             f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs}), with a "
             f"two-sided {100 * record.confidence:.0f} % t interval; a ratio's can differ from the ratio of the means."
         )
+    if record.design == RFC8219:
+        lines.append("Median [1st, 99th percentile]: of the runs, as RFC 8219, section 7, has repetitions told.")
     return _wrapped([*lines, " ".join(verdict_notes(record))])
 
 

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design import RFC8219
 from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.percentile import repeated
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -77,14 +79,14 @@ def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
     columns, uneven = range(len(line.values)), is_uneven(line.records)
     first, longest = line.records[0], references(line.records, line)
     reference = {at: record.reference for at, record in longest.items()}
-    rows: list[Row] = [("", line.texts), _mean_row(first.reference.arm, reference, columns, unit)]
+    rows: list[Row] = [("", line.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
     if uneven:
         rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
     rows += [] if told else engine_rows(first.protocol, first.metric, reference, columns)
     for arm in sorted({Arm.parse(record.test.arm) for record in line.records}, key=arm_rank):
         found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
         tested = {at: record.test for at, record in found.items()}
-        rows.append(_mean_row(str(arm), tested, columns, unit))
+        rows += _value_rows(str(arm), tested, columns, unit, first.design)
         rows += _answers(found, columns, uneven=uneven)
         rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
@@ -105,8 +107,17 @@ def _change_of_means(record: Record) -> str:
     return f"{percent_text(100 * (test - reference))} {record.change_unit}"
 
 
-def _mean_row(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit) -> Row:
-    return layout.row(Arm.parse(arm).title, sides, columns, lambda side: unit.text(side.mean))
+def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
+    """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
+    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: unit.text(side.mean))
+    if design != RFC8219:
+        return [mean]
+
+    def of_repetitions(side: ArmSummary) -> str:
+        found = repeated(side.values)
+        return f"{unit.text(found.median)} [{unit.text(found.low)}, {unit.text(found.high)}]"
+
+    return [mean, layout.row("  median [1st, 99th percentile]", sides, columns, of_repetitions)]
 
 
 def _taken(line: Line) -> list[str]:
