@@ -69,7 +69,7 @@ class Looks:
 
     def facts(self) -> dict[str, float]:
         """What metrics are made of, under the names of the engine's facts."""
-        found, last = self._counted, self._last
+        found, last = self._counted or [self._last], self._last
         means = [_means(each) for each in found]
         rates = [sum(each.delivery_rate_bytes_s for each in look) * 8.0 for look in found]
         facts = {

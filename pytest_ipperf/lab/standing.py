@@ -72,11 +72,12 @@ class Standing:
         Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
         `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
         """
-        if workload.client != LEAN:
-            self._client_text = equip_client(self._client, application(workload.protocol))
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
         self._serving = Serving(self._server, addresses, state, provisioning)
-        return self._serving.serve(workload, wanted)
+        service = self._serving.serve(workload, wanted)
+        if workload.client != LEAN:
+            self._client_text = equip_client(self._client, application(workload.protocol))
+        return service
 
     def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
         """A run against a null server, which the name server of the service that stands already knows too."""

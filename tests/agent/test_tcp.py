@@ -339,3 +339,36 @@ print(found)
     there, here = told(code)
     assert there.startswith("a server cannot listen on address 198.18.0.77: ")
     assert here.startswith("no TCP stream can begin at 198.18.0.77: ")
+
+
+def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(told):
+    """As a sender sees it that was put off its processor; one that goes without a word is."""
+    code = """
+import contextlib, socket, struct, threading, time
+from pytest_ipperf.agent.sending import Sending
+from pytest_ipperf.core.errors import LabError
+
+def left(word):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    def take():
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            far.recv(1 << 20)
+        far.sendall(word)
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        far.close()
+    thread = threading.Thread(target=take)
+    thread.start()
+    with contextlib.closing(Sending([near], "the receiver", order(run_s=2.0))) as sending:
+        try:
+            return sending.run(lambda: None).facts["cwnd_bytes"] > 0
+        except LabError as error:
+            return str(error).partition(",")[0]
+        finally:
+            thread.join()
+
+print([left(b"."), left(b"")])
+"""
+    assert told(code) == [True, "the receiver reset a stream"]
