@@ -15,6 +15,7 @@ from pytest_ipperf.core.errors import LabError
 _LOOKS = 20
 _STEP_NS = 1_000_000
 _EXCHANGES = 100
+_DRIFT = 1e-4  # of a quartz that is worse than most
 
 Mark = tuple[int, float, float]
 """At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
@@ -54,13 +55,15 @@ class Ours:
     """Instants of the other clock as ours, after one mark before a run and one behind it; without any, they are one.
 
     Between two good marks the offset is drawn as a line, as clocks drift. One that is much worse than the other, such
-    as one that had to wait in a queue, is left out.
+    as one that had to wait in a queue, is left out, and how far clocks may drift apart is part of the error then.
     """
 
     def __init__(self, marks: Sequence[Mark]) -> None:
         best = min((error for _, _, error in marks), default=0.0)
         good = [mark for mark in marks if mark[2] <= 2 * best] if best < float("inf") else []
         self.error_s = max((error for _, _, error in good), default=best)
+        if len(good) == 1 and len(marks) > 1:  # whose drift is not known then
+            self.error_s += _DRIFT * (max(at for at, _, _ in marks) - min(at for at, _, _ in marks)) * 1e-9
         at, offset_s, _ = good[0] if good else (0, 0.0, 0.0)
         self._at_ns, self._ahead_ns, self._drift = at, round(offset_s * 1e9), 0.0
         if len(good) > 1 and good[-1][0] > at:

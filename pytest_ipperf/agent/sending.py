@@ -32,7 +32,7 @@ class Sending(Streams):
         self._content = (block * (order.payload_bytes // len(block) + 1))[: order.payload_bytes]
 
     def run(self, alive: Callable[[], None]) -> Told:
-        """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, where it saw all of the run, its `sender_cpu_s`."""
+        """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
         looks = Looks(self.socks)
         try:
             for at_s, _, counts in self.watch(self._order.warmup_s, self._order.run_s, alive):

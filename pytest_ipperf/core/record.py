@@ -97,13 +97,13 @@ def summarise(
 
 
 def _means(runs: Sequence[Run]) -> dict[str, float]:
-    """Of every figure that some runs have, the mean over those."""
+    """Of every figure that all runs have, the mean: of one that some lack, those would tell of the good ones alone."""
     found: dict[str, list[float]] = {}
     for run in runs:
         for name, value in {**run.facts, **run.values}.items():
             if value is not None:
                 found.setdefault(name, []).append(value)
-    return {name: statistics.fmean(each) for name, each in found.items()}
+    return {name: statistics.fmean(each) for name, each in found.items() if len(each) == len(runs)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +28,7 @@ from pytest_ipperf.protocols import flow
 from pytest_ipperf.protocols.base import PHASES
 
 CONFIDENCE = 0.95
+_OF_NONE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
 _ANSWERED = "what the tests ask by marker or --margin had its answer"
 
@@ -60,7 +63,10 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
-        metric, cost = METRICS[question.metric].metric, arms_header_cost(*pair, plan.workload)
+        metric, cost = (
+            METRICS[question.metric].metric,
+            arms_header_cost(measurement.network.links, *pair, plan.workload),
+        )
         effects = effects_at(runs, *pair, metric, ends, confidence=CONFIDENCE, header_cost=cost)
         failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
         judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
@@ -74,7 +80,7 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
             for look in range(1, looks + 1)
         ),
         runs=runs,
-        doubts=_doubts(measurement, cell.arm, conditions.reference),
+        doubts={**_doubts(measurement, cell.arm, conditions.reference), **_too_few(runs, cell, conditions, question)},
         stopped="" if looks == plan.looks else _ANSWERED if cell.arm in measurement.answered else measurement.stopped,
     )
 
@@ -156,6 +162,28 @@ def _doubts(measurement: Measurement, arm: Arm, reference: Arm) -> dict[Verdict,
         for verdict, name in found.items()
         if name in BACKENDS and BACKENDS[name].handicap
     }
+
+
+def _too_few(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: Question) -> dict[Verdict, str]:
+    """Where so little was sent that more than the margin may be lost although nothing was (the rule of three).
+
+    Source: J. A. Hanley and A. Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983.
+    """
+    if METRICS[question.metric].metric.scale != "difference" or not flow(cell.workload.protocol):
+        return {}
+    sent: Counter[Arm] = Counter()
+    for run in runs:
+        if not run.warmup and run.values[question.metric]:
+            return {}
+        if not run.warmup:
+            sent[run.arm] += int(run.facts.get("sent", 0))
+    fewest = min(sent[arm] for arm in (cell.arm, conditions.reference))
+    if not fewest or _OF_NONE / fewest <= question.margin.at_least:
+        return {}
+    least = math.ceil(_OF_NONE / question.margin.at_least) if question.margin.at_least else 0
+    remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
+    why = f"of {fewest} that were sent none was lost, and up to {100 * _OF_NONE / fewest:.2g} % might be; {remedy}"
+    return {Verdict.WITHIN: why}
 
 
 def _backend(measurement: Measurement, *arms: Arm) -> str:

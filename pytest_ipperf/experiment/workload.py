@@ -140,14 +140,19 @@ class _Course:
         ends = [self.plan.epochs_by(look + 1) for look in range(len(self.seconds))]
 
         def effects_of(metric: str) -> Sequence[Effect]:
-            cost = arms_header_cost(arm, reference, self.plan.workload)
+            cost = arms_header_cost(self.testbed.links, arm, reference, self.plan.workload)
             return effects_at(self.runs, arm, reference, METRICS[metric].metric, ends, header_cost=cost)
 
-        try:
-            return judgements(effects_of, self.asked.get(arm, ()), alpha=design.alpha, looks=design.looks)
-        except InvalidError as error:
-            self.trouble[arm] = error
-            return {}
+        found: dict[Question, Judgement] = {}
+        failed: dict[Question, InvalidError] = {}
+        for question in self.asked.get(arm, ()):
+            try:
+                found |= judgements(effects_of, [question], alpha=design.alpha, looks=design.looks)
+            except InvalidError as error:  # of this metric, which no more epochs would mend; others may have an answer
+                failed[question] = error
+        if failed and not found:
+            self.trouble[arm] = next(iter(failed.values()))
+        return found
 
     def _needed_s(self, epochs: Sequence[Epoch]) -> float:
         """Seconds for these epochs, if they and the runs of the arms that are left take what they took so far."""
@@ -264,8 +269,16 @@ class _Course:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
         # First, as what was sent elsewhere fails there, and then the server is not to blame.
         self._note_contradictions(run.arm, receipt.contradictions, where)
-        lost = self._lost_in_a_row(run.arm)
-        if run.arm == self.conditions.reference and lost.total() >= _HOPELESS:
+        runs, lost = self._lost_in_a_row(run.arm)
+        if run.arm != self.conditions.reference:
+            return
+        if flow(self.plan.workload.protocol):
+            if runs == _HOPELESS:
+                raise LabError(
+                    f"nothing arrived in {runs} runs of the reference {run.arm}, of which {lost.total()} were sent, so "
+                    "there is nothing to compare with; does a firewall on the path drop them?"
+                )
+        elif lost.total() >= _HOPELESS:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS).items())
             unresolved = all(kind.startswith("dns ") for kind in lost)
             suspect = "the name server" if unresolved else f"the server {service}"
@@ -274,15 +287,16 @@ class _Course:
                 f"so there is nothing to compare with; is {suspect} well?"
             )
 
-    def _lost_in_a_row(self, arm: Arm) -> Counter[str]:
-        """The failures of the arm's last runs that completed nothing, by kind."""
-        lost: Counter[str] = Counter()
+    def _lost_in_a_row(self, arm: Arm) -> tuple[int, Counter[str]]:
+        """How many of the arm's last runs completed nothing, and their failures by kind."""
+        runs, lost = 0, Counter[str]()
         for run in reversed(self.runs):
             if run.arm == arm:
                 if run.completed:
                     break
+                runs += 1
                 lost.update(run.failed)
-        return lost
+        return runs, lost
 
     def _note_tunnels(self, standing: Standing) -> None:
         """What could not be made of the arms' tunnels; the others go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import Any
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.agent.train import BUCKET_BYTES
 from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import values_of
 from pytest_ipperf.core.proof import goodput_contradictions
+from pytest_ipperf.core.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pace import layers
 from pytest_ipperf.lab.testbed import Testbed
@@ -22,6 +25,8 @@ from pytest_ipperf.protocols.base import Flow
 # What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
 _BESIDE_S = 20.0
 _MOST_QUEUED_S = 5.0
+_FEWEST = 10
+_WAITED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,7 @@ def flow_order(
 ) -> FlowOrder:
     """The order of a run on an arm; `deadline_s` is the longest that silence is waited for."""
     path, values = testbed.path(arm), values_of(workload.levels)
+    _check_rate(workload, values.get("rate"), duration.run_s)
     return FlowOrder(
         engine=flow.engine,
         ipver=arm.ipver,
@@ -90,7 +96,20 @@ def flow_order(
         deadline_s=min(deadline_s, flow.deadline_s),
         ident=ident,
         backlog_bytes=_backlog_bytes(testbed, arm, workload, values.get("rate")),
+        # A shaper counts a tunnel's header once for all that it is to cut up.
+        segments=not path.carriers,
     )
+
+
+def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
+    """UsageError where a run would be of so few datagrams that it tells nothing."""
+    least_bit_s = 8 * _FEWEST * workload.payload_bytes / run_s
+    if isinstance(rate_bit_s, float) and rate_bit_s < least_bit_s:
+        raise UsageError(
+            f"rate {short_rate_text(rate_bit_s)} sends {rate_bit_s * run_s / 8 / workload.payload_bytes:.2g} datagrams "
+            f"of {workload.payload_bytes} bytes in a run of {seconds_text(run_s)}, which tells nothing; take "
+            f"{short_rate_text(math.ceil(least_bit_s))} or more, or a longer --duration"
+        )
 
 
 def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: object) -> int:
@@ -104,12 +123,15 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
 
 
+def listening(order: FlowOrder, server: Link) -> FlowOrder:
+    """The order with what its near end has to know, once the far end listens; LabError where that cannot be."""
+    return dataclasses.replace(order, far=server.order("flow_listen", dataclasses.asdict(order), patience_s=_BESIDE_S))
+
+
 def flowed(order: FlowOrder, client: Link, server: Link) -> Flowed:
-    """Carries the order out. LabError when an end is in trouble, AgentError when one died."""
-    plain = dataclasses.asdict(order)
-    plain["far"] = server.order("flow_listen", plain, patience_s=_BESIDE_S)
+    """Carries the order out, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = order.warmup_s + order.run_s + order.deadline_s + _BESIDE_S
-    near = client.order("flow_run", plain, patience_s=patience_s, beside=[server])
+    near = client.order("flow_run", dataclasses.asdict(order), patience_s=patience_s, beside=[server])
     told = {field.name: near[field.name] for field in dataclasses.fields(Told)}
     # The samples of the near end need not travel on.
     far = server.order("flow_finish", {**told, "samples": b""}, patience_s=order.deadline_s + _BESIDE_S)
@@ -123,7 +145,9 @@ def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[st
     if rate_bit_s:
         found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).share(_packet_bytes(arm, workload))
     if isinstance(window, int):
-        found["window_bytes"] = window
+        # What the kernel gave, of which it doubles what it is asked for (socket(7)).
+        given = [found[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in found]
+        found["window_bytes"] = min(given, default=float(window))
     return found
 
 
@@ -133,13 +157,14 @@ def flow_too_much(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping
     moved_bytes = facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes)
     if not rate_bit_s or not moved_bytes:
         return []
+    time_s = max(facts["seconds"], facts.get("received_seconds", 0.0))
     return goodput_contradictions(
         rate_bit_s,
         layers(arm, workload),
         moved_bytes=moved_bytes,
-        time_s=max(facts["seconds"], facts.get("received_seconds", 0.0)),
+        time_s=time_s,
         # TCP hands over at once what has waited for a segment that was lost, before the run began too.
-        bucket_bytes=BUCKET_BYTES if packet_bytes else QUEUE_BYTES,
+        bucket_bytes=BUCKET_BYTES if packet_bytes else min(QUEUE_BYTES, int(_WAITED * rate_bit_s * time_s / 8)),
         payload_bytes=packet_bytes,
     )
 

@@ -10,10 +10,11 @@ from typing import Any
 from pytest_ipperf.agent.train import BUCKET_BYTES, length
 from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, header_cost
 from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.factor import values_of
 from pytest_ipperf.core.pace import Trains, above_rate, below_rate
 from pytest_ipperf.core.proof import goodput_contradictions
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.testbed import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, SERVER
@@ -29,10 +30,19 @@ def layers(arm: Arm, workload: Workload) -> Layers:
     return Layers(ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram)
 
 
-def arms_header_cost(test: Arm, reference: Arm, workload: Workload) -> float:
-    """By how much, as a share, headers alone make one arm's goodput less than the other's."""
+def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload) -> float:
+    """By how much, as a share, headers alone make one arm's goodput less than the other's on a testbed's links.
+
+    Of a stream, which takes what it can get, on any links; of what is offered at a rate only where that is more than
+    the links carry.
+    """
     one, other = layers(test, workload), layers(reference, workload)
-    return header_cost(one, other, workload.payload_bytes if one.datagram else 0)
+    offered_bit_s = values_of(workload.levels).get("rate")
+    if not isinstance(offered_bit_s, float):
+        return header_cost(one, other, workload.payload_bytes if one.datagram else 0)
+    carried = (links.rate_bit_s * each.share(workload.payload_bytes) or offered_bit_s for each in (one, other))
+    test_bit_s, reference_bit_s = (min(offered_bit_s, each) for each in carried)
+    return max(0.0, 1 - test_bit_s / reference_bit_s)
 
 
 def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int) -> Trains:

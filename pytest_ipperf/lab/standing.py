@@ -19,7 +19,7 @@ from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contrad
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
-from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, with_ideal
+from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.parcel import equip_client
@@ -41,6 +41,8 @@ _SETTLE_S = 2.0
 _DRAINED_S = 15.0
 _FRAMES_BITS = 3 * 1538 * 8
 _VERIFIED_S = 15.0
+# Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
+_STREAMED_BYTES = 2**20
 _KINDS = 3
 # What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
 _BURST_S = 10.0
@@ -124,9 +126,11 @@ class Standing:
         return dataclasses.replace(receipt, captures=captured)
 
     def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> Receipt:
-        settled = self._drained() and self._settled
         ident = self._ident = self._ident + 1
         order = flow_order(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
+        # The far end waits until fragments of the run before are gone, of which hosts tell each other.
+        order = listening(order, self._server)
+        settled = self._drained() and self._settled
         found = flowed(order, self._client, self._server)
         after = self._server.order("quiet", 0.0)
         facts = with_ideal(self._testbed, arm, workload, found.facts)
@@ -137,8 +141,9 @@ class Standing:
             "far": {name: value for name, value in found.far.items() if name != "samples"},
             "protocol41": {CLIENT: near["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
         }
-        # Segments that the port cuts up are counted as one packet.
-        least = {**proof, "completed": found.completed // max(1, int(facts.get("segments", 1)))}
+        # Segments that the port cuts up are counted as one packet, and a stream moves more than its least packets.
+        streamed = int(facts.get("payload_bytes", 0)) // _STREAMED_BYTES
+        least = {**proof, "completed": max(found.completed // max(1, int(facts.get("segments", 1))), streamed)}
         demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
         return Receipt(
             attempted=found.attempted,

@@ -14,7 +14,7 @@ from pytest_ipperf.core.factor import Level, levels_of_text
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.plugin.levels import levels_of, refused
 from pytest_ipperf.plugin.options import Settings
-from pytest_ipperf.plugin.questions import question_of
+from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
@@ -51,7 +51,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     try:
         protocol = _protocol(metafunc)
         connections, payloads, factors = levels_of(metafunc.definition, session.settings, protocol)
-        question_of(metafunc.definition, protocol)
+        check_markers(metafunc.definition, protocol)
     except UsageError as error:
         raise pytest.Collector.CollectError(f"{where}: {error}") from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
@@ -182,7 +182,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
             kept.append(item)
         elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
             dropped.append(item)
-        elif reason := _lacking(session, cell):
+        elif reason := _lacking(session, cell) or _unasked(item, cell):
             lacking.add(reason)
             dropped.append(item)
         else:
@@ -201,6 +201,12 @@ def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
             return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
     why = refused(cell.workload)
+    return (why, cell.arm.transport) if why else None
+
+
+def _unasked(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
+    """Why what the command line asks cannot be asked of an item, in the same form."""
+    why = unasked(item, cell.workload.protocol)
     return (why, cell.arm.transport) if why else None
 
 

@@ -53,7 +53,7 @@ def refused(workload: Workload) -> str:
 
 def _asked(node: Any, settings: Settings, kind: Protocol) -> dict[str, Sequence[Any]]:
     asked: dict[str, Sequence[Any]] = {"connections": kind.connections, "payload": kind.payload}
-    asked |= {factor.name: factor.levels for factor in kind.factors}
+    asked |= {factor.name: [factor.text(value) for value in factor.levels] for factor in kind.factors}
     usual = dict(asked)
     for name in ("levels", "grid") if settings.design.full_grid else ("levels",):
         mark = node.get_closest_marker(name)

@@ -15,7 +15,24 @@ from pytest_ipperf.protocols import PROTOCOLS
 def question_of(node: pytest.Item, protocol: str) -> Question:
     """What is asked of an item of that protocol; UsageError when its markers make no sense."""
     metric = metric_of(node, protocol)
-    return Question(metric, margin_of(node, metric))
+    asked = node.config.stash[SESSION].settings.margin
+    return Question(metric, asked or _own_margin(node, metric))
+
+
+def check_markers(node: pytest.Item, protocol: str) -> None:
+    """UsageError when they make no sense; what the command line asks may suit one test and not another."""
+    _own_margin(node, metric_of(node, protocol))
+
+
+def unasked(node: pytest.Item, protocol: str) -> str:
+    """Why `--margin` cannot be asked of an item; empty where it can, or there is none."""
+    asked = node.config.stash[SESSION].settings.margin
+    try:
+        if asked is not None:
+            asked.check(METRICS[metric_of(node, protocol)].metric)
+    except UsageError as error:
+        return f"--margin: {error}"
+    return ""
 
 
 def metric_of(node: pytest.Item, protocol: str) -> str:
@@ -29,10 +46,10 @@ def metric_of(node: pytest.Item, protocol: str) -> str:
     return str(mark.args[0])
 
 
-def margin_of(node: pytest.Item, metric: str) -> Margin:
-    """`--margin`, else the marker, else what is usual for the metric."""
+def _own_margin(node: pytest.Item, metric: str) -> Margin:
+    """That of the marker, else what is usual for the metric."""
     quantity = METRICS[metric].metric
-    found = node.config.stash[SESSION].settings.margin or _marked(node) or Margin.parse(quantity.margin)
+    found = _marked(node) or Margin.parse(quantity.margin)
     found.check(quantity)
     return found
 

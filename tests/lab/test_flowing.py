@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.factor import levels_of_text
 from pytest_ipperf.lab import flowing
 from pytest_ipperf.lab.flowing import Duration, flow_order
@@ -14,6 +14,7 @@ from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.pace import arms_header_cost
 from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
@@ -117,10 +118,37 @@ def test_more_than_the_links_let_through_is_invalid_in_words(up):
     assert sentence == "expected at most 19.1 Mbit/s of payload, seen 112 Mbit/s"
 
 
-def test_headers_cost_a_tunnel_what_they_take(up):
-    assert arms_header_cost(ISATAP, FOUR, work("udp", "5mbit")) == pytest.approx(1 - 1466 / 1506)
-    assert arms_header_cost(SIX, FOUR, work("tcp")) == pytest.approx(1 - 1428 / 1448)
-    assert arms_header_cost(FOUR, SIX, work("tcp")) == 0
+def test_headers_cost_what_takes_all_it_can_get_and_what_offers_more_than_there_is():
+    links, none = Links(rate_bit_s=RATE_BIT_S), Links()
+    for each in (links, none):
+        assert arms_header_cost(each, SIX, FOUR, work("tcp")) == pytest.approx(1 - 1428 / 1448)
+        assert arms_header_cost(each, FOUR, SIX, work("tcp")) == 0
+        assert arms_header_cost(each, ISATAP, FOUR, work("udp", "flood")) == pytest.approx(1 - 1466 / 1506)
+    assert arms_header_cost(links, ISATAP, FOUR, work("udp", "22mbit")) == pytest.approx(1 - 1466 / 1506)
+    between = arms_header_cost(links, ISATAP, FOUR, work("udp", "19mbit"))
+    assert between == pytest.approx(1 - 20 * 1400 / 1506 / 19)
+    assert arms_header_cost(links, ISATAP, FOUR, work("udp", "5mbit")) == 0
+    assert arms_header_cost(none, ISATAP, FOUR, work("udp", "22mbit")) == 0
+
+
+def test_so_low_a_rate_that_a_run_tells_nothing_is_refused_with_one_that_does():
+    testbed, kind = rated("lab.20mbit", BUILTIN), flow("udp")
+    assert testbed is not None
+    assert kind is not None
+    with pytest.raises(UsageError) as caught:
+        flow_order(testbed, FOUR, work("udp", "1bit"), kind, SHORT, ident=1, deadline_s=2.0)
+    assert str(caught.value) == (
+        "rate 1bit sends 2.7e-05 datagrams of 1400 bytes in a run of 300 ms, which tells nothing; take 373.334kbit or "
+        "more, or a longer --duration"
+    )
+
+
+def test_fragments_that_are_left_of_one_arm_are_no_packets_of_the_next(up):
+    """A second after they came, hosts tell each other by the tunnel that they have given up."""
+    workload = work("udp", "40mbit", payload=8192)
+    assert run(up, TUNNEL, workload).failed["lost"] > 0
+    run(up, FOUR, workload)
+    run(up, SIX, workload)
 
 
 @pytest.mark.parametrize(

@@ -253,3 +253,18 @@ def test_what_was_not_known_of_the_path_makes_no_figure():
     assert value("buffer_delay", tcp(rtt_s=None)) is None
     assert value("tcp_efficiency", tcp(sent_bytes=0.0, retransmitted_bytes=0.0)) is None
     assert value("tcp_efficiency", tcp(sent_bytes=None, retransmitted_bytes=None)) is None
+
+
+def test_the_worst_is_what_one_of_a_thousand_exceeds():
+    """RFC 8219, section 7.2, as RFC 2330 has percentiles."""
+    assert value("worst_delay", udp([0.001 * (1 + number) for number in range(1000)])) == pytest.approx(0.999)
+    assert value("worst_rtt", rtt([0.001 * (1 + number) for number in range(2000)])) == pytest.approx(1.998)
+    assert value("worst_delay", udp([0.2, 0.1])) == pytest.approx(0.2)
+
+
+def test_where_more_than_one_of_a_thousand_was_lost_the_worst_is_not_known():
+    once, twice = ([0.1] * (1000 - lost) + [None] * lost for lost in (1, 2))
+    assert (value("worst_delay", udp(once)), value("worst_delay", udp(twice))) == (pytest.approx(0.1), None)
+    assert value("worst_rtt", rtt([0.1] * 998, lost=2)) is None
+    assert value("worst_delay", udp([0.1] * 10, clock_error_s=0.02)) is None
+    assert value("worst_rtt", rtt([], lost=3)) is None

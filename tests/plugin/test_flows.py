@@ -5,6 +5,8 @@ import json
 import pytest
 
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.plugin.options import FACTORS
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import read_session
 
 SUITE = """
@@ -55,6 +57,27 @@ def test_ids_name_what_does_not_go_without_saying(suite):
         "test_stream[loopback-tcp-c1-128k-window64k-ipv6]",
         "test_echo[loopback-rtt-c1-64-udp-ipv6]",
     ]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp", "rtt"])
+def test_a_protocol_alone_has_levels_of_its_own(pytester, protocol):
+    pytester.makepyfile(f"import pytest\n@pytest.mark.{protocol}\ndef test_it(measured): assert measured")
+    (found,) = ids(pytester)
+    assert found.startswith(f"test_it[loopback-{protocol}-c1-")
+
+
+def test_a_margin_of_the_command_line_that_a_metric_cannot_have_leaves_its_cells_out(suite):
+    assert ids(suite, "--margin=0.5pp") == [each for each in ids(suite) if "test_loss" in each]
+    result = suite.runpytest_inprocess("--collect-only", "--testbed=loopback", "--margin=10%,0.5ms")
+    result.stdout.fnmatch_lines(
+        ["ipperf: left out: --margin: margin '10%,0.5ms' has a floor in time, and loss is a share*"]
+    )
+    assert len(ids(suite, "--margin=10%")) == 7
+
+
+def test_factors_of_two_protocols_have_names_of_their_own():
+    names = [factor.name for name in PROTOCOLS for factor in PROTOCOLS[name].factors]
+    assert len(names) == len(set(names)) == len(FACTORS)
 
 
 def test_options_replace_the_levels_of_the_factor_that_they_are_called_after(suite):

@@ -21,7 +21,8 @@ class FlowOrder:
     that is not there after `deadline_s` is lost, and who hears nothing at all for so long gives up.
     `backlog_bytes` are to be sent at once at the start of the warm-up: what a queue on the way holds, where more is
     offered than its link carries, so that the run is of the steady state. `far` is what the far end told when it
-    listened. `ident` tells the packets of this run from those of others.
+    listened. `ident` tells the packets of this run from those of others. With `segments` the kernel may cut up what
+    is sent at once.
     """
 
     engine: str
@@ -37,6 +38,7 @@ class FlowOrder:
     deadline_s: float
     ident: int
     backlog_bytes: int = 0
+    segments: bool = True
     far: Mapping[str, Any] = field(default_factory=dict)
 
 

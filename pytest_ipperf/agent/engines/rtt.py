@@ -29,6 +29,7 @@ from pytest_ipperf.agent.slack import no_slack
 from pytest_ipperf.core.errors import LabError
 
 _INTERVAL_NS = 1_000_000
+_WAITED = 0.05
 _SILENCES = 3
 _MUCH = 0.1
 _NO_PORT = 1  # any but 0, with which the kernel would not name the other end
@@ -91,6 +92,7 @@ class _Series:
     sent_ns: dict[int, int] = field(default_factory=dict)
     took_ns: dict[int, int] = field(default_factory=dict)
     lasted_ns: int = 0
+    waited_ns: int = 0
     silent: bool = False
 
 
@@ -198,7 +200,9 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
             probe.pause(sent_ns + deadline_ns)
             took_ns = LOST
         now_ns = clock()
-        if took_ns != LOST:
+        if took_ns == LOST:
+            series.waited_ns += now_ns - sent_ns
+        else:
             series.took_ns[number] = took_ns
             heard_ns = now_ns
         alive()
@@ -220,6 +224,9 @@ def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrd
     notes = [] if answered else [f"none of {sent} probes was answered"]
     if unknown:
         notes.append(f"{unknown} of {answered} replies are left out, as a kernel did not stamp them or their probes")
+    if run.waited_ns > _WAITED * run.lasted_ns:
+        waited = f"{run.waited_ns * 1e-9:.3g} of its {run.lasted_ns * 1e-9:.3g} s"
+        notes.append(f"the run waited for probes that were lost for {waited}, in which no other was sent")
     if run.silent:
         lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {order.run_s:g} s"
         notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * order.deadline_s:g} s")

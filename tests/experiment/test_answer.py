@@ -1,0 +1,45 @@
+"""The answer of a cell, where its data are special."""
+
+import pytest
+
+from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.judge import Verdict
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.question import Question
+from pytest_ipperf.core.run import Run
+from pytest_ipperf.experiment import Conditions
+from pytest_ipperf.experiment.answer import _too_few
+
+FOUR, SIX = Arm(4, "native"), Arm(6, "native")
+CELL = Cell(Workload(testbed="lab", protocol="udp", client=LEAN, connections=1, payload_bytes=1400), SIX)
+CONDITIONS = Conditions(
+    design=DESIGNS["quick"], reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0
+)
+
+
+def runs(sent, lost=0.0):
+    return [
+        Run(
+            arm=arm, epoch=epoch, block=0, slot=0, warmup=False, started_at=0.0, attempted=sent, failed={},
+            values={"loss": lost}, facts={"sent": sent},
+        )
+        for epoch in range(6)
+        for arm in (FOUR, SIX)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "lost", "told"), [(2, 0.0, True), (99, 0.0, True), (100, 0.0, False), (2, 0.1, False)])
+def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, told):
+    """The rule of three: of n that were sent up to 3 / n may be lost."""
+    question = Question("loss", Margin.parse("0.5pp"))
+    doubts = _too_few(runs(sent, lost), CELL, CONDITIONS, question)
+    assert list(doubts) == [Verdict.WITHIN] * told
+    if sent == 2 and told:
+        assert doubts[Verdict.WITHIN] == (
+            "of 12 that were sent none was lost, and up to 25 % might be; 600 would do (--duration)"
+        )
+
+
+def test_no_other_metric_is_doubted_for_that():
+    assert _too_few(runs(2), CELL, CONDITIONS, Question("throughput", Margin.parse("5%"))) == {}
