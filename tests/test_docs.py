@@ -155,11 +155,12 @@ def test_the_records_are_read_back_as_the_page_shows(tmp_path):
     for block, warmup in ((-1, True), (0, False)):
         facts = {"workload": "lab-smtp-c2-1k", "arm": "ipv6", "epoch": 0, "block": block, "warmup": warmup}
         offset = journal.append_samples(rows.tobytes())
-        journal.append("run", {**facts, "value": 1.5, "rows": 2, "offset": offset})
+        told = {"columns": PHASES, "values": {"response_time": 1.5}, "rows": 2, "offset": offset}
+        journal.append("run", facts | told)
     journal.close()
     code = blocks(page("docs/records.md"), "python")[0]
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert (done.stderr, done.stdout) == ("", "lab-smtp-c2-1k ipv6 0 0 1.5 1.5\n")
+    assert (done.stderr, done.stdout) == ("", "lab-smtp-c2-1k ipv6 0 0 1.5 {'response_time': 1.5}\n")
 
 
 def test_the_hook_of_the_records_page_is_heard(pytester):
