@@ -1,12 +1,14 @@
 """Sending numbered datagrams evenly: each at its own instant of a schedule that nothing moves.
 
 The sender sleeps until shortly before an instant and then looks at the clock all the time. One that has been kept from
-it sends what is due at once, for the rate is what was asked for; its own stamps tell how even that was.
+it for a few milliseconds sends what is due at once, for the rate is what was asked for; its own stamps tell how even
+that was. What is overdue by more is never sent: a burst would be another load than the one asked for.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import socket
 import struct
 import time
@@ -19,9 +21,10 @@ from pytest_ipperf.agent.mmsg import HEAD_BYTES
 
 _AWAKE_NS = 60_000
 """So long before an instant the sender wakes, on a machine that is not late by more than that."""
-_GRACE_NS = 200_000_000
-"""Of a pause of the machine; a sender that is so much behind at the end cannot keep up, and ends."""
-_SIGN_NS = 500_000_000
+_LATE_NS = 5_000_000
+"""A datagram that is late by more than that, and by more than half a gap, is left out."""
+_SLICE_S = 0.2
+_SIGN_NS = 200_000_000
 _HEAD = struct.Struct("=QQ")
 _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 
@@ -30,27 +33,12 @@ _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 class Sent:
     """What has been sent: when each datagram was, in ns, and how many of them the host had no room for.
 
-    Those were lost before they went.
+    Those were lost before they went. `missed` were never tried, as their instants had passed long before.
     """
 
     stamps_ns: array[int] = field(default_factory=lambda: array("q"))
     refused: int = 0
-
-    def reached_s(self, gap_s: float) -> float:
-        """The mean gap, where that one was asked for: between the most punctual of the first tenth and of the last.
-
-        One that was late alone tells of a pause of the machine, and of no rate.
-        """
-        stamps, gap_ns = self.stamps_ns, gap_s * 1e9
-        count, tenth = len(stamps), max(1, len(stamps) // 10)
-        if count <= tenth:
-            return gap_s
-
-        def late_ns(number: int) -> float:
-            return stamps[number] - number * gap_ns
-
-        first, last = (min(part, key=late_ns) for part in (range(tenth), range(count - tenth, count)))
-        return (stamps[last] - stamps[first]) / (last - first) / 1e9
+    missed: int = 0
 
     def errors_s(self, gap_s: float) -> tuple[float, float]:
         """By how much gaps differ from that one: the median, and what 99 of 100 are below; 0 where there is none."""
@@ -79,35 +67,49 @@ class Pacer:
                 self._gone(error)
 
     def send(self, word: int, count: int, begin_ns: float) -> Sent:
-        """So many, the first one at that instant; fewer where the sender cannot keep up. OSError as the kernel says it.
+        """So many, the first one at that instant, without those that are missed. OSError as the kernel says it.
 
-        One that the host has no room for keeps its number, and so is missed at the other end.
+        The number of a datagram is its place in the schedule, so that those of missed ones are not used. One that the
+        host has no room for keeps its number, and so is lost at the other end.
         """
         told = Sent()
-        now, sleep, send, pack = time.monotonic_ns, time.sleep, self._sock.send, _HEAD.pack_into
+        now, send, pack = time.monotonic_ns, self._sock.send, _HEAD.pack_into
         datagram, gap_ns, note = self._datagram, self._gap_ns, told.stamps_ns.append
-        last_ns, sign_ns = begin_ns + count * gap_ns + _GRACE_NS, begin_ns
-        for number in range(count):
+        late_ns = max(_LATE_NS, gap_ns / 2)
+        number, sign_ns = 0, begin_ns
+        while number < count:
             due_ns = begin_ns + number * gap_ns
             at_ns = now()
+            if at_ns > sign_ns:
+                self._alive()
+                at_ns = now()
+                sign_ns = at_ns + _SIGN_NS
             if due_ns - at_ns > _AWAKE_NS:
-                if at_ns > sign_ns:
-                    self._alive()
-                    sign_ns = at_ns + _SIGN_NS
-                    at_ns = now()
-                sleep(max(0.0, (due_ns - at_ns - _AWAKE_NS) * 1e-9))
+                self._sleep_until(due_ns - _AWAKE_NS)
                 at_ns = now()
             while at_ns < due_ns:
                 at_ns = now()
+            if at_ns - due_ns > late_ns:
+                after = min(count, max(number + 1, math.ceil((at_ns - late_ns - begin_ns) / gap_ns)))
+                told.missed += after - number
+                number = after
+                if number == count or begin_ns + number * gap_ns > at_ns:
+                    continue
             pack(datagram, 0, word + number, at_ns)
             try:
                 send(datagram)
             except OSError as error:
                 told.refused += not self._gone(error)
             note(at_ns)
-            if at_ns > last_ns:
-                break
+            number += 1
         return told
+
+    def _sleep_until(self, wake_ns: float) -> None:
+        """Gives signs of life meanwhile, where it lasts."""
+        while (rest_s := (wake_ns - time.monotonic_ns()) * 1e-9) > 0:
+            time.sleep(min(rest_s, _SLICE_S))
+            if rest_s > _SLICE_S:
+                self._alive()
 
     def _gone(self, error: OSError) -> bool:
         """Whether what the kernel refused has gone at a second try.

@@ -1,7 +1,8 @@
 """Fragments that wait for others of their datagram: what is left of an overloaded run would cost the next one its own.
 
 The kernel keeps them for half a minute, up to a few megabytes, and takes no fragment any more when those are full
-(ip-sysctl: ipfrag_time, ipfrag_high_thresh).
+(ip-sysctl: ipfrag_time, ipfrag_high_thresh). It tells the sender of what it gives up (ICMP, time exceeded), in packets
+that would count as the next run's; where it keeps them for a moment only, none are left before that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pytest_ipperf.core.errors import LabError
 
 _TABLES = {4: ("sockstat", "FRAG:"), 6: ("sockstat6", "FRAG6:")}
 _LIMITS = {4: "ipv4/ipfrag_high_thresh", 6: "ipv6/ip6frag_high_thresh"}
+_LIFETIMES = {4: "ipv4/ipfrag_time", 6: "ipv6/ip6frag_time"}
 _PATIENCE_S = 3.0
+_MOMENT_S = 2
 _LOOK_S = 0.05
 
 
@@ -32,16 +35,28 @@ def most_bytes(ipver: int) -> int:
     return int(limit.read_text(encoding="ascii")) if limit.exists() else 0
 
 
-def await_room(ipver: int) -> str:
-    """Waits a little until none are left; a sentence where some are. LabError where they take half of the room."""
+def await_room(ipver: int | None) -> list[str]:
+    """Waits a little until none are left; a sentence for each IP version of which some are.
+
+    `ipver` is that of the fragments to come, None where none will: of the other ones only what the kernel keeps for a
+    moment is waited for. LabError where what is left takes half of the room of those to come.
+    """
+    versions = [each for each in _TABLES if each == ipver or _soon_gone(each)]
     end = time.monotonic() + _PATIENCE_S
-    while (left := waiting_bytes(ipver)) and time.monotonic() < end:
+    while any(map(waiting_bytes, versions)) and time.monotonic() < end:
         time.sleep(_LOOK_S)
-    if not left:
-        return ""
+    return [_sentence(each, left, to_come=each == ipver) for each in versions if (left := waiting_bytes(each))]
+
+
+def _soon_gone(ipver: int) -> bool:
+    lifetime = Path("/proc/sys/net", _LIFETIMES[ipver])
+    return lifetime.exists() and int(lifetime.read_text(encoding="ascii")) <= _MOMENT_S
+
+
+def _sentence(ipver: int, left: int, *, to_come: bool) -> str:
     most = most_bytes(ipver)
     sentence = f"{left} bytes of incomplete IPv{ipver} datagrams wait at the receiving host, which keeps {most} at most"
-    if 2 * left > most > 0:
+    if to_come and 2 * left > most > 0:
         raise LabError(
             f"{sentence}, so fragments of this run would find no room; wait half a minute, or allow more there "
             f"(net.{_LIMITS[ipver].replace('/', '.')})"

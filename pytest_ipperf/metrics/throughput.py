@@ -1,8 +1,9 @@
 """Throughput: the payload that reached the receiver in a second, without any header and without second copies.
 
 Of TCP it is what all streams together had received in the run's window (goodput, RFC 6349). Of UDP it is the share of
-the datagrams that arrived, of the payload that was sent, over the time it took: that of the sending, or, where a queue
-on the way was emptied after it, that from the first arrival to the last and the gap which a last one has too.
+the datagrams that arrived, of the payload that was sent, over the time it took: that of the sender's whole schedule,
+whether it kept to it or not, or, where a queue on the way was emptied after it, that from the first arrival to the last
+and the gap which a last one has too.
 """
 
 from pytest_ipperf.core.metric import Metric
@@ -16,7 +17,7 @@ def _value(outcome: Outcome) -> float | None:
         return 8 * facts["payload_bytes"] / facts["seconds"] or None
     if not facts["unique"]:
         return None
-    sent_bits, gap_s = facts["sent_bit_s"] * facts["seconds"], facts["seconds"] / facts["sent"]
+    sent_bits, gap_s = facts["sent_bit_s"] * facts["seconds"], facts["seconds"] / (facts["sent"] + facts["missed"])
     return sent_bits * facts["unique"] / facts["sent"] / max(facts["seconds"], facts["received_seconds"] + gap_s)
 
 

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import re
 import socket
 import struct
 import time
@@ -18,6 +19,8 @@ from pytest_ipperf.agent import mmsg, offset, udp_sockets
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.metrics import METRICS
 
 USED = """
 import json, os, subprocess, sys, tempfile
@@ -119,7 +122,7 @@ def test_an_even_stream_is_of_the_rate_and_on_one_clock_on_one_machine(isolated)
     cases = ((4, 32, 1), (6, 1400, 1), (4, 65496, 45), (6, 65496, 46))
     told = json.loads(isolated(EVEN))
     for (ipver, size, packets), (facts, detail, rows, sources, peers, families) in zip(cases, told, strict=True):
-        assert 0 < facts["sent"] == facts["unique"] <= 100
+        assert 0 < facts["sent"] == facts["unique"] == 100 - facts["missed"]
         assert facts["duplicates"] == facts["reordered"] == facts["refused"] == facts["receiver_drops"] == 0
         assert facts["offered_bit_s"] == pytest.approx(1e3 * 8 * size)
         assert facts["sent_bit_s"] == pytest.approx(facts["sent"] * 8 * size / facts["seconds"])
@@ -128,7 +131,9 @@ def test_an_even_stream_is_of_the_rate_and_on_one_clock_on_one_machine(isolated)
         assert 0 <= facts["pacing_error_s"] <= facts["pacing_error_p99_s"]
         assert detail["datagram_packets"] == packets
         assert detail["qdisc"] == "noqueue"
-        assert [row[0] for row in rows] == list(range(facts["sent"]))
+        numbers = [row[0] for row in rows]
+        assert numbers == sorted(set(numbers) & set(range(100)))
+        assert len(numbers) == facts["sent"]
         assert rows[0][1] == 0
         for _, sent_s, received_s in rows:
             assert received_s > sent_s
@@ -136,6 +141,40 @@ def test_an_even_stream_is_of_the_rate_and_on_one_clock_on_one_machine(isolated)
         assert sources == [f"{network}1"]
         assert peers == {f"{network}2": 1}
         assert families == [f"AF_INET{'6' * (ipver == 6)}"]
+
+
+STOPPED = (
+    USED
+    + """
+with Hosts() as hosts:
+    order = hosts.listen(order_of(rate=2e7, run_s=1.0))
+    stop = started(["sh", "-c", f"sleep 0.4; kill -STOP {os.getpid()}; sleep 0.3; kill -CONT {os.getpid()}"])
+    near = hosts.near(order)
+    stop.wait()
+    far = hosts.finish(near)
+    print(json.dumps([near.facts | far.facts, far.attempted, far.failed, near.notes + far.notes, rows(far)]))
+"""
+)
+
+
+def test_a_sender_that_was_stopped_sends_less_and_says_so(isolated):
+    """For 0.3 s of a second: what it missed is neither lost nor sent in a burst, and throughput is what it sent."""
+    facts, attempted, failed, notes, rows = json.loads(isolated(STOPPED))
+    gap_s = 8 * 1400 / 2e7
+    wanted = round(1 / gap_s)
+    assert facts["missed"] > 0.25 / gap_s
+    sent = wanted - facts["missed"]
+    assert facts["sent"] == facts["unique"] == attempted == sent > 0
+    assert failed == {"lost": 0}
+    assert facts["seconds"] == pytest.approx(wanted * gap_s)
+    assert facts["sent_bit_s"] == pytest.approx(2e7 * facts["sent"] / wanted)
+    assert notes == [
+        f"the sender was put off its processor and sent {sent} of {wanted} datagrams, so its host bounds this figure"
+    ]
+    found = Outcome(attempted=attempted, failed={}, columns=(), samples=array("d"), deadline_s=2.0, facts=facts)
+    assert METRICS["throughput"].value(found) == pytest.approx(facts["sent_bit_s"], rel=0.01)
+    assert all(sent_s - rows[0][1] >= (number - rows[0][0]) * gap_s - 0.006 for number, sent_s, _ in rows)
+    assert len(rows) < rows[-1][0] + 1 - 0.25 / gap_s
 
 
 OTHER_CLOCK = (
@@ -177,7 +216,7 @@ def test_what_the_sending_host_has_no_room_for_is_lost_and_said(watched):
     near, far, came, notes = json.loads(watched(REFUSED))
     assert near["refused"] > 0
     assert far["unique"] == came == near["sent"] - near["refused"]
-    assert notes == [
+    assert notes[-1:] == [
         f"the sending host had no room for {near['refused']} of {near['sent']} datagrams, which count as lost"
     ]
 
@@ -319,9 +358,21 @@ def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
     assert near.facts["sent_bit_s"] < 0.9e12
     assert near.facts["sent"] < 0.02 * 1e12 / 8 / 1400
     (note,) = near.notes
-    assert note.startswith("the sender reached ")
-    assert note.endswith(" of 1000 Gbit/s, so its own host or link bounds this figure")
+    assert re.fullmatch(
+        r"the sender (reached .* of 1000 Gbit/s|was put off .*), so its (own host or link|host) bounds this figure",
+        note,
+    )
+    assert near.facts["seconds"] == pytest.approx(0.02)
+    assert near.facts["sent"] + near.facts["missed"] == round(0.02 * 1e12 / 8 / 1400)
     assert told.attempted == near.facts["sent"]
+
+
+def test_more_datagrams_than_have_numbers_are_refused():
+    with (
+        listening(rate=9e12, payload_bytes=100) as (order, _),
+        pytest.raises(LabError, match=r"^rate 9000 Gbit/s is 11250000000 datagrams of 100 bytes in a run, and "),
+    ):
+        ENGINES["udp"].near(dataclasses.replace(order, run_s=1.0), nobody)
 
 
 def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_not(monkeypatch):

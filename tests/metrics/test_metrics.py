@@ -44,6 +44,7 @@ def udp(delays_s, sent=None, **facts):
     received = [row[2] for row in rows]
     counted = {
         "sent": sent,
+        "missed": 0,
         "unique": len(rows),
         "duplicates": 0,
         "reordered": 0,
@@ -130,6 +131,13 @@ def test_udp_throughput_of_a_queue_that_is_emptied_after_the_end_is_over_the_tim
     """Sent in a second, received over 1.99 s and one gap."""
     found = udp([0.001 + 0.01 * number for number in range(100)])
     assert value("throughput", found) == pytest.approx(800_000 / 1.99)
+
+
+def test_udp_throughput_of_a_sender_that_missed_half_of_its_schedule_is_what_it_sent():
+    """Of 100 datagrams each second one, from the first to the last but one."""
+    half = {"missed": 50, "seconds": 1.0, "sent_bit_s": 400_000, "received_seconds": 0.98}
+    assert value("throughput", udp([0.001] * 50, **half)) == pytest.approx(400_000)
+    assert value("loss", udp([0.001] * 50, **half)) == 0
 
 
 def test_second_copies_are_no_throughput():
