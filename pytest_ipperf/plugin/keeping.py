@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,7 +111,9 @@ class Keeper:
         from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
         try:
-            self.trouble = write_tables(self._records, self._session.folder / "tables") or self.trouble
+            self.trouble = (
+                write_tables(self._records, self._session.folder / "tables", datetime.now(UTC)) or self.trouble
+            )
         except OSError as error:
             self.trouble = f"tables: {self._session.folder / 'tables'} cannot be written ({error.strerror})"
 

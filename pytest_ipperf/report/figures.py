@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from pytest_ipperf.report.paper import study_notes, study_tables
 _CELLS, _FLOWS = "response-times.csv", "flows.csv"
 
 
-def write_tables(records: Sequence[Record], folder: Path) -> str:
+def write_tables(records: Sequence[Record], folder: Path, made_at: datetime) -> str:
     """Writes `response-times.csv` and `flows.csv` into `folder`, and the studies' tables, as text and as figures.
 
-    Each only where there are such records; the tables of paper 000 under design `paper`, those of paper 001 under any.
+    Each only where there are such records; the tables of paper 000 under design `paper`, those of paper 001 under any,
+    with the time `made_at`, which knows its zone.
     Gives a sentence where a part is missing for want of a package, else nothing. Raises OSError where that cannot be
     written.
     """
@@ -34,7 +36,7 @@ def write_tables(records: Sequence[Record], folder: Path) -> str:
     if not flows:
         return ""
     _write(folder / _FLOWS, flow_figures(flows))
-    return router.write(flows, folder)
+    return router.write(flows, folder, made_at)
 
 
 def _write_study(records: Sequence[Record], folder: Path) -> None:

@@ -39,6 +39,13 @@ def machine_notes(records: Sequence[Record]) -> list[str]:
     return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
 
 
+def bucket_notes(records: Iterable[Record]) -> list[str]:
+    """What links with a rate, which only labs have, leave out of times: docs/proof.md tells of their bucket."""
+    if not any(record.rate_bit_s for record in records):
+        return []
+    return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."]
+
+
 def missed_notes(records: Sequence[Record]) -> list[str]:
     """Said where a path did not have its rate."""
     paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]

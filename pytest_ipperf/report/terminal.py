@@ -102,8 +102,15 @@ def _notes(records: Sequence[Record]) -> list[str]:
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
     return [
         f"First rows: mean of {counted_text(record, uneven=uneven)}.",
-        f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs}),",
-        f"with a two-sided {100 * record.confidence:.0f} % t interval; it can differ from the ratio of the means.",
+        *_change_lines(record, epochs),
         *verdict_notes(record),
         *timed,
     ]
+
+
+def _change_lines(record: Record, epochs: str) -> list[str]:
+    blocks = f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs})"
+    if not record.judges:
+        return [f"{blocks}."]
+    confidence = f"{100 * record.confidence:.0f} %"
+    return [f"{blocks},", f"with a two-sided {confidence} t interval; it can differ from the ratio of the means."]

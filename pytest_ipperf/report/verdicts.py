@@ -9,9 +9,14 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row
 
+_NONE = "-"
+
 
 def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, *, uneven: bool) -> list[Row]:
-    """Change, interval, margin, verdict; and the epochs where they are `uneven`. The change is in `unit`."""
+    """Change, interval, margin, verdict; and the epochs where they are `uneven`. The change is in `unit`.
+
+    Of a design that never judges interval and margin stay empty: with its few epochs they would tell nothing.
+    """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
         return layout.row(name, found, columns, text)
@@ -20,6 +25,8 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
         return "" if record.estimate is None else f"{percent_text(record.estimate)} {unit}"
 
     def margin(record: Record) -> str:
+        if not record.judges:
+            return _NONE
         if record.margin_fraction is None:
             return ""
         margin = 100 * record.margin_fraction
@@ -61,6 +68,8 @@ def verdict_notes(record: Record) -> list[str]:
 
 
 def _interval(record: Record) -> str:
+    if not record.judges:
+        return _NONE
     if record.low is None or record.high is None:
         return ""
     return f"[{percent_text(record.low)}, {percent_text(record.high)}]"

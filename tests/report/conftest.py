@@ -20,7 +20,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
 SILENT: dict[str, dict[str, Any]] = {
-    "tcp": {"window": "auto", "direction": "up", "congestion": "cubic"},
+    "tcp": {"window": "auto", "direction": "up", "congestion": "auto"},
     "udp": {"rate": 1e7},
     "rtt": {"probe": "udp", "waiting": "path"},
 }

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import textwrap
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from pytest_ipperf.report.flow.lines import along, lines
 from pytest_ipperf.report.flow.quantity import number, time_pair, unit_of
 from pytest_ipperf.report.flow.table import tables
 from pytest_ipperf.report.terminal import tables as all_tables
+
+MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 
 
 def told(records, **change):
@@ -44,7 +47,7 @@ def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the
         """\
         TCP: throughput at the receiver in Mbit/s, by window
         testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver
-        1 stream, payload 128k, direction up, congestion control cubic
+        1 stream, payload 128k, direction up, congestion control auto
 
                                                          16k                    64k
         IPv4                                           47.03                  94.06
@@ -174,16 +177,31 @@ def test_with_one_epoch_the_change_is_that_of_the_means(made):
     assert not [row for row in rows if row.startswith(("change ", "verdict", "margin", "95")) and "means" not in row]
 
 
-def test_engines_say_each_thing_once_whatever_its_numbers(windows):
-    notes = [f"the sender reached {97 + at}.1 of 120 Mbit/s, so its own host bounds this figure" for at in range(4)]
-    records = [
-        dataclasses.replace(record, test=dataclasses.replace(record.test, notes=(note,)))
-        for record, note in zip(windows, notes, strict=True)
-    ]
-    said = " ".join(" ".join(told(records)).split())
-    assert said.count("The sender reached") == 1
-    places = [f"{arm} tcp {each.levels_text}" for each in (windows[1], windows[0]) for arm in ("IPv6", "IPv6 tunnel")]
-    assert f"({', '.join(places)})." in said
+def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows):
+    shown = told(windows, design="smoke", judges=False)
+    rows = [" ".join(line.split()) for line in shown]
+    assert rows.count("95 % interval - -") == rows.count("margin - -") == 2
+    assert "change -1.5 % -1.5 %" in rows
+    text = " ".join(rows)
+    assert "the mean over the epochs (3); a ratio's can differ" in text
+    assert "t interval" not in text
+
+
+@pytest.mark.parametrize(("rate_bit_s", "said_so"), [(1e8, True), (0.0, False)])
+def test_what_links_with_a_rate_leave_out_of_times_is_told_in_one_line(made, rate_bit_s, said_so):
+    for records in (made.study()[:1], made.study()[-9:]):
+        shown = told(records, rate_bit_s=rate_bit_s)
+        line = "Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."
+        assert (line in shown) == said_so
+
+
+@pytest.mark.parametrize(("metric", "row"), [("throughput", "of at most"), ("jitter", "received, of at most")])
+def test_a_table_of_throughput_does_not_tell_it_twice(made, metric, row):
+    record = made.record("udp", metric, "ipv6", [5e7, 5e7], [5e7, 5e7], levels={"rate": 6e7})
+    figures = record.test.figures | {"ideal_bit_s": 9.55e7, "throughput": 5e7}
+    shown = rows_of([dataclasses.replace(record, test=dataclasses.replace(record.test, figures=figures))])
+    told = "95.50 Mbit/s" if metric == "throughput" else "50.00 of 95.50 Mbit/s"
+    assert [line for line in shown if "of at most" in line] == [f"{row} {told}"]
 
 
 def test_a_path_that_misses_its_rate_is_told(windows):
@@ -246,7 +264,7 @@ def test_words_come_after_numbers_and_the_longest_line_first(made):
     ]
     first, *_ = along(records, "window")
     assert first.texts == ["8k", "64k", "auto"]
-    assert first.held == "1 stream, payload 1400, direction up, congestion control cubic"
+    assert first.held == "1 stream, payload 1400, direction up, congestion control auto"
 
 
 # --- quantities -------------------------------------------------------------------------------------------------------
@@ -293,7 +311,7 @@ def test_times_far_apart_have_units_of_their_own():
 
 def test_the_figures_have_a_row_for_each_arm_of_each_cell_and_the_reference_once(made, tmp_path):
     records = [each for each in made.study() if each.metric == "loss"]  # of which alone no summary is made
-    assert write_tables(records, tmp_path) == ""
+    assert write_tables(records, tmp_path, MADE_AT) == ""
     with (tmp_path / "flows.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     cells = {(row["level_rate"], row["arm"]) for row in rows}
@@ -311,7 +329,7 @@ def test_the_figures_have_a_row_for_each_arm_of_each_cell_and_the_reference_once
 
 def test_a_reference_that_was_measured_for_longer_is_told_in_full(windows, tmp_path):
     longer = dataclasses.replace(windows[0], epochs=6, reference=dataclasses.replace(windows[0].reference, values=(7,)))
-    write_tables([windows[2], longer], tmp_path)
+    write_tables([windows[2], longer], tmp_path, MADE_AT)
     with (tmp_path / "flows.csv").open(newline="") as file:
         references = [row for row in csv.DictReader(file) if row["arm"] == "ipv4"]
     assert [float(row["mean"]) for row in references] == [7.0]

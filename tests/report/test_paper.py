@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import math
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,6 +12,8 @@ from pytest_ipperf.core.study import study_increase, study_mean_interval
 from pytest_ipperf.report.figures import write_tables
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.paper.printed import DOUBTS, INCREASES, MEANS, TABLES
+
+MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 
 
 def ten_values(printed):
@@ -235,7 +238,7 @@ def read(path):
 
 def test_files_have_the_tables_as_text_and_with_all_digits(tmp_path):
     records = as_the_study([("smtp", "ipv6", 1), ("smtp", "ipv6", 10)])
-    write_tables(records, tmp_path / "tables")
+    write_tables(records, tmp_path / "tables", MADE_AT)
     names = sorted(path.name for path in (tmp_path / "tables").iterdir())
     assert names == [
         "response-times.csv",
@@ -255,7 +258,7 @@ def test_files_have_the_tables_as_text_and_with_all_digits(tmp_path):
 
 def test_servers_that_differ_are_one_below_the_other_in_one_file(tmp_path):
     records = as_the_study([("smtp", "ipv6", 1)])
-    write_tables([*records, dataclasses.replace(records[0], server="other 2.0")], tmp_path)
+    write_tables([*records, dataclasses.replace(records[0], server="other 2.0")], tmp_path, MADE_AT)
     assert (tmp_path / "table-3-5.txt").read_text().count("Table 3-5:") == 2
     assert {row["server"] for row in read(tmp_path / "table-3-5.csv")} == {"real 1.0", "other 2.0"}
     text = (tmp_path / "table-6-1.txt").read_text()
@@ -267,7 +270,7 @@ def test_other_designs_have_their_cells_with_all_digits(tmp_path):
         "http", 10, side("ipv6", [0.0123456789, 0.0123456789]), side("ipv4", [0.01, 0.02]), design="quick",
         estimate=1.5, low=-1.0, high=4.0, taken_from="20261121T1",
     )  # fmt: skip
-    write_tables([told], tmp_path)
+    write_tables([told], tmp_path, MADE_AT)
     assert [path.name for path in tmp_path.iterdir()] == ["response-times.csv"]
     test, reference = read(tmp_path / "response-times.csv")
     assert (test["arm"], test["mean_s"], test["change_percent"], test["taken_from"]) == (

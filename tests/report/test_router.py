@@ -5,11 +5,13 @@ import dataclasses
 import math
 import re
 import statistics
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.grade import grade
@@ -174,21 +176,19 @@ def test_what_the_intervals_are_of_is_told(made, epochs, blocks, said):
 def test_the_table_has_a_row_for_each_arm_in_the_papers_order_with_its_figure_as_a_column(made):
     rows = rows_of(made.study(spread=0.0005))
     assert rows[0] == "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
-    assert (
-        rows[1]
-        == "testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver; design quick, runs of 1 s, seed 7"
-    )
-    assert rows[3:9] == [
+    assert rows[1] == "testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver"
+    assert rows[2] == "design quick, 12 runs of 1 s for each arm of a cell, seed 7"
+    assert rows[4:10] == [
         "95 % interval grade paper its grade",
         "TCP throughput, % of IPv4",
         "IPv4 100 % excellent 100 % excellent",
-        rows[6],
         rows[7],
         rows[8],
+        rows[9],
     ]
-    assert re.fullmatch(r"IPv6 98\.\d+ % \[98\.\d+, 98\.\d+\] excellent 98\.5 % excellent", rows[6])
-    assert re.fullmatch(r"IPv6 isatap 96\.\d+ % \[96\.\d+, 96\.\d+\] excellent 96\.2 % excellent", rows[7])
-    assert re.fullmatch(r"IPv6 tunnel 96\.\d+ % \[96\.\d+, 96\.\d+\] excellent - -", rows[8])
+    assert re.fullmatch(r"IPv6 98\.\d+ % \[98\.\d+, 98\.\d+\] excellent 98\.5 % excellent", rows[7])
+    assert re.fullmatch(r"IPv6 isatap 96\.\d+ % \[96\.\d+, 96\.\d+\] excellent 96\.2 % excellent", rows[8])
+    assert re.fullmatch(r"IPv6 tunnel 96\.\d+ % \[96\.\d+, 96\.\d+\] excellent - -", rows[9])
 
 
 def test_a_grade_is_that_of_both_ends_of_the_interval(made):
@@ -231,6 +231,54 @@ def test_one_column_is_no_summary_and_other_references_and_twins_are_none(made):
     assert router.tables([]) == []
 
 
+@pytest.mark.parametrize(
+    ("protocol", "change"),
+    [
+        ("tcp", {"levels": {"direction": "down"}}), ("tcp", {"levels": {"congestion": "reno"}}),
+        ("rtt", {"levels": {"probe": "icmp"}}), ("rtt", {"levels": {"waiting": "wire"}}),
+        ("udp", {"payload_bytes": 8192}),
+    ],
+)  # fmt: skip
+def test_only_the_studys_own_cells_enter_the_table(made, protocol, change):
+    metric = {"tcp": "throughput", "rtt": "rtt", "udp": "jitter"}[protocol]
+    names = {each.name for each in EXPERIMENTS if (each.protocol, each.metric) == (protocol, metric)}
+    (before,) = summaries(made.study())
+    (after,) = summaries([*made.study(), made.record(protocol, metric, "ipv6", [3.0, 4.0], [1.0, 1.0], **change)])
+    assert [after.standings[name, SIX] for name in names] == [before.standings[name, SIX] for name in names]
+    others = [each for each in made.study() if each.protocol != protocol]
+    (without,) = summaries([*others, made.record(protocol, metric, "ipv6", [3.0, 4.0], [1.0, 1.0], **change)])
+    assert not names & {each.name for each in without.experiments}
+
+
+def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made):
+    judged = made.study(epochs=2, blocks=1)
+    records = [dataclasses.replace(each, design="smoke", judges=False) for each in judged]
+    rows = rows_of(records)
+    assert rows[2] == "design smoke (never judges), 2 runs of 1 s for each arm of a cell, seed 7"
+    assert "Design smoke never judges: no intervals, no grades." in rows
+    assert "IPv4 100 % - - 100 % excellent" in rows
+    assert [row for row in rows if re.fullmatch(r"IPv6 isatap 9\d\.\d % - - 96\.2 % excellent", row)]
+    assert not [row for row in rows if "[" in row or "Welch" in row]
+    (bare,), (full,) = summaries(records), summaries(judged)
+    found, whole = figures(bare), figures(full)
+    assert [row["ratio"] for row in found] == [row["ratio"] for row in whole]
+    assert {row[name] for row in found for name in ("low", "high", "df", "best_grade", "worst_grade")} == {None}
+
+
+def test_design_paper_never_judges_and_keeps_the_intervals_of_its_blocks(made):
+    (summary,) = summaries(made.study(epochs=1, blocks=10))
+    assert not summary.bare
+    rows = rows_of(made.study(epochs=1, blocks=10))
+    assert rows[2] == "design paper (never judges), 10 runs of 1 s for each arm of a cell, seed 7"
+    assert [row for row in rows if re.fullmatch(r"IPv6 98\.\d+ % \[.*\] excellent 98\.5 % excellent", row)]
+
+
+def test_what_links_with_a_rate_leave_out_of_round_trips_is_told(made):
+    note = "Links let 16 KB pass at once:"
+    assert note in " ".join(rows_of(made.study()))
+    assert note not in " ".join(rows_of([dataclasses.replace(each, rate_bit_s=0.0) for each in made.study()]))
+
+
 def test_each_testbed_and_design_has_a_table_of_its_own(made):
     records = made.study(arms=("ipv6",))
     elsewhere = [dataclasses.replace(each, testbed="lab", cell=f"{each.cell}-elsewhere") for each in records]
@@ -260,7 +308,11 @@ def test_figures_have_all_digits(made):
 
 def test_table_v_is_written_as_text_and_figures(made, tmp_path):
     records = [made.record(*of, "ipv6", [1.0, 2.0], [1.0, 1.5]) for of in (("rtt", "rtt"), ("udp", "jitter"))]
-    router.write(records, tmp_path)
-    assert (tmp_path / "table-V.txt").read_text().startswith("Table V of paper 001 again")
+    router.write(records, tmp_path, datetime(2026, 11, 22, 1, 30, tzinfo=timezone(timedelta(hours=1))))
+    title, _, how, *_ = (tmp_path / "table-V.txt").read_text().splitlines()
+    assert title.startswith("Table V of paper 001 again")
+    assert how == (
+        f"2026-11-22 00:30 UTC, pytest-ipperf {__version__}; design quick, 2 runs of 1 s for each arm of a cell, seed 7"
+    )
     with (tmp_path / "table-V.csv").open(newline="") as file:
         assert [row["experiment"] for row in csv.DictReader(file)] == ["rtt", "rtt", "jitter", "jitter"]

@@ -9,6 +9,7 @@ import pytest
 from pytest_ipperf.core.ceiling import Layers
 from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.core.units import parse_bytes, parse_rate
+from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.router.experiments import EXPERIMENTS, PLOTS
 from pytest_ipperf.report.router.printed import printed
 from pytest_ipperf.report.router.text import ratio_text
@@ -72,6 +73,17 @@ def test_the_suite_has_a_test_for_each_figure_with_the_levels_that_the_page_tell
     assert rates.startswith("offered rate: 10 to 100 Mbit/s")
     assert offered == [1e7 * number for number in range(1, 11)]
     assert grids["test_udp_throughput"] == grids["test_udp_jitter"] == grids["test_udp_loss"]
+
+
+def test_only_cells_are_compared_that_hold_what_the_page_says_and_the_suite_measures_such():
+    said = PAGE[PAGE.index("Only cells that hold") :].partition("\n\n")[0]
+    for experiment in EXPERIMENTS:
+        protocol = PROTOCOLS[experiment.protocol]
+        usual = {factor.name: factor.levels[0] for factor in protocol.factors}
+        usual["payload"] = parse_bytes(protocol.payload[0])
+        for name, value in experiment.held:
+            assert str(value) in said
+            assert usual[name] == value
 
 
 def test_headers_cost_what_the_page_says():

@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
 
+from pytest_ipperf import __version__
 from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.report import router
 from pytest_ipperf.report.router import files, plots
@@ -19,6 +21,7 @@ from pytest_ipperf.report.router.style import COLOURS, class_of
 from pytest_ipperf.report.router.summary import summaries
 
 EMPTY = {"meta", "path", "use", "br"}
+MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -72,7 +75,7 @@ def two(made):
 def written(made, tmp_path_factory):
     """The folder of a session that measured all of the study."""
     folder = tmp_path_factory.mktemp("tables")
-    assert router.write(made.study(), folder) == ""
+    assert router.write(made.study(), folder, MADE_AT) == ""
     return folder
 
 
@@ -139,6 +142,32 @@ def test_each_experiment_has_formula_unit_and_source(text):
     assert "In s." in text
 
 
+def test_the_page_tells_when_and_how_it_was_made(text):
+    how = "design quick, 12 runs of 1 s for each arm of a cell, seed 7"
+    assert f"<p>2026-11-22 00:30 UTC, pytest-ipperf {__version__}; {how}.</p>" in text
+
+
+def test_what_the_study_has_not_is_said_to_be_no_part_of_it(text):
+    assert text.count('<span class="soft">not in the study</span>') == 5  # the configured tunnel, in every column
+    assert "not measured" not in text
+
+
+def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made, tmp_path):
+    records = [dataclasses.replace(each, design="smoke", judges=False) for each in made.study(epochs=2, blocks=1)]
+    router.write(records, tmp_path, MADE_AT)
+    text = (tmp_path / "router.html").read_text()
+    read(text)
+    assert "design smoke (never judges), 2 runs of 1 s" in text
+    assert "<li>Design smoke never judges: no intervals, no grades.</li>" in text
+    assert "<td><b>100 %</b></td>" in text
+    assert 'class="band ' not in text
+    assert "% intervals" not in text
+    assert not re.findall(r"<small>\[", text)
+    assert "Mean of 2 runs, without intervals; testbed" in text
+    dots = [dot for each in curves(summaries(records)[0]) for own in each.dots.values() for dot in own]
+    assert {dot.interval for dot in dots} == {None}
+
+
 def luminance(colour):
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
@@ -182,7 +211,7 @@ def test_a_figure_has_a_curve_with_error_bars_for_each_arm_units_and_a_title(wri
 def test_the_same_runs_give_the_same_files(two, tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
-        router.write(two, tmp_path / name)
+        router.write(two, tmp_path / name, MADE_AT)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert "figure-6.png" in names
     for name in names:
@@ -204,6 +233,14 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
     assert plots._bars([bare], 1.0) == [[0.0], [0.0]]
 
 
+@pytest.mark.parametrize("arms", range(1, 5))
+def test_dots_stand_at_their_level_to_half_a_percent_of_the_axis(arms):
+    shifts = plots._shifts([20.0, 60.0, 100.0], arms)
+    assert len(set(shifts)) == arms
+    assert max(abs(shift) for shift in shifts) <= 0.4
+    assert sum(shifts) == pytest.approx(0)
+
+
 @pytest.mark.parametrize(
     ("values", "sizes", "places"),
     [
@@ -217,7 +254,7 @@ def test_levels_stand_by_their_size(values, sizes, places):
 
 def test_several_testbeds_have_figures_of_their_own_and_one_page(two, tmp_path):
     elsewhere = [dataclasses.replace(each, testbed="lab", cell=f"{each.cell}-elsewhere") for each in two]
-    router.write(two + elsewhere, tmp_path)
+    router.write(two + elsewhere, tmp_path, MADE_AT)
     assert {"figure-6-lab-quick.png", "figure-6-lab.100mbit-quick.png"} <= {path.name for path in tmp_path.iterdir()}
     text = (tmp_path / "router.html").read_text()
     names = [value for _, name, value in read(text).attributes if name == "id"]
@@ -229,14 +266,14 @@ def test_without_matplotlib_there_are_tables_and_a_sentence(two, tmp_path, monke
         raise ModuleNotFoundError("No module named 'matplotlib'")
 
     monkeypatch.setattr(files, "draw", missing)
-    said = router.write(two, tmp_path)
+    said = router.write(two, tmp_path, MADE_AT)
     assert said.startswith("figures: left out, as matplotlib cannot be imported (No module named 'matplotlib')")
     assert {path.name for path in tmp_path.iterdir()} == {"table-V.txt", "table-V.csv", "router.html"}
     assert "matplotlib cannot be imported" in (tmp_path / "router.html").read_text()
 
 
 def test_nothing_is_written_without_two_columns(made, tmp_path):
-    assert router.write([made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])], tmp_path) == ""
+    assert router.write([made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])], tmp_path, MADE_AT) == ""
     assert not list(tmp_path.iterdir())
 
 

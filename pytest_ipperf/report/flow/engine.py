@@ -22,7 +22,8 @@ _KIBI = 1024
 def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
     """The rows of an arm by column. What the table's own metric is, and what nobody told, has no row."""
     rows: list[Row] = []
-    for name, needs, text in _ROWS.get(protocol, ()):
+    for known in _ROWS.get(protocol, ()):
+        name, needs, text = _OF_ITSELF.get((known[0], metric), known)
         # A fact of which all that is to be said is that there was none is left out like one that is not known.
         found = {at: side.figures for at, side in sides.items() if needs <= side.figures.keys()}
         told = {at: text(figures) for at, figures in found.items()}
@@ -88,6 +89,11 @@ def _goodput(figures: Figures) -> str:
     return _rates(figures["throughput"], figures["ideal_bit_s"])
 
 
+def _ideal(figures: Figures) -> str:
+    unit = unit_of(METRICS["throughput"].metric, [figures["ideal_bit_s"]])
+    return f"{unit.text(figures['ideal_bit_s'])} {unit.name}"
+
+
 def _rates(part_bit_s: float, whole_bit_s: float) -> str:
     """Both in the unit of the whole: `92.61 of 94.90 Mbit/s`."""
     unit = unit_of(METRICS["throughput"].metric, [whole_bit_s])
@@ -150,3 +156,5 @@ _ROWS = {
     "rtt": (_of_metric("rtt", "RTT"), _of_metric("worst_rtt", "99.9th percentile"), _of_metric("loss", "loss")),
 }
 """By protocol what a row is called, the figures that it needs, and what it says of them."""
+_OF_ITSELF = {("received, of at most", "throughput"): _told("of at most", "ideal_bit_s", _ideal)}
+"""By row and the table's metric what stands there instead, where the row would repeat the table's own figure."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import RFC8219
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text, seconds_text
+from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.network import machine_notes, missed_notes
+from pytest_ipperf.report.flow.bound import bound_notes
+from pytest_ipperf.report.flow.said import said
+from pytest_ipperf.report.network import bucket_notes, machine_notes, missed_notes
 from pytest_ipperf.report.verdicts import counted_text, is_uneven, verdict_notes
 
 _WIDTH = 120
 _RFC6349_S = 30.0
 """Over which RFC 6349, section 4.1.1, wants its figures measured."""
-_PLACES = 4
 
 
 def notes(records: Sequence[Record]) -> list[str]:
@@ -37,8 +35,9 @@ def notes(records: Sequence[Record]) -> list[str]:
         "",
         *(line for group in designs.values() for line in (*_method(group), *_rfc6349(group))),
         *_wrapped(_ENGINES[protocol] for protocol in protocols if protocol in _ENGINES),
-        *dict.fromkeys([*_bounds(records), *machine_notes(records), *missed_notes(records)]),
-        *said(records),
+        *_wrapped([*_bounds(records), *bucket_notes(records), *machine_notes(records), *missed_notes(records)]),
+        *_wrapped(bound_notes(records)),
+        *_wrapped(said(records)),
         "",
     ]
 
@@ -50,26 +49,6 @@ def definition(metric: Metric) -> list[str]:
     return _wrapped([f"{_capital(metric.title)}{unit}: {metric.formula}. {how}. {metric.source}."])
 
 
-def said(records: Iterable[Record]) -> list[str]:
-    """The engines' own sentences; those that differ in their numbers alone are told once, with the first numbers."""
-    first: dict[str, str] = {}
-    places: dict[str, dict[str, None]] = defaultdict(dict)
-    for record in records:
-        for side in (record.reference, record.test):
-            for note in side.notes:
-                kind = re.sub(r"\d+(\.\d+)?(?:e[-+]\d+)?", "#", note)
-                first.setdefault(kind, note)
-                where = record.levels_text or bytes_text(record.payload_bytes)
-                places[kind][f"{Arm.parse(side.arm).title} {record.protocol} {where}"] = None
-    return [line for kind, note in first.items() for line in _wrapped([f"{_capital(note)} ({_some(places[kind])})."])]
-
-
-def _some(places: Iterable[str]) -> str:
-    named = list(places)
-    more = f" and {len(named) - _PLACES} more cells" if len(named) > _PLACES else ""
-    return ", ".join(named[:_PLACES]) + more
-
-
 def _method(records: Sequence[Record]) -> list[str]:
     record, uneven = records[0], is_uneven(records)
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
@@ -79,10 +58,9 @@ def _method(records: Sequence[Record]) -> list[str]:
             "Change of the means: without an interval, as one epoch does not tell what differs between epochs."
         )
     else:
-        lines.append(
-            f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs}), with a "
-            f"two-sided {100 * record.confidence:.0f} % t interval; a ratio's can differ from the ratio of the means."
-        )
+        change = f"Change: of an epoch's blocks ({record.blocks}) as above, the mean over the epochs ({epochs})"
+        interval = f", with a two-sided {100 * record.confidence:.0f} % t interval" if record.judges else ""
+        lines.append(f"{change}{interval}; a ratio's can differ from the ratio of the means.")
     if record.design == RFC8219:
         lines.append("Median [1st, 99th percentile]: of the runs, as RFC 8219, section 7, has repetitions told.")
     return _wrapped([*lines, " ".join(verdict_notes(record))])

@@ -13,6 +13,7 @@ from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout
+from pytest_ipperf.report.flow.bound import bound_text
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine import engine_rows
 from pytest_ipperf.report.flow.lines import Line, lines
@@ -109,7 +110,7 @@ def _change_of_means(record: Record) -> str:
 
 def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
     """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
-    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: unit.text(side.mean))
+    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: f"{unit.text(side.mean)}{bound_text(side)}")
     if design != RFC8219:
         return [mean]
 

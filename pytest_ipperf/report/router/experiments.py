@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ipperf.core.factor import Value
 from pytest_ipperf.core.metric import Metric
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.flow.dimensions import point
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A column of Table V: all cells of a protocol by a metric, compared with IPv4 as a percentage or a multiple."""
+    """A column of Table V: the study's cells of a protocol by a metric, as a percentage or a multiple of IPv4's.
+
+    `held` is what the study holds equal in all of them; a cell where it differs belongs to another study.
+    """
 
     name: str
     title: str
     protocol: str
     metric: str
+    held: tuple[tuple[str, Value], ...]
 
     @property
     def measured(self) -> Metric:
@@ -35,15 +41,20 @@ class Experiment:
 
     def holds(self, record: Record) -> bool:
         """Whether a record is one of its cells."""
-        return (record.protocol, record.metric) == (self.protocol, self.metric)
+        own = (record.protocol, record.metric) == (self.protocol, self.metric)
+        return own and set(self.held) <= set(point(record).items())
 
+
+_TCP = (("direction", "up"), ("congestion", "auto"))
+_RTT = (("probe", "udp"), ("waiting", "path"))
+_UDP = (("payload", 1400),)
 
 EXPERIMENTS = (
-    Experiment("tcp_throughput", "TCP throughput", "tcp", "throughput"),
-    Experiment("rtt", "RTT", "rtt", "rtt"),
-    Experiment("udp_throughput", "UDP throughput", "udp", "throughput"),
-    Experiment("jitter", "Jitter", "udp", "jitter"),
-    Experiment("loss", "Packet loss", "udp", "loss"),
+    Experiment("tcp_throughput", "TCP throughput", "tcp", "throughput", _TCP),
+    Experiment("rtt", "RTT", "rtt", "rtt", _RTT),
+    Experiment("udp_throughput", "UDP throughput", "udp", "throughput", _UDP),
+    Experiment("jitter", "Jitter", "udp", "jitter", _UDP),
+    Experiment("loss", "Packet loss", "udp", "loss", _UDP),
 )
 """In the order of Table V."""
 

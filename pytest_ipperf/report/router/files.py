@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.report.router.page import page
 from pytest_ipperf.report.router.plots import Drawn, draw
 from pytest_ipperf.report.router.summary import Summary, summaries
-from pytest_ipperf.report.router.text import figures, lines
+from pytest_ipperf.report.router.text import figures, lines, stamp
 
 TABLE = "table-V"
 
 
-def write(records: Sequence[Record], folder: Path) -> str:
+def write(records: Sequence[Record], folder: Path, made_at: datetime) -> str:
     """Writes Table V as text, figures and page, and the plots; nothing where there is nothing to make it of.
+
+    The time `made_at`, which knows its zone, stands in text and page.
 
     Gives a sentence where plots are missing, else nothing. Raises OSError where that cannot be written.
     """
-    made = summaries(records)
+    made, told = summaries(records), stamp(made_at)
     if not made:
         return ""
-    text = "\n".join(line for summary in made for line in lines(summary))
+    text = "\n".join(line for summary in made for line in lines(summary, made=told))
     (folder / f"{TABLE}.txt").write_text(text, encoding="utf-8")
     rows = [row for summary in made for row in figures(summary)]
     with (folder / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
@@ -34,12 +37,12 @@ def write(records: Sequence[Record], folder: Path) -> str:
         drawn = [(summary, draw(summary)) for summary in made]
     except ImportError as error:
         why = f"figures: left out, as matplotlib cannot be imported ({error}); pip install matplotlib brings it"
-        (folder / "router.html").write_text(page([(summary, []) for summary in made], why), encoding="utf-8")
+        (folder / "router.html").write_text(page([(summary, []) for summary in made], why, told), encoding="utf-8")
         return why
     for name, plot in _named(drawn):
         (folder / f"{name}.svg").write_text(plot.svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(plot.png)
-    (folder / "router.html").write_text(page(drawn), encoding="utf-8")
+    (folder / "router.html").write_text(page(drawn, made=told), encoding="utf-8")
     return ""
 
 

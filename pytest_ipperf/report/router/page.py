@@ -13,7 +13,7 @@ from pytest_ipperf.report.router.plots import INK, PAPER, Drawn, caption
 from pytest_ipperf.report.router.series import Curves
 from pytest_ipperf.report.router.style import class_of, style
 from pytest_ipperf.report.router.summary import Standing, Summary
-from pytest_ipperf.report.router.text import TITLE, digits, interval_text, notes, paper_text, ratio_text, where
+from pytest_ipperf.report.router.text import TITLE, how, interval_text, notes, own_text, paper_text, where
 
 _STUDY = (
     "A. Jaha, “Performance Evaluation of IPv4, IPv6, and ISATAP Routers on Windows Server 2008”. Its own figures stand "
@@ -21,11 +21,12 @@ _STUDY = (
 )
 
 
-def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], missing: str = "") -> str:
-    """The page of all summaries with their figures; `missing` says why there are none."""
+def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], missing: str = "", made: str = "") -> str:
+    """The page of all summaries with their figures; `missing` says why there are none, `made` when it was made."""
     body = [f"<h1>{escape(TITLE)}</h1>", f'<p class="soft">{escape(_STUDY)}</p>']
     for number, (summary, drawn) in enumerate(parts):
-        body += [f"<h2>{escape(_capital(where(summary)))}</h2>", *_table(summary), *_key(), *_notes(summary)]
+        body += [f"<h2>{escape(_capital(where(summary)))}</h2>", f"<p>{escape(_capital(f'{made}{how(summary)}'))}.</p>"]
+        body += [*_table(summary), *_key(), *_notes(summary)]
         body += [line for each in drawn for line in _figure(each, summary, f"s{number}f{each.plot.number}-")]
         body += [f"<p>{escape(_capital(missing))}</p>"] if missing else []
         body += _definitions(summary.experiments)
@@ -58,10 +59,11 @@ def _table(summary: Summary) -> list[str]:
         cells = "".join(_cells(summary, each, arm) for each in summary.experiments)
         rows.append(f'<tr><th scope="row">{escape(arm.title)}</th>{cells}</tr>')
     confidence = f"{100 * summary.records[0].confidence:.0f} %"
+    graded = "" if summary.bare else f", with {confidence} intervals and the grades they allow"
     return [
         '<div class="wide" role="region" aria-label="Table V" tabindex="0">',
         "<table>",
-        _caption(f"Table V: each arm against IPv4, with {confidence} intervals and the grades they allow"),
+        _caption(f"Table V: each arm against IPv4{graded}"),
         f'<thead><tr><th scope="col">Router</th>{heads}</tr></thead>',
         f"<tbody>{''.join(rows)}</tbody>",
         "</table>",
@@ -80,13 +82,13 @@ def _cells(summary: Summary, experiment: Experiment, arm: Arm) -> str:
 
 
 def _own_cell(standing: Standing) -> str:
-    found = standing.graded
-    if found is None:
+    if standing.ratio is None and not standing.is_reference:
         return '<td><span class="soft">nothing to compare</span></td>'
-    figure = f"<b>{ratio_text(1.0, standing.experiment)}</b>"
+    found, figure = standing.graded, f"<b>{own_text(standing)}</b>"
+    if found is None:
+        return f"<td>{figure}</td>"
     if standing.ratio is not None:
-        ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio, standing.experiment))
-        figure = f"<b>{ratio}</b><small>{interval_text(standing.ratio, standing.experiment)}</small>"
+        figure += f"<small>{interval_text(standing.ratio, standing.experiment)}</small>"
     if found.best == found.worst:
         return f'<td class="{class_of(found.best.colour)}">{figure}<small>{found.best.name}</small></td>'
     first, last = GRADES.index(found.best), GRADES.index(found.worst)
@@ -101,7 +103,7 @@ def _band(grade: Grade) -> str:
 def _paper_cell(standing: Standing) -> str:
     grade = standing.paper_grade
     if grade is None:
-        return '<td><span class="soft">not measured</span></td>'
+        return '<td><span class="soft">not in the study</span></td>'
     return f'<td class="{class_of(grade.colour)}"><b>{paper_text(standing)}</b><small>{grade.name}</small></td>'
 
 
@@ -150,7 +152,7 @@ def _values(found: Curves, title: str) -> list[str]:
     what = f"{title}: {found.experiment.measured.title}{f' in {found.unit.name}' if found.unit.name else ''}"
     return [
         f'<div class="wide" role="region" aria-label="{escape(what)}" tabindex="0">',
-        f"<table>{_caption(f'{what}, with 95 % intervals')}",
+        f"<table>{_caption(what if found.bare else f'{what}, with 95 % intervals')}",
         f'<thead><tr><th scope="col">{escape(found.line.dimension.title)}</th>{heads}</tr></thead>',
         f"<tbody>{''.join(rows)}</tbody></table></div>",
     ]

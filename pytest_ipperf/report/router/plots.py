@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import io
 import math
-import statistics
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.report.network import testbed_text
@@ -39,8 +37,8 @@ _WIDE = 8
 _CROWD = 8
 """More levels than that have their names aslant, so that none hides another."""
 _LINE = 118
-_APART, _MOST_APART = 0.04, 0.6
-"""So far the arms' dots stand beside each other, of the distance between levels, so that no bar hides another."""
+_ASIDE = 0.005
+"""So far the outermost arms' dots stand beside their level, of the axis: it is one of numbers that a reader takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +60,9 @@ def draw(summary: Summary) -> list[Drawn]:
 def caption(found: Curves, summary: Summary) -> str:
     """What the dots and bars are."""
     held = f"; {found.line.held}" if found.line.held else ""
+    bars = f"bars: {100 * CONFIDENCE:.0f} % t intervals of the run values" if not found.bare else "without intervals"
     return (
-        f"Mean of {found.runs} runs, bars: {100 * CONFIDENCE:.0f} % t intervals of the run values; "
-        f"{testbed_text(summary.records)}, design {summary.records[0].design}{held}"
+        f"Mean of {found.runs} runs, {bars}; {testbed_text(summary.records)}, design {summary.records[0].design}{held}"
     )
 
 
@@ -105,11 +103,8 @@ def _svg(figure: Figure) -> str:
 
 def _fill(axes: Axes, found: Curves) -> None:
     places = _places(found.line.values, sizes=found.line.dimension.unit == "bytes")
-    gaps = [after - before for before, after in pairwise(places)]
-    apart = min(_APART * statistics.median(gaps), _MOST_APART * min(gaps) / len(found.dots))
-    for number, (arm, dots) in enumerate(found.dots.items()):
+    for (arm, dots), shift in zip(found.dots.items(), _shifts(places, len(found.dots)), strict=True):
         colour, marker, line = _STYLES.get(str(arm), _OTHER)
-        shift = (number - (len(found.dots) - 1) / 2) * apart
         axes.errorbar(
             [places[dot.at] + shift for dot in dots],
             [dot.mean / found.unit.size for dot in dots],
@@ -124,6 +119,12 @@ def _fill(axes: Axes, found: Curves) -> None:
     axes.set_ylabel(f"{metric.title}{f' in {found.unit.name}' if found.unit.name else ''}")
     _from_zero(axes, found)
     axes.grid(visible=True, alpha=0.3)
+
+
+def _shifts(places: Sequence[float], arms: int) -> list[float]:
+    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    most = _ASIDE * (max(places) - min(places))
+    return [most * (2 * number / (arms - 1) - 1) if arms > 1 else 0.0 for number in range(arms)]
 
 
 def _bars(dots: Sequence[Dot], size: float) -> list[list[float]]:

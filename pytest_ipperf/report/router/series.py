@@ -29,7 +29,10 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """One figure: `dots` by arm along the values of `line`, in `unit`; and from how many runs each is."""
+    """One figure: `dots` by arm along the values of `line`, in `unit`; and from how many runs each is.
+
+    Without intervals where those of the table are `bare`.
+    """
 
     plot: Plot
     experiment: Experiment
@@ -37,6 +40,7 @@ class Curves:
     unit: Unit
     dots: dict[Arm, tuple[Dot, ...]]
     runs: str
+    bare: bool
 
 
 def curves(summary: Summary) -> list[Curves]:
@@ -62,13 +66,16 @@ def _curves(summary: Summary, plot: Plot, experiment: Experiment) -> Curves | No
         experiment=experiment,
         line=line,
         unit=unit_of(experiment.measured, [side.mean for side in all_sides]),
-        dots={arm: _dots(sides[arm]) for arm in summary.arms if arm in sides},
+        dots={arm: _dots(sides[arm], bare=summary.bare) for arm in summary.arms if arm in sides},
         runs=f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+        bare=summary.bare,
     )
 
 
-def _dots(sides: dict[int, ArmSummary]) -> tuple[Dot, ...]:
-    return tuple(Dot(at=at, mean=sides[at].mean, interval=_interval(sides[at].values)) for at in sorted(sides))
+def _dots(sides: dict[int, ArmSummary], *, bare: bool) -> tuple[Dot, ...]:
+    return tuple(
+        Dot(at=at, mean=sides[at].mean, interval=None if bare else _interval(sides[at].values)) for at in sorted(sides)
+    )
 
 
 def _interval(values: Sequence[float]) -> Interval | None:

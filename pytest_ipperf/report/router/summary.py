@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Standing:
     """How an arm stands to IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
 
     `why` says so where its cells cannot be combined. The reference stands to itself as 1, without an interval.
+    A `bare` ratio's interval tells nothing, see `Summary.bare`.
     """
 
     experiment: Experiment
@@ -35,6 +37,7 @@ class Standing:
     cells: int = 0
     ratio: Interval | None = None
     why: str = ""
+    bare: bool = False
 
     @property
     def is_reference(self) -> bool:
@@ -43,7 +46,9 @@ class Standing:
 
     @property
     def graded(self) -> Graded | None:
-        """The grades that the interval allows."""
+        """The grades that the interval allows; None where there is none, or none that tells anything."""
+        if self.bare:
+            return None
         direction = self.experiment.measured.direction
         if self.is_reference:
             return graded(1.0, 1.0, direction)
@@ -70,6 +75,11 @@ class Summary:
     standings: dict[tuple[str, Arm], Standing]
     notes: tuple[str, ...]
 
+    @property
+    def bare(self) -> bool:
+        """Whether its ratios have neither intervals nor grades: of some epochs, and those too few for any verdict."""
+        return _bare(self.records)
+
     def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
         """The records of an experiment, and of one arm."""
         own = [record for record in self.records if experiment.holds(record)]
@@ -90,15 +100,20 @@ def _summary(records: Sequence[Record]) -> Summary:
     held = tuple(each for each in EXPERIMENTS if any(each.holds(record) for record in records))
     reference = Arm.parse(REFERENCE)
     arms = (reference, *sorted({Arm.parse(record.test.arm) for record in records}, key=_rank))
-    standings = {(each.name, reference): Standing(experiment=each, arm=reference) for each in held}
+    bare = _bare(records)
+    standings = {(each.name, reference): Standing(experiment=each, arm=reference, bare=bare) for each in held}
     notes: dict[str, None] = {}
     for experiment in held:
         for arm in arms[1:]:
             cells = [record for record in records if experiment.holds(record) and record.test.arm == str(arm)]
             kept, said = _comparable(experiment, cells)
             notes.update(dict.fromkeys(said))
-            standings[experiment.name, arm] = _standing(experiment, arm, kept)
+            standings[experiment.name, arm] = dataclasses.replace(_standing(experiment, arm, kept), bare=bare)
     return Summary(records=tuple(records), experiments=held, arms=arms, standings=standings, notes=tuple(notes))
+
+
+def _bare(records: Sequence[Record]) -> bool:
+    return not records[0].judges and records[0].epochs > 1
 
 
 def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:

@@ -3,50 +3,73 @@
 from __future__ import annotations
 
 import textwrap
+from datetime import UTC, datetime
 from typing import Any
 
+from pytest_ipperf import __version__
 from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.report.layout import Row, aligned
-from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.network import bucket_notes, testbed_text
 from pytest_ipperf.report.router.experiments import Experiment
 from pytest_ipperf.report.router.summary import Standing, Summary
 
 TITLE = "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
 _SPREAD = "The cells' standard errors are combined, degrees of freedom after Welch and Satterthwaite."
 _GRADE = "Grade: those of the interval's ends by the study's own bounds, relative to IPv4:"
+_PAPERS_GRADE = "The study's grades are by its own bounds, relative to IPv4:"
 _NONE = "-"
 _WIDTH = 120
 
 
-def lines(summary: Summary, width: int | None = None) -> list[str]:
-    """The table with its notes."""
+def lines(summary: Summary, width: int | None = None, made: str = "") -> list[str]:
+    """The table with its notes; `made` is what `stamp` says, which a file tells."""
     rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
     for experiment in summary.experiments:
         rows.append((f"{experiment.title}, {experiment.scale}", []))
         rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
     below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
-    return [TITLE, where(summary), "", *aligned(rows, width), "", *below, ""]
+    return [TITLE, where(summary), f"{made}{how(summary)}", "", *aligned(rows, width), "", *below, ""]
+
+
+def stamp(made_at: datetime) -> str:
+    """When a file was made, and by what: `2026-11-22 00:30 UTC, pytest-ipperf 0.1.0; `."""
+    return f"{made_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, pytest-ipperf {__version__}; "
 
 
 def where(summary: Summary) -> str:
-    """The testbed and how it was measured."""
-    first = summary.records[0]
-    seeds = ", ".join(map(str, sorted({record.seed for record in summary.records})))
-    lengths = " or ".join(seconds_text(run_s) for run_s in sorted({record.run_s for record in summary.records}))
-    return f"{testbed_text(summary.records)}; design {first.design}, runs of {lengths}, seed {seeds}"
+    """The testbed."""
+    return testbed_text(summary.records)
+
+
+def how(summary: Summary) -> str:
+    """The design, and how many runs of which length there were of each arm in each cell."""
+    first, records = summary.records[0], summary.records
+    seeds = ", ".join(map(str, sorted({record.seed for record in records})))
+    lengths = " or ".join(seconds_text(run_s) for run_s in sorted({record.run_s for record in records}))
+    counts = sorted({record.epochs * record.blocks for record in records})
+    runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    never = "" if first.judges else " (never judges)"
+    return f"design {first.design}{never}, {runs} runs of {lengths} for each arm of a cell, seed {seeds}"
 
 
 def notes(summary: Summary) -> list[str]:
     """What the figures are, a sentence or two each."""
     first = summary.records[0]
     counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
+    ratio = f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way."
     unit = "blocks of one epoch, so that what differs between epochs is in none of them"
-    return [
-        f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way. {_SPREAD}",
+    bounds = f"rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}."
+    spread = [
+        f"{ratio} {_SPREAD}",
         f"The intervals are of {unit}." if first.epochs == 1 else "The intervals are of epochs.",
-        f"{_GRADE} rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}.",
+        f"{_GRADE} {bounds}",
+    ]
+    bare = [ratio, f"Design {first.design} never judges: no intervals, no grades.", f"{_PAPERS_GRADE} {bounds}"]
+    return [
+        *(bare if summary.bare else spread),
+        *bucket_notes(summary.records),
         *summary.notes,
         *(
             f"{each.experiment.title} of {each.arm.title}: {each.why}."
@@ -73,6 +96,16 @@ def paper_text(standing: Standing) -> str:
     return ratio_text(standing.paper, standing.experiment, 0 if exact or standing.experiment.percent else 1)
 
 
+def own_text(standing: Standing) -> str:
+    """Our own figure, with the digits that its interval is worth."""
+    if standing.is_reference:
+        return ratio_text(1.0, standing.experiment)
+    if standing.ratio is None:
+        return _NONE
+    more = 0 if standing.bare else digits(standing.ratio, standing.experiment)
+    return ratio_text(standing.ratio.estimate, standing.experiment, more)
+
+
 def interval_text(ratio: Interval, experiment: Experiment) -> str:
     """Both ends, in the unit of the ratio: `[98.4, 98.6]`."""
     ends = (
@@ -93,7 +126,7 @@ def figures(summary: Summary) -> list[dict[str, Any]]:
         {
             "testbed": first.testbed, "design": first.design, "experiment": standing.experiment.name,
             "arm": str(standing.arm), "cells": standing.cells or None,
-            **_of(1.0 if standing.is_reference else standing.ratio),
+            **_of(standing),
             "best_grade": standing.graded.best.name if standing.graded else None,
             "worst_grade": standing.graded.worst.name if standing.graded else None,
             "paper": standing.paper,
@@ -107,19 +140,19 @@ def figures(summary: Summary) -> list[dict[str, Any]]:
 def _row(standing: Standing) -> Row:
     name = f"  {standing.arm.title}"
     paper = [paper_text(standing), standing.paper_grade.name if standing.paper_grade else _NONE]
-    if standing.is_reference:
-        return name, [ratio_text(1.0, standing.experiment), "", str(standing.graded), *paper]
-    if standing.ratio is None:
-        return name, [_NONE, "", _NONE, *paper]
-    ratio = ratio_text(standing.ratio.estimate, standing.experiment, digits(standing.ratio, standing.experiment))
-    return name, [ratio, interval_text(standing.ratio, standing.experiment), str(standing.graded), *paper]
+    interval = _NONE if standing.bare else ""
+    if standing.ratio is not None and not standing.bare:
+        interval = interval_text(standing.ratio, standing.experiment)
+    return name, [own_text(standing), interval, str(standing.graded or _NONE), *paper]
 
 
-def _of(ratio: Interval | float | None) -> dict[str, float | None]:
-    if isinstance(ratio, Interval):
+def _of(standing: Standing) -> dict[str, float | None]:
+    ratio = standing.ratio
+    if ratio is not None and not standing.bare:
         ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high}
         return {**ends, "confidence": ratio.confidence, "df": ratio.df}
-    return {"ratio": ratio, **dict.fromkeys(("low", "high", "confidence", "df"))}
+    estimate = ratio.estimate if ratio is not None else None
+    return {"ratio": 1.0 if standing.is_reference else estimate, **dict.fromkeys(("low", "high", "confidence", "df"))}
 
 
 def _cells(summary: Summary, experiment: Experiment) -> str:
