@@ -69,8 +69,9 @@ class Pacer:
     def send(self, word: int, count: int, begin_ns: float) -> Sent:
         """So many, the first one at that instant, without those that are missed. OSError as the kernel says it.
 
-        The number of a datagram is its place in the schedule, so that those of missed ones are not used. One that the
-        host has no room for keeps its number, and so is lost at the other end.
+        Where the sender was put off before the first one, all of them are later. The number of a datagram is its place
+        in the schedule, so that those of missed ones are not used. One that the host has no room for keeps its number,
+        and so is lost at the other end.
         """
         told = Sent()
         now, send, pack = time.monotonic_ns, self._sock.send, _HEAD.pack_into
@@ -89,7 +90,9 @@ class Pacer:
                 at_ns = now()
             while at_ns < due_ns:
                 at_ns = now()
-            if at_ns - due_ns > late_ns:
+            if at_ns - due_ns > late_ns and not number:
+                begin_ns = at_ns
+            elif at_ns - due_ns > late_ns:
                 after = min(count, max(number + 1, math.ceil((at_ns - late_ns - begin_ns) / gap_ns)))
                 told.missed += after - number
                 number = after

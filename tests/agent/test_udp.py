@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder, Routed() as hosts:
         found.append({
             "sent": near.facts["sent"], "left": len(left), "unique": far.facts["unique"], "came": len(set(came)),
             "copies": len(came) - len(set(came)), "duplicates": far.facts["duplicates"],
-            "rows": [row[0] for row in rows(far)] == came, "failed": far.failed, "attempted": far.attempted,
+            "rows": sorted(row[0] for row in rows(far)) == sorted(came), "failed": far.failed, "attempted": far.attempted,
             "notes": [*near.notes, *far.notes],
         })
 print(json.dumps(found))

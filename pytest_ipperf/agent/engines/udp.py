@@ -143,12 +143,10 @@ class _Near:
         begin_ns = time.monotonic_ns() + gap_s * 1e9
         pacer.send(self._warm, before, begin_ns)
         cpu_s = time.process_time()
-        run_ns = round(max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
-        sent = pacer.send(self._run, count, run_ns)
+        sent = pacer.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
         self.told.cpu_s = time.process_time() - cpu_s
         self.told.facts["missed"] = sent.missed
-        began_ns = sent.stamps_ns[0] if sent.stamps_ns else run_ns
-        self._tell(len(sent.stamps_ns), count * gap_s, began_ns, sent.refused, 1)
+        self._tell(len(sent.stamps_ns), count * gap_s, sent.stamps_ns[0], sent.refused, 1)
         median_s, p99_s = sent.errors_s(gap_s)
         self.told.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
         self.told.detail["sent_by"] = "send"
