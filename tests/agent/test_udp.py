@@ -42,8 +42,8 @@ with tempfile.TemporaryDirectory() as folder, Routed() as hosts:
         found.append({
             "sent": near.facts["sent"], "left": len(left), "unique": far.facts["unique"], "came": len(set(came)),
             "copies": len(came) - len(set(came)), "duplicates": far.facts["duplicates"],
-            "rows": sorted(row[0] for row in rows(far)) == sorted(came), "failed": far.failed, "attempted": far.attempted,
-            "notes": [*near.notes, *far.notes],
+            "rows": sorted(row[0] for row in rows(far)) == sorted(came),
+            "failed": far.failed, "attempted": far.attempted, "notes": [*near.notes, *far.notes],
         })
 print(json.dumps(found))
 """
