@@ -30,7 +30,7 @@ measure = Measure(
         resolution=1e-9,
         formula="99.9th percentile over datagrams of (arrival - sending); lost: infinite",
         source="RFC 8219, section 7.2; RFC 2330, section 11.3",
-        margin="20%,100us",
+        margin="20%,0.1ms",
     ),
     value=_value,
     lacking="the clocks' error is unknown or above a tenth of it, or more than one in a thousand datagrams was lost",

@@ -29,7 +29,7 @@ measure = Measure(
         resolution=1e-9,
         formula="99.9th percentile over probes of (arrival of the reply - sending of the probe); lost: infinite",
         source="RFC 2681, section 4.1; RFC 2330, section 11.3",
-        margin="20%,100us",
+        margin="20%,0.1ms",
     ),
     value=_value,
     lacking="more than one in a thousand probes was lost",
