@@ -224,7 +224,7 @@ def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrd
     notes = [] if answered else [f"none of {sent} probes was answered"]
     if unknown:
         notes.append(f"{unknown} of {answered} replies are left out, as a kernel did not stamp them or their probes")
-    if run.waited_ns > _WAITED * run.lasted_ns:
+    if answered and run.waited_ns > _WAITED * run.lasted_ns:
         waited = f"{run.waited_ns * 1e-9:.3g} of its {run.lasted_ns * 1e-9:.3g} s"
         notes.append(f"the run waited for probes that were lost for {waited}, in which no other was sent")
     if run.silent:
