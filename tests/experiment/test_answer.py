@@ -29,7 +29,9 @@ def runs(sent, lost=0.0):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sent", "lost", "told"), [(2, 0.0, True), (99, 0.0, True), (100, 0.0, False), (2, 0.1, False)])
+@pytest.mark.parametrize(
+    ("sent", "lost", "told"), [(2, 0.0, True), (99, 0.0, True), (100, 0.0, False), (2, 0.1, False)]
+)
 def test_of_few_datagrams_of_which_none_was_lost_it_is_not_believed_that_few_are(sent, lost, told):
     """The rule of three: of n that were sent up to 3 / n may be lost."""
     question = Question("loss", Margin.parse("0.5pp"))
