@@ -82,6 +82,8 @@ DESIGNS = {
             purpose="a decision",
             run_s=2.0,
         ),
+        # All cells are screened; what is flagged is measured again in epochs of its own (core/gate.py).
+        Design(name="nightly", epochs=10, blocks=3, alpha=0.05, judges=True, purpose="the gate of a night"),
         # The study's 11 runs, the first of which is discarded: that is the warm-up. One burst is one run there.
         Design(
             name="paper",

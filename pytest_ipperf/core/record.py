@@ -14,6 +14,7 @@ from pytest_ipperf.core.cell import Arm, Cell, levels_text
 from pytest_ipperf.core.factor import values_of
 from pytest_ipperf.core.instrument import Instrument, instrument
 from pytest_ipperf.core.pace import Pace
+from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.run import Run, leading
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
@@ -121,6 +122,9 @@ class Record:
     A run of a flow lasted `run_s`, after `warmup_s` that counted for nothing; 0 where connections are its size.
     `levels` are those of the protocol's own factors by name, and `levels_text` what the cell's text says of them.
     `header_cost` is the share of goodput that headers alone cost the arm.
+    `workload_version` tells what was measured beside what the cell's text says, and `fingerprint` is the digest of
+    hosts and server. `nodeid` is pytest's name of the item, `p_exceeds` the one-sided p-value of the slow-down being
+    inside the margin.
     `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
     `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
     """
@@ -173,6 +177,15 @@ class Record:
     warmup_s: float = 0.0
     change_unit: str = "%"
     header_cost: float = 0.0
+    workload_version: str = ""
+    fingerprint: str = ""
+    nodeid: str = ""
+    p_exceeds: float | None = None
+
+    @property
+    def key(self) -> Key:
+        """By what its history is one."""
+        return Key(self.cell, self.metric, self.workload_version)
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -203,6 +216,7 @@ class Record:
             verdict=judgement.verdict.name.lower(),
             reasons=judgement.reasons,
             sentence=judgement.sentence(),
+            p_exceeds=judgement.p_exceeds,
         )
 
 

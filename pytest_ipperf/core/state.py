@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.errors import UsageError
 
@@ -37,6 +37,11 @@ class ServerState:
     def names(self) -> list[str]:
         """All accounts."""
         return [self.user(index) for index in range(self.users)]
+
+    @property
+    def lasting_digest(self) -> str:
+        """That of what it holds but for the password, which every session makes anew."""
+        return replace(self, password="").digest
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,7 @@ from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm, Cell
 from pytest_ipperf.core.effect import Effect, difference
 from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.identity import fingerprint_digest, workload_version
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.judge import Verdict, judge
 from pytest_ipperf.core.looks import effects_at
@@ -24,10 +25,11 @@ from pytest_ipperf.core.run import Run
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.pace import arms_header_cost, layers
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import flow
+from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.protocols.base import PHASES
 
 CONFIDENCE = 0.95
+# The one-sided 95 % bound of a count of which none was seen is -ln(0.05), for which the rule of three says 3.
 _OF_NONE = 3.0
 _SUMMARISED = PHASES[1 : PHASES.index("total") + 1]
 _ANSWERED = "what the tests ask by marker or --margin had its answer"
@@ -40,7 +42,7 @@ class Answer:
     `effects` and `records` have one for each look. Under a design of a single epoch, which has no spread to tell, there
     is no effect, and `failures` (the difference of the failed shares in percentage points) is None. The records hold
     no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one. `doubts`
-    says of verdicts that would tell of what carried a tunnel why they are not to be believed.
+    says of verdicts why they are not to be believed: they would tell of what carried a tunnel, or too little was sent.
     """
 
     effects: tuple[Effect, ...]
@@ -63,10 +65,8 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
     if conditions.design.epochs > 1:
         ends = [plan.epochs_by(look) for look in range(1, looks + 1)]
         pair = (cell.arm, conditions.reference)
-        metric, cost = (
-            METRICS[question.metric].metric,
-            arms_header_cost(measurement.network.links, *pair, plan.workload),
-        )
+        metric = METRICS[question.metric].metric
+        cost = arms_header_cost(measurement.network.links, *pair, plan.workload)
         effects = effects_at(runs, *pair, metric, ends, confidence=CONFIDENCE, header_cost=cost)
         failures = difference(runs, *pair, lambda run: run.failures / run.attempted, confidence=CONFIDENCE)
         judgement = judge(effects[-1], question.margin, alpha=conditions.design.alpha)
@@ -135,6 +135,22 @@ def _record(
         sentence=effect.finding() if effect else "",
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
+        workload_version=_version(measurement, conditions),
+        fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
+    )
+
+
+def _version(measurement: Measurement, conditions: Conditions) -> str:
+    design, workload = conditions.design, measurement.plan.workload
+    flows = flow(workload.protocol)
+    connections = workload.connections * design.bursts(workload.connections)
+    return workload_version(
+        protocol=PROTOCOLS[workload.protocol].version,
+        server="" if flows else measurement.service.name,
+        reference=conditions.reference,
+        size=f"{design.run_s:g}s+{design.warmup_s:g}s" if flows else f"{connections}x",
+        deadline_s=conditions.deadline_s,
+        state=conditions.state.lasting_digest,
     )
 
 

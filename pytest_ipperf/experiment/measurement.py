@@ -97,7 +97,8 @@ class Measurement:
     tell all. `looks` tells for each arm how many looks its data have, `trouble` why an arm has no answer, `stopped` why
     arms were left open although the design has more looks. `answered` are the arms that were closed by their answers.
     `seconds` holds the time of each look, `floors` the response time of the arms against the null server. `network` is
-    by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm and epoch.
+    by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm and epoch. `hosts`
+    are the fingerprints of the first epoch by role.
     """
 
     plan: Plan
@@ -112,3 +113,4 @@ class Measurement:
     answered: frozenset[Arm]
     network: Network
     trains: Mapping[tuple[Arm, int], Trains]
+    hosts: Mapping[str, Mapping[str, Any]]

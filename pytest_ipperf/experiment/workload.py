@@ -95,6 +95,7 @@ class _Course:
     stopped: str = ""
     backends: dict[str, str] = field(default_factory=dict)
     trains: dict[tuple[Arm, int], Trains] = field(default_factory=dict)
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     slow: set[Arm] = field(default_factory=set)
 
     @property
@@ -122,6 +123,7 @@ class _Course:
                 backends=self.backends,
             ),
             trains=self.trains,
+            hosts=self.hosts,
         )
 
     def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
@@ -191,7 +193,9 @@ class _Course:
             self.hear.note(verified)
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
-        self.hear.epoch(epoch.number, service, paths, standing.fingerprint(self.conditions.reference))
+        hosts = standing.fingerprint(self.conditions.reference)
+        self.hosts = self.hosts or hosts
+        self.hear.epoch(epoch.number, service, paths, hosts)
         self.backends |= standing.tunnels.backends
         for arm, facts in paths.items():
             self.trains[arm, epoch.number] = facts["trains"]

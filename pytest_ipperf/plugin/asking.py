@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.state import ServerState
 
 
 def order_of(plan: Plan) -> list[dict[str, Any]]:
@@ -22,11 +20,6 @@ def order_of(plan: Plan) -> list[dict[str, Any]]:
 
 def _names(arms: Collection[Arm]) -> list[str]:
     return [str(arm) for arm in arms]
-
-
-def state_digest(state: ServerState) -> str:
-    """That of what a server holds, but for the password, which every session makes anew."""
-    return dataclasses.replace(state, password="").digest
 
 
 def asked_texts(asked: Mapping[Arm, Collection[Question]]) -> dict[str, list[str]]:

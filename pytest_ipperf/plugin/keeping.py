@@ -13,7 +13,7 @@ from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.plugin.asking import asked_texts, state_digest
+from pytest_ipperf.plugin.asking import asked_texts
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.store import SCHEMA, Journal
 
@@ -68,7 +68,7 @@ def keep_complete(session: Session, measurement: Measurement, state: ServerState
     facts = {
         "workload": str(workload),
         "testbed": session.settings.inventory[workload.testbed],
-        "state": state_digest(state),
+        "state": state.lasting_digest,
         "asked": asked_texts(session.asked_of(workload)),
         "service": measurement.service,
         "network": measurement.network,

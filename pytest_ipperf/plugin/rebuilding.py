@@ -18,7 +18,6 @@ from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import KeptWorkload
 
@@ -28,7 +27,7 @@ def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: flo
 
     UsageError where the server held another `state`, or the records contradict themselves.
     """
-    if found.complete["state"] != state_digest(state):
+    if found.complete["state"] != state.lasting_digest:
         raise UsageError("its server held something else there (server_state)")
     try:
         return _measurement(found, plan, deadline_s)
@@ -69,6 +68,7 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
             for epoch in found.epochs
             for arm, facts in epoch["paths"].items()
         },
+        hosts=found.epochs[0]["fingerprint"],
     )
 
 

@@ -174,6 +174,8 @@ class Protocol(ABC):
     title: str
     source: str
     """RFC of the protocol and the study whose measurement this is."""
+    version: int = 1
+    """Of this definition: another one measures something else, and begins new histories."""
     metrics: tuple[str, ...]
     """What a run of it yields, by files of `metrics/`; the first is what a test asks of it that names none."""
     connections: tuple[int, ...] = (1, 10, 100)

@@ -15,7 +15,6 @@ from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.lab.testbed import Links
-from pytest_ipperf.plugin.asking import state_digest
 from pytest_ipperf.plugin.rebuilding import rebuild
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import Journal
@@ -60,6 +59,7 @@ def measured():
             for arm in (FOUR, TUNNEL)
             for epoch in plan.epochs
         },
+        hosts={"client": {"kernel": "6.1"}},
     )
 
 
@@ -77,12 +77,14 @@ def kept(measurement, folder):
     ]  # fmt: skip
     journal.close()
     epochs = [
-        {"epoch": epoch.number, "paths": {str(arm): {"trains": measurement.trains[arm, epoch.number]}
-                                          for arm in (FOUR, TUNNEL)}}
+        {
+            "epoch": epoch.number, "fingerprint": measurement.hosts,
+            "paths": {str(arm): {"trains": measurement.trains[arm, epoch.number]} for arm in (FOUR, TUNNEL)},
+        }
         for epoch in measurement.plan.epochs
     ]  # fmt: skip
     complete = {
-        "state": state_digest(ServerState()), "service": measurement.service, "network": measurement.network,
+        "state": ServerState().lasting_digest, "service": measurement.service, "network": measurement.network,
         "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "seconds": [1.0],
     }  # fmt: skip
     told = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))

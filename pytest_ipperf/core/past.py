@@ -1,0 +1,50 @@
+"""The past of a cell: what one session found of it by one of its metrics, short enough to be kept for years of nights.
+
+Apart from a record, which has all of it, as thousands of these are read for one comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """By what a history is one: the same cell, metric and version of the workload.
+
+    A change of the hosts is none of it: it is told beside the history and does not begin a new one.
+    """
+
+    cell: str
+    metric: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.cell} {self.metric}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What the session of that name, which began at `began_at` (seconds since 1970), found of `key`.
+
+    `change` is on the metric's scale: the log ratio of the arm to the reference, or the difference of shares;
+    `sd_epoch` is the spread of its `epochs`. Both are None where a design has a single epoch. `test_value` and
+    `reference_value` are the arms' means in the metric's unit. `fingerprint` is the digest of the hosts and the server.
+    `sound` is False where the night that it belongs to found it worse, or was no night to believe: a later night is not
+    compared with it.
+    """
+
+    key: Key
+    session: str
+    began_at: float
+    change: float | None
+    sd_epoch: float | None
+    epochs: int
+    test_value: float
+    reference_value: float
+    margin: str
+    margin_fraction: float | None
+    header_cost: float
+    verdict: str
+    fingerprint: str
+    sound: bool = True

@@ -1,0 +1,60 @@
+"""A story: all that a report tells of one session, read from what was kept of it. What measured it is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.night import NightReport
+from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """An item without an answer.
+
+    `kind` is `inconclusive` (the budget was spent), `invalid`, `infrastructure`, or `failed` for another reason than
+    its margin.
+    """
+
+    nodeid: str
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What the fingerprint of a testbed's host in that role says, fact by fact."""
+
+    testbed: str
+    role: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A session: its question, its answers, and what it was measured with.
+
+    `name` is that of its `folder`; it began at `began_at` and lasted `seconds` (None where it did not end in order).
+    `question` holds the facts of its event `session` (docs/records.md). `samples` are those of one column of all runs
+    that count, by workload and arm: seconds of connections or replies, infinite for each that failed; empty for what
+    keeps none. `courses` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
+    which it is the screening. `saved` is the name under which it was saved, empty where it was not.
+    """
+
+    name: str
+    folder: Path
+    began_at: float
+    seconds: float | None
+    question: Mapping[str, Any]
+    records: tuple[Record, ...]
+    troubles: tuple[Trouble, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    samples: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    courses: Mapping[Key, Sequence[Past]] = field(default_factory=dict)
+    night: NightReport | None = None
+    saved: str = ""
+    notes: tuple[str, ...] = ()
