@@ -1,7 +1,8 @@
-"""Many datagrams with one call of the kernel: sendmmsg(2) and recvmmsg(2) by ctypes, and segments that it cuts itself.
+"""Many messages with one call of the kernel: sendmmsg(2) and recvmmsg(2) by ctypes, and segments that it cuts itself.
 
 Each datagram begins with a head of two words. All heads of a batch lie one after another in one array, and all the
-rest of them in the same place, which nobody reads: so a batch costs Python as much as a datagram would.
+rest of them in the same place, which nobody reads: so a batch costs Python as much as a datagram would. The writes of
+a stream all have one content.
 """
 
 from __future__ import annotations
@@ -53,10 +54,6 @@ class _Batch:
         self.words = memoryview(self._heads)
         self._there = self._table.buffer_info()[0]
 
-    def _refused(self) -> OSError:
-        number = self._error()
-        return OSError(number, os.strerror(number))
-
 
 class Outbox(_Batch):
     """Datagrams to go by a connected socket; `words` holds their heads, to be written before each `send`.
@@ -77,8 +74,33 @@ class Outbox(_Batch):
         """How many of them have gone, from the first one on; OSError where none has."""
         count = self._call(self._fd, self._there, self.messages, 0)
         if count < 0:
-            raise self._refused()
+            raise _refused(self._error)
         return count * self.segments
+
+
+class Writes:
+    """So many writes of one content to a stream, each still one of its own to the kernel.
+
+    One by one, small ones cost Python more than the kernel: of 32 bytes a batch carries 1.7 times as many, of 512 1.5
+    times.
+    """
+
+    def __init__(self, sock: socket.socket, content: bytes, messages: int) -> None:
+        self._call, self._error = _found("sendmmsg", 0)
+        self._fd, self._messages = sock.fileno(), messages
+        self._content = array("B", content)
+        self._part = array("Q", self._content.buffer_info())
+        self._table = array("Q", bytes(8 * _WORDS * messages))
+        for at in range(0, len(self._table), _WORDS):
+            self._table[at + _IOV], self._table[at + _IOVS] = self._part.buffer_info()[0], 1
+        self._there = self._table.buffer_info()[0]
+
+    def send(self) -> int:
+        """All of them, or what of them the socket takes; the bytes, or OSError as of `socket.send`."""
+        taken = self._call(self._fd, self._there, self._messages, 0)
+        if taken < 0:
+            raise _refused(self._error)
+        return (taken - 1) * len(self._content) + self._table[_WORDS * (taken - 1) + _LENGTH]
 
 
 class Inbox(_Batch):
@@ -112,7 +134,7 @@ class Inbox(_Batch):
             self._view[_CONTROL_BYTES::_WORDS] = memoryview(self._room)
         count = self._call(self._fd, self._there, self.messages, _WAITFORONE, None)
         if count < 0:
-            raise self._refused()
+            raise _refused(self._error)
         if self.segments == 1:
             yield self.words[: 2 * count], self._stamped[: STAMP_WORDS * count]
             return
@@ -155,3 +177,8 @@ def _found(name: str, beside: int) -> tuple[Callable[..., int], Callable[[], int
         raise UnableError(f"{name}: {error}") from error
     call.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, *[ctypes.c_void_p] * beside]
     return call, ctypes.get_errno
+
+
+def _refused(error: Callable[[], int]) -> OSError:
+    number = error()
+    return OSError(number, os.strerror(number))

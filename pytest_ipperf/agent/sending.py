@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.mmsg import UnableError, Writes
 from pytest_ipperf.agent.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.tcp_info import Looks
 from pytest_ipperf.agent.tuned import effective_bytes
 from pytest_ipperf.core.errors import LabError
 
 _BLOCK_BYTES = 65536
+_BATCH = 64
 _BATCHED_BYTES = 512  # writes smaller than this are worth it
 _LAST_S = 0.001
 
@@ -68,10 +70,8 @@ class Sending(Streams):
     def _writer(self, sock: socket.socket) -> Callable[[], int]:
         """Makes one write, or a batch of them, and gives the bytes that the socket took."""
         if len(self._content) < _BATCHED_BYTES:
-            with contextlib.suppress(ImportError):  # a Python may be built without ctypes
-                from pytest_ipperf.agent.batches import Batch  # noqa: PLC0415
-
-                return Batch(sock, self._content).send
+            with contextlib.suppress(UnableError):
+                return Writes(sock, self._content, _BATCH).send
         return functools.partial(sock.send, self._content)
 
     def _hear_the_end(self, alive: Callable[[], None]) -> None:

@@ -80,6 +80,22 @@ def test_every_fact_is_there_and_makes_sense(counted):
         assert min(facts.values()) >= 0
 
 
+def test_small_writes_do_without_batches_as_well(told):
+    code = """
+from pytest_ipperf.agent import mmsg
+asked = []
+def missing(name, _beside):
+    asked.append(name)
+    raise mmsg.UnableError(f"{name}: none")
+mmsg._found = missing
+near, far = run(order(payload_bytes=32))
+print([asked, facts(near, far)["payload_bytes"]])
+"""
+    asked, payload_bytes = told(code)
+    assert asked == ["sendmmsg"]
+    assert payload_bytes > 0
+
+
 def test_congestion_control_and_the_path_are_told_as_the_kernel_has_them(counted):
     assert [each["congestion"] for each in counted] == [["cubic"] * 2, ["cubic"] * 2, ["cubic"] * 2, ["reno"] * 2]
     assert [each["attempted"] for each in counted] == [(1, 0), (3, 0), (1, 0), (2, 0)]

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.batches import Batch
 from pytest_ipperf.agent.engines.base import FlowOrder
+from pytest_ipperf.agent.mmsg import Writes
 from pytest_ipperf.agent.receiving import Receiving
 from pytest_ipperf.agent.streams import Streams
 from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
@@ -123,7 +123,7 @@ def test_a_batch_is_writes_of_their_own_and_tells_how_much_was_taken():
     with near, far:
         near.settimeout(0)
         far.settimeout(0)
-        taken = sum(until_full(Batch(near, bytes(range(32))).send))
+        taken = sum(until_full(Writes(near, bytes(range(32)), 64).send))
         came = until_full(lambda: far.recv(4096))
         assert set(came) == {bytes(range(32))}
         assert taken == 32 * len(came)
@@ -132,7 +132,7 @@ def test_a_batch_is_writes_of_their_own_and_tells_how_much_was_taken():
 def test_a_batch_that_the_stream_takes_in_part_is_counted_to_the_byte(ends):
     near, far = ends
     near.settimeout(0)
-    taken = sum(until_full(Batch(near, bytes(500)).send))
+    taken = sum(until_full(Writes(near, bytes(500), 64).send))
     near.shutdown(socket.SHUT_WR)
     came = 0
     while size := len(far.recv(1 << 20)):
