@@ -9,17 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.ports import listed
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.units import bytes_text
 
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _AUTO, _USUAL = "auto", "cubic"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _LIMITS = {socket.SO_SNDBUF: "net.core.wmem_max", socket.SO_RCVBUF: "net.core.rmem_max"}
-_FORCED = {socket.SO_SNDBUF: _SO_SNDBUFFORCE, socket.SO_RCVBUF: _SO_RCVBUFFORCE}
 
 
 def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
@@ -93,18 +92,10 @@ def _set_congestion(sock: socket.socket, name: str) -> None:
 
 def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
     try:
-        sock.setsockopt(socket.SOL_SOCKET, _FORCED[option], size_bytes)
-    except PermissionError:
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
-        except OSError as error:
-            raise _refusal(size_bytes, error) from error
+        give_room(sock, option, size_bytes)
     except OSError as error:
-        raise _refusal(size_bytes, error) from error
-
-
-def _refusal(size_bytes: int, error: OSError) -> LabError:
-    return LabError(f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}")
+        told = f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}"
+        raise LabError(told) from error
 
 
 def _words(path: Path) -> str:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.engines.base import FlowOrder
 from pytest_ipperf.agent.path import route
@@ -18,7 +19,6 @@ from pytest_ipperf.core.errors import LabError
 HEADERS_BYTES = {4: 28, 6: 48}
 """Of IP and UDP together, by IP version."""
 _RECEIVE_BYTES, _SEND_BYTES = 1 << 26, 1 << 22
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _TRIES = 3
 
 
@@ -34,7 +34,7 @@ def bound(order: FlowOrder) -> tuple[socket.socket, int, dict[str, int]]:
             if attempt == _TRIES - 1:
                 raise LabError(f"no datagrams can be received on {order.address}: {error.strerror}") from error
         else:
-            return sock, port, _room(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE, _RECEIVE_BYTES)
+            return sock, port, _room(sock, socket.SO_RCVBUF, _RECEIVE_BYTES)
     raise AssertionError
 
 
@@ -59,7 +59,7 @@ def preflight(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
     room = (mtu - header_bytes - 8 * (order.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
     device = str(way.get("device", ""))
     return {
-        "send_buffer": _room(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE, _SEND_BYTES),
+        "send_buffer": _room(sock, socket.SO_SNDBUF, _SEND_BYTES),
         "device": device,
         "qdisc": disciplines([device])[device] if device else "",
         "mtu_bytes": mtu,
@@ -93,9 +93,5 @@ def _socket(address: str) -> socket.socket:
     return socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
 
 
-def _room(sock: socket.socket, option: int, force: int, wanted_bytes: int) -> dict[str, int]:
-    """Gives a buffer so much room, or what this user may have; as the kernel counts it, twice what is asked for."""
-    sock.setsockopt(socket.SOL_SOCKET, option, wanted_bytes)
-    with contextlib.suppress(PermissionError):
-        sock.setsockopt(socket.SOL_SOCKET, force, wanted_bytes)
-    return {"asked_bytes": wanted_bytes, "effective_bytes": sock.getsockopt(socket.SOL_SOCKET, option)}
+def _room(sock: socket.socket, option: int, wanted_bytes: int) -> dict[str, int]:
+    return {"asked_bytes": wanted_bytes, "effective_bytes": give_room(sock, option, wanted_bytes)}

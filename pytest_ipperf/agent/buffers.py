@@ -1,0 +1,20 @@
+"""Buffers of sockets: beyond the limits of this host (net.core.wmem_max, rmem_max) where this user may have that."""
+
+from __future__ import annotations
+
+import socket
+
+_FORCED = {socket.SO_SNDBUF: 32, socket.SO_RCVBUF: 33}
+"""SO_SNDBUFFORCE and SO_RCVBUFFORCE (socket(7))."""
+
+
+def give_room(sock: socket.socket, option: int, size_bytes: int) -> int:
+    """Gives the buffer so much room, or what this user may have of it; OSError as the kernel says it.
+
+    What it has then, as the kernel counts: twice what was asked for, as its own records of packets count too.
+    """
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _FORCED[option], size_bytes)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+    return sock.getsockopt(socket.SOL_SOCKET, option)
