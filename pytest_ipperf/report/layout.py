@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
+
+from pytest_ipperf.core.record import Record
 
 Row = tuple[str, list[str]]
 """What a row is called, and its cells; a row without cells is a heading."""
 
 _GAP = "  "
 Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table before it is written as text or as a page: `about` are the lines below its title.
+
+    The first of the `rows` heads the columns; the others are an arm's title or, after two spaces, what is told of the
+    arm above. `answers` has by arm's title and number of the column the record that stands there.
+    """
+
+    title: str
+    about: tuple[str, ...]
+    rows: tuple[Row, ...]
+    answers: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """The table as text of `width` characters at most."""
+        return [self.title, *self.about, "", *aligned(self.rows, width)]
 
 
 def row(

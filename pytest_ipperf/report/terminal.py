@@ -18,7 +18,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow import tables as flow_tables
-from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.layout import Row, Table
 from pytest_ipperf.report.network import pace_notes, testbed_text
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.router import tables as router_tables
@@ -37,19 +37,23 @@ def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
 def _tables(records: Sequence[Record], width: int | None) -> list[str]:
     if records and records[0].design == "paper":
         return [line for table in study_tables(records) for line in table.lines(width)] + [*study_notes(records), ""]
+    made = grouped(records)
+    lines = [line for group in made for line in (*table(group).lines(width), "")]
+    return lines + [line for note in dict.fromkeys(tuple(notes(group)) for group in made) for line in (*note, "")]
+
+
+def grouped(records: Iterable[Record]) -> list[list[Record]]:
+    """Records of applications, those that share a table together, in the order of the tables."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
         workload = (record.testbed, record.protocol, record.client, record.payload_bytes)
         load = (record.rate_per_s, record.workers)
         groups[*workload, *load, record.server, record.design].append(record)
-    lines: list[str] = []
-    for key in sorted(groups):
-        lines += [*_table(groups[key], width), ""]
-    notes = dict.fromkeys(tuple(_notes(group)) for group in groups.values())
-    return lines + [line for note in notes for line in (*note, "")]
+    return [groups[key] for key in sorted(groups)]
 
 
-def _table(records: Sequence[Record], width: int | None) -> list[str]:
+def table(records: Sequence[Record]) -> Table:
+    """The table of records that share one."""
     first = records[0]
     columns = sorted({record.connections for record in records})
     # The reference was measured for as long as any arm beside it.
@@ -58,21 +62,26 @@ def _table(records: Sequence[Record], width: int | None) -> list[str]:
     uneven = is_uneven(records)
     rows: list[Row] = [("", [f"{count}" for count in columns])]
     rows += _reference_rows(Arm.parse(first.reference.arm), longest, columns, uneven=uneven)
+    answers: dict[str, dict[int, Record]] = {}
     for arm in arms:
         found = {record.connections: record for record in records if record.test.arm == str(arm)}
         rows += _arm_rows(arm, found, columns, uneven=uneven)
+        answers[arm.title] = {columns.index(count): record for count, record in found.items()}
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     client = client_text(first.client, first.rate_per_s, first.workers)
-    return [
-        f"{protocol.title} {metric.title} in milliseconds, by connections{'' if first.rate_per_s else ' at once'}",
-        (
-            f"{testbed_text(records)}, server {first.server}, client {client}, "
-            f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
+    at_once = "" if first.rate_per_s else " at once"
+    return Table(
+        title=f"{protocol.title} {metric.title} in milliseconds, by connections{at_once}",
+        about=(
+            (
+                f"{testbed_text(records)}, server {first.server}, client {client}, "
+                f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
+            ),
+            *taken_lines(records),
         ),
-        *taken_lines(records),
-        "",
-        *aligned(rows, width),
-    ]
+        rows=tuple(rows),
+        answers=answers,
+    )
 
 
 def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
@@ -91,7 +100,8 @@ def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, une
     ]
 
 
-def _notes(records: Sequence[Record]) -> list[str]:
+def notes(records: Sequence[Record]) -> list[str]:
+    """What the figures of such a table are, one sentence after another."""
     record, uneven = records[0], is_uneven(records)
     timed = [
         f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",

@@ -19,7 +19,7 @@ from pytest_ipperf.report.flow.engine import engine_rows
 from pytest_ipperf.report.flow.lines import Line, lines
 from pytest_ipperf.report.flow.notes import notes
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
-from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.layout import Row, Table
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.sides import arm_rank
 from pytest_ipperf.report.verdicts import answer_rows, is_uneven
@@ -29,18 +29,28 @@ Group = tuple[str, int, str, int, str]
 
 def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
     """All tables and, below, what their figures are; empty without records, which are all of flows."""
+    made = [line for each in tables_of(records) for line in (*each.lines(width), "")]
+    return made + notes(in_order(records))
+
+
+def tables_of(records: Sequence[Record]) -> list[Table]:
+    """All tables, before they are written."""
     groups: dict[Group, list[Record]] = defaultdict(list)
-    ordered = sorted(latest(records), key=lambda record: (_group(record), order(record), record.test.arm))
-    for record in ordered:
+    for record in in_order(records):
         groups[_group(record)].append(record)
-    made: list[str] = []
+    made: list[Table] = []
     told: set[str] = set()
     for key in sorted(groups):
         for line in lines(groups[key]):
             cells = {record.cell for record in line.records}
-            made += [*_table(line, width, told=cells <= told), ""]
+            made.append(_table(line, told=cells <= told))
             told |= cells
-    return made + notes(ordered)
+    return made
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Each cell's last record, in the order of the tables."""
+    return sorted(latest(records), key=lambda record: (_group(record), order(record), record.test.arm))
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -59,21 +69,26 @@ def _group(record: Record) -> Group:
     return record.testbed, list(PROTOCOLS).index(record.protocol), record.protocol, at, record.design
 
 
-def _table(line: Line, width: int | None, *, told: bool) -> list[str]:
+def _table(line: Line, *, told: bool) -> Table:
     """One table; what the engines `told` of these runs stands in one above."""
     first, metric = line.records[0], METRICS[line.records[0].metric].metric
     sides = [side for record in line.records for side in (record.test, record.reference)]
     unit = unit_of(metric, [side.mean for side in sides])
     scale = f" in {unit.name}" if unit.name else ""
-    return [
-        f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {line.dimension.title}",
-        testbed_text(line.records),
-        *([line.held] if line.held else []),
-        *_taken(line),
-        *(["what the engines told of the same runs stands in a table above"] if told else []),
-        "",
-        *aligned(_rows(line, unit, told=told), width),
-    ]
+    answers: dict[str, dict[int, Record]] = defaultdict(dict)
+    for record in line.records:
+        answers[Arm.parse(record.test.arm).title][line.column(record)] = record
+    return Table(
+        title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {line.dimension.title}",
+        about=(
+            testbed_text(line.records),
+            *([line.held] if line.held else []),
+            *_taken(line),
+            *(["what the engines told of the same runs stands in a table above"] if told else []),
+        ),
+        rows=tuple(_rows(line, unit, told=told)),
+        answers=answers,
+    )
 
 
 def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
