@@ -47,7 +47,7 @@ class CellReport:
 
     `screen` is what all cells were measured for, `fresh` the second measurement of one that was flagged; without either
     it is missing. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` that by Holm over all that were
-    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` tells all in one.
+    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` tells it all.
     """
 
     key: Key

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.cell import Arm, Cell, levels_text
 from pytest_ipperf.core.factor import values_of
 from pytest_ipperf.core.instrument import Instrument, instrument
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.pace import Pace
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.run import Run, leading
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
@@ -187,6 +189,31 @@ class Record:
         """By what its history is one."""
         return Key(self.cell, self.metric, self.workload_version)
 
+    @property
+    def change(self) -> float | None:
+        """The change on the metric's scale: the log of a ratio, or a difference of shares."""
+        if self.estimate is None:
+            return None
+        return self.estimate / 100 if self.change_unit == UNITS_OF_CHANGE["difference"] else _log(self.estimate)
+
+    def past(self, session: str, began_at: float) -> Past:
+        """What is kept of it for later sessions; it is of the session of that name, see `Past`."""
+        return Past(
+            key=self.key,
+            session=session,
+            began_at=began_at,
+            change=self.change,
+            sd_epoch=self.sd_epoch,
+            epochs=self.epochs,
+            test_value=self.test.mean,
+            reference_value=self.reference.mean,
+            margin=self.margin,
+            margin_fraction=self.margin_fraction,
+            header_cost=self.header_cost,
+            verdict=self.verdict,
+            fingerprint=self.fingerprint,
+        )
+
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(dataclasses.asdict(self))
@@ -194,17 +221,13 @@ class Record:
     @classmethod
     def from_json(cls, text: str) -> Record:
         """The inverse of `to_json`."""
-        plain = json.loads(text)
-        for side in ("test", "reference"):
-            for name in ("values", "completed_values", "notes"):
-                plain[side][name] = tuple(plain[side][name])
-            if plain[side]["instrument"]:
-                plain[side]["instrument"] = Instrument(**plain[side]["instrument"])
-            if plain[side]["pace"]:
-                plain[side]["pace"] = Pace(**plain[side]["pace"])
-            plain[side] = ArmSummary(**plain[side])
-        plain["reasons"] = tuple(plain["reasons"])
-        return cls(**plain)
+        return cls.from_plain(json.loads(text))
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Record:
+        """The inverse of `dataclasses.asdict`, also after its way through JSON."""
+        sides = {name: _side(plain[name]) for name in ("test", "reference")}
+        return cls(**{**plain, **sides, "reasons": tuple(plain["reasons"])})
 
     def judged(self, judgement: Judgement) -> Record:
         """The same cell with the answer to a question that was put to it; that of the record's look."""
@@ -218,6 +241,17 @@ class Record:
             sentence=judgement.sentence(),
             p_exceeds=judgement.p_exceeds,
         )
+
+
+def _side(plain: Mapping[str, Any]) -> ArmSummary:
+    parts = {"instrument": Instrument, "pace": Pace}
+    made = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
+    lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
+    return ArmSummary(**{**plain, **lists, **made})
+
+
+def _log(percent: float) -> float:
+    return math.log1p(percent / 100) if percent > -100 else -math.inf
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:

@@ -1,6 +1,30 @@
-"""The store: what is kept of every session, appended as it comes, and read back whole."""
+"""The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
 
-from pytest_ipperf.store.journal import SCHEMA, Journal, run_folder
+from pytest_ipperf.store.acceptances import accept, acceptances
+from pytest_ipperf.store.archive import LAST, Archive, records_in
+from pytest_ipperf.store.index import Entry
+from pytest_ipperf.store.journal import Journal, run_folder
+from pytest_ipperf.store.migration import SCHEMA
+from pytest_ipperf.store.nights import VERDICT, Night, last_night
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, last_session, read_session
+from pytest_ipperf.store.story import read_story
 
-__all__ = ["SCHEMA", "Journal", "KeptSession", "KeptWorkload", "last_session", "read_session", "run_folder"]
+__all__ = [
+    "LAST",
+    "SCHEMA",
+    "VERDICT",
+    "Archive",
+    "Entry",
+    "Journal",
+    "KeptSession",
+    "KeptWorkload",
+    "Night",
+    "accept",
+    "acceptances",
+    "last_night",
+    "last_session",
+    "read_session",
+    "read_story",
+    "records_in",
+    "run_folder",
+]

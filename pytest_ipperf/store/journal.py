@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import fcntl
 import json
 import os
 import secrets
@@ -18,9 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.errors import LabError
-
-SCHEMA = 5
-"""Of the events; a reader of records must know it (event `session`)."""
 
 
 def run_folder(root: Path) -> Path:
@@ -83,7 +81,8 @@ class Journal:
             if kind not in self._files:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 # Unbuffered: what has been written is the kernel's, and no rest is left to fail once more at the end.
-                self._files[kind] = (self.folder / f"{self._writer}.{kind}").open("ab", buffering=0)
+                file = (self.folder / f"{self._writer}.{kind}").open("ab", buffering=0)
+                self._files[kind] = _alone(file)
             file = self._files[kind]
             offset = file.tell()
             written = file.write(data)
@@ -104,6 +103,18 @@ class Journal:
         """Closes the files."""
         for file in self._files.values():
             file.close()
+
+
+def _alone(file: FileIO) -> FileIO:
+    """The file, which no other process writes as long as this one does; OSError where one does already."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise OSError(errno.EBUSY, "another process is writing it") from error
+    except OSError:  # a file system without locks; names of folders differ all the same
+        return file
+    return file
 
 
 def _plain(value: Any) -> Any:

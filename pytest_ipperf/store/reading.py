@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.store.journal import SCHEMA
+from pytest_ipperf.store.migration import Facts, check_schema, migrated
 
-Facts = Mapping[str, Any]
 _KEYS = {
     "session": {"at", "schema", "seed"},
     "taken": {"workload", "folder"},
@@ -25,6 +24,10 @@ _KEYS = {
     "run": {"workload", "offset", "rows", "columns"},
     "complete": {"workload"},
     "broken": {"workload", "sentence"},
+    "record": {"cell", "metric", "test", "reference"},
+    "undecided": {"nodeid", "sentence"},
+    "trouble": {"nodeid", "kind", "sentence"},
+    "end": {"status", "seconds"},
 }
 """What an event that is read here must have; one that lacks it is none."""
 
@@ -85,9 +88,8 @@ def read_session(folder: Path) -> KeptSession:
     sessions = [event for told in journals.values() for event in told if event["event"] == "session"]
     if not sessions:
         raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
-    schema = sessions[0].get("schema")
-    if schema != SCHEMA:
-        raise UsageError(f"session {folder} has records of schema {schema}; this version reads schema {SCHEMA}")
+    schema = check_schema(sessions[0].get("schema"), str(folder))
+    journals = {path: [migrated(event, schema) for event in told] for path, told in journals.items()}
     workloads: dict[str, KeptWorkload] = {}
     taken_over: dict[str, Path] = {}
     for path, told in journals.items():
@@ -97,7 +99,7 @@ def read_session(folder: Path) -> KeptSession:
         taken_over |= {each["workload"]: Path(each["folder"]) for each in told if each["event"] == "taken"}
     for name in {each["workload"] for told in journals.values() for each in told if each["event"] == "anew"}:
         taken_over.pop(name, None)  # each process says what is to be taken over, and only one finds that it cannot be
-    return KeptSession(folder, sessions[0], workloads, taken_over)
+    return KeptSession(folder, migrated(sessions[0], schema), workloads, taken_over)
 
 
 def last_session(records: Path) -> Path:
@@ -116,13 +118,14 @@ def events(path: Path) -> Iterator[Facts]:
     """The events of a journal up to its end, or to the first line that is not one."""
     with path.open("rb") as file:
         for line in file:
-            event = _event(line)
+            event = parsed(line)
             if event is None:
                 return
             yield event
 
 
-def _event(line: bytes) -> Facts | None:
+def parsed(line: bytes) -> Facts | None:
+    """The event of a journal's line; None where it is none."""
     try:
         found = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):

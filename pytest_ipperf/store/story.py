@@ -1,0 +1,110 @@
+"""The story of a session, read back from its folder: what reports are made of, then or years later."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.night import NightReport
+from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.store.index import record_of
+from pytest_ipperf.store.reading import KeptSession, KeptWorkload, events, read_session
+
+_TIMES = ("total", "rtt_s")
+"""The columns whose spread is shown; other samples are no times of single connections or replies."""
+
+
+def read_story(
+    folder: Path, *, courses: Mapping[Key, Sequence[Past]] | None = None, night: NightReport | None = None
+) -> Story:
+    """All that a session's folder tells; UsageError as for `read_session`."""
+    kept = read_session(folder)
+    told = [event for path in sorted(folder.glob("*.jsonl")) for event in _answers(path)]
+    ends = [event for event in told if event["event"] == "end"]
+    schema = kept.facts["schema"]
+    return Story(
+        name=kept.name,
+        folder=folder,
+        began_at=kept.facts["at"],
+        seconds=ends[-1]["seconds"] if ends else None,
+        question=kept.facts,
+        records=tuple(record_of(event, schema) for event in told if event["event"] == "record"),
+        troubles=tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble")),
+        hosts=tuple(_hosts(kept)),
+        samples=Samples(kept),
+        courses=courses or {},
+        night=night,
+        saved=kept.facts.get("saved", ""),
+        notes=tuple(dict.fromkeys(event["text"] for event in told if event["event"] == "note")),
+    )
+
+
+class Samples(Mapping[tuple[str, str], Sequence[float]]):
+    """The times of all runs that count, by workload and arm, read when they are asked for: there may be millions.
+
+    What was taken over from an earlier session lies there.
+    """
+
+    def __init__(self, kept: KeptSession) -> None:
+        self._found: dict[tuple[str, str], KeptWorkload] = {}
+        for name, workload in _measured(kept):
+            for run in workload.runs:
+                if set(_TIMES) & set(run["columns"]) and workload.whole:
+                    self._found[name, run["arm"]] = workload
+
+    def __getitem__(self, place: tuple[str, str]) -> Sequence[float]:
+        workload, found = self._found[place], array("d")
+        for run, samples in zip(workload.runs, workload.samples(), strict=True):
+            if run["arm"] == place[1] and not run["warmup"]:
+                columns = run["columns"]
+                column = next(columns.index(name) for name in _TIMES if name in columns)
+                found.extend(samples[column :: len(columns)])
+                found.extend([math.inf] * sum(run["failed"].values()))
+        return found
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def _answers(path: Path) -> Iterator[Mapping[str, Any]]:
+    for event in events(path):
+        if event["event"] in ("record", "undecided", "trouble", "note", "end"):
+            yield event
+
+
+def _trouble(event: Mapping[str, Any]) -> Trouble:
+    return Trouble(nodeid=event["nodeid"], kind=event.get("kind", "inconclusive"), sentence=event["sentence"])
+
+
+def _measured(kept: KeptSession) -> Iterator[tuple[str, KeptWorkload]]:
+    """Of each workload where it was measured; an earlier session that is no longer there has taken its own along."""
+    yield from kept.workloads.items()
+    for name, folder in kept.taken_over.items():
+        if name in kept.workloads:
+            continue
+        try:
+            earlier = read_session(folder)
+        except UsageError:
+            continue
+        if name in earlier.workloads:
+            yield name, earlier.workloads[name]
+
+
+def _hosts(kept: KeptSession) -> Iterator[Host]:
+    """Each host of each testbed once, as the first epoch saw it."""
+    seen: set[tuple[str, str]] = set()
+    for name, workload in _measured(kept):
+        testbed = name.partition("-")[0]
+        for epoch in workload.epochs[:1]:
+            for role, facts in epoch["fingerprint"].items():
+                if (testbed, role) not in seen:
+                    seen.add((testbed, role))
+                    yield Host(testbed=testbed, role=role, facts={**facts, "server": epoch["server"]})
