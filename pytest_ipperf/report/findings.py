@@ -1,0 +1,145 @@
+"""Findings: what came of each cell, and of each test that has no answer; what all formats for machines of CI share.
+
+With a night its rulings count, without one the verdict of each record.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.judge import Verdict
+from pytest_ipperf.core.night import CellReport, Ruling
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.story import Story, Trouble
+
+
+class Kind(enum.Enum):
+    """How a finding counts; the order is that in which a reader wants to see them."""
+
+    RED = "red"
+    BROKEN = "trouble"
+    UNDECIDED = "undecided"
+    ACCEPTED = "accepted"
+    GREEN = "green"
+
+
+_OF_RULING = {
+    Ruling.WITHIN: Kind.GREEN,
+    Ruling.EXCEEDS: Kind.RED,
+    Ruling.WORSE: Kind.RED,
+    Ruling.ACCEPTED: Kind.ACCEPTED,
+    Ruling.INCONCLUSIVE: Kind.UNDECIDED,
+    Ruling.MISSING: Kind.BROKEN,
+    Ruling.GONE: Kind.ACCEPTED,
+    Ruling.TROUBLE: Kind.BROKEN,
+}
+_OF_VERDICT = {
+    Verdict.WITHIN: Kind.GREEN,
+    Verdict.EXCEEDS: Kind.RED,
+    Verdict.INCONCLUSIVE: Kind.UNDECIDED,
+    Verdict.INVALID: Kind.BROKEN,
+}
+_OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED}
+_MEASURED = "measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`word` is the wording of the ruling, verdict or trouble, and `code` what machines know it by.
+
+    `nodeid` is pytest's name of the test, empty where it is not known; then there is a `key`. `cell` is the night's
+    part; `record` the data that the ruling is of, None for what was not measured.
+    """
+
+    kind: Kind
+    code: str
+    word: str
+    sentence: str
+    nodeid: str = ""
+    key: Key | None = None
+    record: Record | None = None
+    cell: CellReport | None = None
+
+    @property
+    def name(self) -> str:
+        """What a reader calls it: the cell and its metric, else the test."""
+        return str(self.key) if self.key else self.nodeid
+
+
+def findings(story: Story) -> tuple[Finding, ...]:
+    """One for each cell and metric of the night, or for each record; then one for each test without an answer."""
+    if story.night is None:
+        return (*_of_session(story),)
+    cells = [_of_cell(cell) for cell in story.night.cells]
+    told = {trouble.nodeid: trouble for trouble in story.troubles}
+    for nodeid, sentence in story.night.troubles.items():
+        kind = told[nodeid].kind if nodeid in told else "infrastructure"
+        told[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
+    ruled = {finding.key.cell for finding in cells if finding.key}
+    return (*cells, *(_of_trouble(each) for each in told.values() if _cell_in(each.nodeid) not in ruled))
+
+
+def _of_session(story: Story) -> Iterator[Finding]:
+    told = {trouble.nodeid: trouble for trouble in story.troubles}
+    for record in story.records:
+        # A test may break after its answer, and what broke is the worse news.
+        trouble = told.pop(record.nodeid, None) if record.nodeid else None
+        yield _of_trouble(trouble, record) if trouble else _of_record(record)
+    yield from map(_of_trouble, told.values())
+
+
+def _of_cell(cell: CellReport) -> Finding:
+    return Finding(
+        kind=_OF_RULING[cell.ruling],
+        code=cell.ruling.name.lower(),
+        word=cell.ruling.value,
+        sentence=cell.sentence,
+        nodeid=cell.record.nodeid if cell.record else "",
+        key=cell.key,
+        record=cell.record,
+        cell=cell,
+    )
+
+
+def _of_record(record: Record) -> Finding:
+    verdict = None if record.verdict == _MEASURED else Verdict[record.verdict.upper()]
+    return Finding(
+        kind=_OF_VERDICT[verdict] if verdict else Kind.GREEN,
+        code=record.verdict,
+        word=verdict.value if verdict else "measured, and nothing asked",
+        sentence=record.sentence,
+        nodeid=record.nodeid,
+        key=record.key,
+        record=record,
+    )
+
+
+def _of_trouble(trouble: Trouble, record: Record | None = None) -> Finding:
+    return Finding(
+        kind=_OF_TROUBLE.get(trouble.kind, Kind.BROKEN),
+        code=trouble.kind,
+        word=trouble.kind,
+        sentence=trouble.sentence,
+        nodeid=trouble.nodeid,
+        key=record.key if record else None,
+        record=record,
+    )
+
+
+def _cell_in(nodeid: str) -> str:
+    """The cell that a test's name has in its brackets, else nothing."""
+    return nodeid.rpartition("[")[2].removesuffix("]") if nodeid.endswith("]") else ""
+
+
+def change_text(record: Record) -> str:
+    """The change with its interval: `+14 % [+11, +17]`; empty where there is none."""
+    if record.estimate is None:
+        return ""
+    change = f"{percent_text(record.estimate)} {record.change_unit}"
+    if not record.judges or record.low is None or record.high is None:
+        return change
+    return f"{change} [{percent_text(record.low)}, {percent_text(record.high)}]"
