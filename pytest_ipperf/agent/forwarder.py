@@ -17,6 +17,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection
 
+from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.filters import JUMP_EQUAL, LOAD_WORD, RETURN, attach
 from pytest_ipperf.agent.packets import PROTOCOL, Rules
 from pytest_ipperf.transports.base import End
@@ -26,7 +27,6 @@ UP = b"up\n"
 _ETH_P_IPV6 = 0x86DD
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
 _IP_HDRINCL = 3
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _PR_SET_PDEATHSIG = 1
 _BUFFER_BYTES = 8 << 20
 _ETHERNET_BYTES = 14
@@ -49,11 +49,8 @@ class Forwarder:
         self._outside = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, PROTOCOL)
         self._outside.setsockopt(socket.IPPROTO_IP, _IP_HDRINCL, 1)
         for sock in (self._inside, self._outside):
-            for option, forced in ((socket.SO_RCVBUF, _SO_RCVBUFFORCE), (socket.SO_SNDBUF, _SO_SNDBUFFORCE)):
-                try:
-                    sock.setsockopt(socket.SOL_SOCKET, forced, _BUFFER_BYTES)
-                except PermissionError:
-                    sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                give_room(sock, option, _BUFFER_BYTES)
         self._outside.bind((end.local, 0))
         if not self._rules.isatap:
             self._outside.connect((end.remote, 0))  # the kernel gives it nothing of others

@@ -18,12 +18,12 @@ import socket
 import struct
 import time
 
+from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM
 from pytest_ipperf.core.errors import LabError
 
 BUCKET_BYTES = 16384
 """What a token bucket may let pass at once: so much of a train says nothing of the rate."""
-_SO_RCVBUFFORCE = 33
 _HEAD = struct.Struct("!QI")  # whose train, and which datagram of it
 _STAMP = struct.Struct("ll")
 _LEAST = 30  # datagrams after the first bucketful
@@ -77,9 +77,7 @@ class Listener:
             self._sock.close()
             raise LabError(f"no train can be received on {address}: {error.strerror}") from error
         self._sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
-        with contextlib.suppress(PermissionError):
-            self._sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, datagrams * _KEPT_BYTES // 2)
+        give_room(self._sock, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
         self.port: int = self._sock.getsockname()[1]
 
     def stamps_ns(self, ident: int, datagrams: int) -> list[int]:
