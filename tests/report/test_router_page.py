@@ -13,9 +13,9 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.grade import GRADES
-from pytest_ipperf.report import router
+from pytest_ipperf.report import drawing, router
 from pytest_ipperf.report.router import files, plots
-from pytest_ipperf.report.router.page import inline, page
+from pytest_ipperf.report.router.page import page
 from pytest_ipperf.report.router.series import curves
 from pytest_ipperf.report.router.style import COLOURS, class_of
 from pytest_ipperf.report.router.summary import summaries
@@ -182,14 +182,14 @@ def contrast(one, other):
 def test_texts_can_be_read_on_their_grades_and_curves_on_light_and_dark_pages():
     assert {grade.colour for grade in GRADES} == set(COLOURS)
     assert all(contrast(ground, ink) >= 4.5 for ground, ink in COLOURS.values())
-    for colour, *_ in plots._STYLES.values():
+    for colour, *_ in drawing.STYLES.values():
         assert contrast(colour, "#ffffff") >= 3
         assert contrast(colour, "#202020") >= 3
 
 
 def test_curves_differ_in_marker_and_line_too():
     for at in range(3):
-        assert len({style[at] for style in plots._STYLES.values()}) == len(plots._STYLES)
+        assert len({style[at] for style in drawing.STYLES.values()}) == len(drawing.STYLES)
 
 
 @pytest.mark.parametrize("number", range(4, 10))
@@ -235,7 +235,7 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
 
 @pytest.mark.parametrize("arms", range(1, 5))
 def test_dots_stand_at_their_level_to_half_a_percent_of_the_axis(arms):
-    shifts = plots._shifts([20.0, 60.0, 100.0], arms)
+    shifts = drawing.shifts([20.0, 60.0, 100.0], arms)
     assert len(set(shifts)) == arms
     assert max(abs(shift) for shift in shifts) <= 0.4
     assert sum(shifts) == pytest.approx(0)
@@ -249,7 +249,7 @@ def test_dots_stand_at_their_level_to_half_a_percent_of_the_axis(arms):
     ],
 )  # fmt: skip
 def test_levels_stand_by_their_size(values, sizes, places):
-    assert plots._places(values, sizes=sizes) == places
+    assert drawing.places(values, sizes=sizes) == places
 
 
 def test_several_testbeds_have_figures_of_their_own_and_one_page(two, tmp_path):
@@ -287,7 +287,7 @@ def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
 def test_an_inline_figure_takes_the_pages_colours():
     inner = '<g id="a" fill="#111111"/>'
     svg = f'<?xml version="1.0"?>\n<svg xmlns="http://x" width="9pt" height="9pt" viewBox="0 0 9 9">{inner}</svg>'
-    assert inline(svg, "p-", "A & B") == (
+    assert drawing.inline(svg, "p-", "A & B") == (
         '<svg role="img" aria-label="A &amp; B" viewBox="0 0 9 9"><g id="p-a" fill="currentColor"/></svg>'
     )
 

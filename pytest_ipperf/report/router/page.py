@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.grade import GRADES, Grade
+from pytest_ipperf.report.drawing import inline
 from pytest_ipperf.report.router.experiments import Experiment
-from pytest_ipperf.report.router.plots import INK, PAPER, Drawn, caption
+from pytest_ipperf.report.router.plots import Drawn, caption
 from pytest_ipperf.report.router.series import Curves
 from pytest_ipperf.report.router.style import class_of, style
 from pytest_ipperf.report.router.summary import Standing, Summary
@@ -179,19 +179,6 @@ def _definitions(experiments: Iterable[Experiment]) -> list[str]:
             f"<dd>{escape(_capital(metric.formula))}.{unit} {escape(metric.source)}.</dd>",
         ]
     return [*lines, "</dl>"]
-
-
-def inline(svg: str, prefix: str, title: str) -> str:
-    """A figure as a part of a page: in the page's own colours, with names that no other figure has."""
-    inner = svg[svg.index("<svg") :]
-    inner = re.sub(r"<style.*?</style>", "", inner, flags=re.DOTALL)
-    inner = re.sub(r' xmlns(:xlink)?="[^"]*"', "", inner)
-    inner = re.sub(r'\bid="', f'id="{prefix}', inner)
-    inner = re.sub(r'href="#', f'href="#{prefix}', inner)
-    inner = re.sub(r"url\(#", f"url(#{prefix}", inner)
-    inner = inner.replace(INK, "currentColor").replace(PAPER, "none")
-    inner = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", inner, count=1)
-    return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1).strip()
 
 
 def _capital(text: str) -> str:
