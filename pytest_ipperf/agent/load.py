@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import os
 import socket
 import statistics
@@ -17,7 +16,7 @@ from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import BurstTold, Share
-from pytest_ipperf.agent.slack import no_slack
+from pytest_ipperf.agent.slack import undisturbed
 
 __all__ = ("LoadOrder", "load")
 
@@ -43,28 +42,22 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     host was: `tcp` (counters of trouble that moved), `host_cpu_s`.
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
-    Garbage collection rests during the bursts: a collection in one arm's run and not in the other's is noise.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
     order = dataclasses.replace(order, workers=min(order.workers, order.connections))
     enough_descriptors(order)
     enough_ports(order)
     run = _Run(order.connections)
-    gc.collect()
-    gc.disable()
-    try:
-        with no_slack(), contextlib.ExitStack() as stack:
-            maker = stack.enter_context(contextlib.closing(_maker(order)))
-            tcp, host_cpu, cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
-            for number in range(order.bursts):
-                run.add(maker.burst(number))
-                alive()
-                if run.dead == _DEAD_BURSTS:
-                    break
-            stack.close()
-            cpu_s = time.process_time() - cpu_s
-    finally:
-        gc.enable()
+    with undisturbed(), contextlib.ExitStack() as stack:
+        maker = stack.enter_context(contextlib.closing(_maker(order)))
+        tcp, host_cpu, cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
+        for number in range(order.bursts):
+            run.add(maker.burst(number))
+            alive()
+            if run.dead == _DEAD_BURSTS:
+                break
+        stack.close()
+        cpu_s = time.process_time() - cpu_s
     now = cpu_times_s()
     return {
         **run.told(),

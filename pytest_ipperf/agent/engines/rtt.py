@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import os
 import socket
 import time
@@ -25,7 +24,7 @@ from pytest_ipperf.agent.probes.base import LOST, Probe
 from pytest_ipperf.agent.probes.datagrams import Datagrams, Stamped, TwoStep
 from pytest_ipperf.agent.probes.frame import Frame
 from pytest_ipperf.agent.probes.streams import Messages, Openings
-from pytest_ipperf.agent.slack import no_slack
+from pytest_ipperf.agent.slack import undisturbed
 from pytest_ipperf.core.errors import LabError
 
 _INTERVAL_NS = 1_000_000
@@ -104,24 +103,19 @@ class Rtt(Engine):
         return _Answering(order)
 
     def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
-        """A warm-up and a run; garbage is not collected meanwhile."""
+        """A warm-up and a run."""
         wanted = order.factors["waiting"] == "path"
         looks = wanted and _can_look(order)
         try:
             probe = _opened(order, looks=looks)
         except OSError as error:
             raise LabError(f"no probe of RTT {_way(order)}: {error.strerror or error}") from error
-        gc.collect()
-        gc.disable()
-        try:
-            with no_slack(), contextlib.closing(probe):
-                warm = _series(probe, order, 1, order.warmup_s, alive)
-                cpu_s, began_s = time.process_time(), time.monotonic()
-                run = _series(probe, order, 1 + len(warm.sent_ns), order.run_s, alive)
-                spent = (time.process_time() - cpu_s, time.monotonic() - began_s)
-                took_ns = probe.figures(run.took_ns)
-        finally:
-            gc.enable()
+        with undisturbed(), contextlib.closing(probe):
+            warm = _series(probe, order, 1, order.warmup_s, alive)
+            cpu_s, began_s = time.process_time(), time.monotonic()
+            run = _series(probe, order, 1 + len(warm.sent_ns), order.run_s, alive)
+            spent = (time.process_time() - cpu_s, time.monotonic() - began_s)
+            took_ns = probe.figures(run.took_ns)
         if run.took_ns and not took_ns:
             raise LabError(
                 f"the kernels have no stamps of probes {_way(order)}, so nothing is known of the wire; wait as 'path' "

@@ -16,7 +16,6 @@ where nothing is known).
 from __future__ import annotations
 
 import contextlib
-import gc
 import socket
 import sys
 import time
@@ -31,7 +30,7 @@ from pytest_ipperf.agent.flooding import Flood
 from pytest_ipperf.agent.offset import OffsetServer, clock_of_host
 from pytest_ipperf.agent.pacing import Pacer
 from pytest_ipperf.agent.reassembly import await_room
-from pytest_ipperf.agent.slack import no_slack
+from pytest_ipperf.agent.slack import undisturbed
 from pytest_ipperf.agent.tally import MOST
 from pytest_ipperf.agent.udp_sockets import HEADERS_BYTES, bound, connected, explained, preflight
 from pytest_ipperf.core.errors import LabError
@@ -213,7 +212,7 @@ class _Udp(Engine):
             path = preflight(order, sock)
             marks = _marks(order)
             near = _Near(order, sock, alive)
-            with explained(order, port), _undisturbed():
+            with explained(order, port), undisturbed():
                 if _gap_s(order):
                     near.pace()
                 else:
@@ -229,18 +228,6 @@ class _Udp(Engine):
 
 def _marks(order: FlowOrder) -> list[Any]:
     return list(compared(order.source, order.address, order.far["clock"], int(order.far["clock_port"])))
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """No collection of garbage in the midst, and no sleep that lasts longer than asked for."""
-    gc.collect()
-    gc.disable()
-    try:
-        with no_slack():
-            yield
-    finally:
-        gc.enable()
 
 
 engine = _Udp()

@@ -1,0 +1,27 @@
+"""What a process is spared while it measures, and that it has it again afterwards."""
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.slack import undisturbed
+
+
+def now():
+    """Whether garbage is collected, and the slack in ns."""
+    return gc.isenabled(), int(Path("/proc/self/timerslack_ns").read_text())
+
+
+def test_nothing_disturbs_it_while_it_lasts_and_all_is_as_before_after_an_error_too():
+    before, found = now(), []
+
+    def measure():
+        with undisturbed():
+            found.append(now())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        measure()
+    assert found == [(False, 1)]
+    assert now() == before == (True, before[1])
