@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.protocols import flow
-from pytest_ipperf.report import router
+from pytest_ipperf.report import columns, router
 from pytest_ipperf.report.flow import figures as flow_figures
 from pytest_ipperf.report.paper import study_notes, study_tables
 
@@ -78,21 +78,16 @@ def _question(record: Record) -> dict[str, Any]:
 
 
 def _side(side: ArmSummary) -> dict[str, Any]:
-    told, pace = side.instrument, side.pace
     return {
         "arm": side.arm,
         "runs": len(side.values),
         "mean_s": side.mean,
-        "sd_of_runs_s": statistics.stdev(side.values) if len(side.values) > 1 else None,
+        "sd_of_runs_s": columns.spread(side),
         "mean_of_completed_s": statistics.fmean(side.completed_values) if side.completed_values else None,
         "attempted": side.attempted,
         "completed": side.completed,
-        "failed": "; ".join(f"{kind}: {count}" for kind, count in side.failed.items()),
-        **{f"{name}_s": side.phases.get(name) for name in ("dns", "connect", "first_byte")},
-        "client_share": told.share if told else None,
-        "goodput_bit_s": pace.goodput_bit_s if pace else None,
-        "ceiling_bit_s": pace.ceiling_bit_s if pace else None,
-        "path_bit_s": pace.path_bit_s if pace else None,
+        "failed": columns.failed_text(side),
+        **columns.parts(side),
     }
 
 

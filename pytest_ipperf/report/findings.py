@@ -83,6 +83,12 @@ def findings(story: Story) -> tuple[Finding, ...]:
     return (*cells, *(_of_trouble(each) for each in told.values() if _cell_in(each.nodeid) not in ruled))
 
 
+def unruled(story: Story) -> tuple[Record, ...]:
+    """What was measured in a night and is none of its cells: the reference's twins."""
+    ruled = {cell.key for cell in story.night.cells} if story.night else {record.key for record in story.records}
+    return tuple(record for record in story.records if record.key not in ruled)
+
+
 def _of_session(story: Story) -> Iterator[Finding]:
     told = {trouble.nodeid: trouble for trouble in story.troubles}
     for record in story.records:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report import columns
 from pytest_ipperf.report.flow.table import latest
 
 
@@ -23,8 +23,8 @@ def figures(records: Iterable[Record]) -> list[dict[str, Any]]:
         place = (*where.values(),)
         if place not in seen:
             seen.add(place)
-            rows.append({**where, **_side(record, record.reference, means), **dict.fromkeys(_answer(record))})
-        rows.append({**where, **_side(record, record.test, means), **_answer(record)})
+            rows.append({**where, **_side(record, record.reference, means), **dict.fromkeys(columns.answer(record))})
+        rows.append({**where, **_side(record, record.test, means), **columns.answer(record)})
     return rows
 
 
@@ -49,24 +49,11 @@ def _side(record: Record, side: ArmSummary, means: Sequence[str]) -> dict[str, A
         "epochs": record.epochs,
         "runs": len(side.values),
         "mean": side.mean,
-        "sd_of_runs": statistics.stdev(side.values) if len(side.values) > 1 else None,
+        "sd_of_runs": columns.spread(side),
         "attempted": side.attempted,
         "completed": side.completed,
-        "failed": "; ".join(f"{kind}: {count}" for kind, count in side.failed.items()),
+        "failed": columns.failed_text(side),
         "path_bit_s": side.pace.path_bit_s if side.pace else None,
         **{f"mean_{name}": figures.get(name) for name in means},
         "notes": " | ".join(side.notes),
-    }
-
-
-def _answer(record: Record) -> dict[str, Any]:
-    """The change, whose unit is `%` or `pp`."""
-    return {
-        "change": record.estimate,
-        "low": record.low,
-        "high": record.high,
-        "unit_of_change": record.change_unit,
-        "confidence": record.confidence,
-        "margin_fraction": record.margin_fraction,
-        "verdict": record.verdict,
     }

@@ -1,0 +1,45 @@
+"""Columns: what the files of figures tell of an arm and of its answer under the same names. All is in base units."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from pytest_ipperf.core.record import ArmSummary, Record
+
+_PHASES = ("dns", "connect", "first_byte")
+
+
+def spread(side: ArmSummary) -> float | None:
+    """The standard deviation of an arm's runs; None where there is one."""
+    return statistics.stdev(side.values) if len(side.values) > 1 else None
+
+
+def failed_text(side: ArmSummary) -> str:
+    """What failed, by kind: `connect refused: 3; reply timeout: 1`."""
+    return "; ".join(f"{kind}: {count}" for kind, count in side.failed.items())
+
+
+def parts(side: ArmSummary) -> dict[str, Any]:
+    """Of connections the medians of their phases, the client's share and the pace of the links; None what has none."""
+    told, pace = side.instrument, side.pace
+    return {
+        **{f"{name}_s": side.phases.get(name) for name in _PHASES},
+        "client_share": told.share if told else None,
+        "goodput_bit_s": pace.goodput_bit_s if pace else None,
+        "ceiling_bit_s": pace.ceiling_bit_s if pace else None,
+        "path_bit_s": pace.path_bit_s if pace else None,
+    }
+
+
+def answer(record: Record) -> dict[str, Any]:
+    """The change, whose unit is `%` or `pp`."""
+    return {
+        "change": record.estimate,
+        "low": record.low,
+        "high": record.high,
+        "unit_of_change": record.change_unit,
+        "confidence": record.confidence,
+        "margin_fraction": record.margin_fraction,
+        "verdict": record.verdict,
+    }

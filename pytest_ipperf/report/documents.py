@@ -1,0 +1,163 @@
+"""Documents: a session and a night as plain values for machines. What the keys mean: docs/formats.md.
+
+All of it can be written as JSON: what is no finite number is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from pytest_ipperf import __version__
+from pytest_ipperf.core.night import CellReport, NightReport, Ruling
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.sentinel import Sentinel
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.metrics import METRICS
+
+NIGHT_SCHEMA = 1
+"""The version of a night's document; keys may be added under the same one."""
+
+SESSION_SCHEMA = 1
+"""The same of a session's."""
+
+
+def session_document(story: Story) -> dict[str, Any]:
+    """All that is told of a session but its samples; its night, where it was the screening of one, is part of it."""
+    night = story.night and night_document(
+        story.night, session=story.name, saved=story.saved, began_at=story.began_at, seconds=story.seconds
+    )
+    found: dict[str, Any] = plain(
+        {
+            "schema": SESSION_SCHEMA,
+            "made_by": _maker(),
+            "session": story.name,
+            "folder": story.folder,
+            "saved": story.saved,
+            "began_at": story.began_at,
+            "seconds": story.seconds,
+            "question": story.question,
+            "records": [dataclasses.asdict(record) for record in story.records],
+            "troubles": [dataclasses.asdict(trouble) for trouble in story.troubles],
+            "hosts": [dataclasses.asdict(host) for host in story.hosts],
+            "notes": story.notes,
+            "night": night,
+        }
+    )
+    return found
+
+
+def night_document(
+    night: NightReport,
+    *,
+    session: str,
+    saved: str = "",
+    began_at: float | None = None,
+    seconds: float | None = None,
+) -> dict[str, Any]:
+    """What a night decided, as its `verdict.json` has it; `session` is its screening, `saved` the name it has."""
+    found: dict[str, Any] = plain(
+        {
+            "schema": NIGHT_SCHEMA,
+            "made_by": _maker(),
+            "session": session,
+            "saved": saved,
+            "began_at": began_at,
+            "seconds": seconds,
+            "light": night.light.name.lower(),
+            "status": night.light.value,
+            "headline": night.headline,
+            "counts": _counts(night),
+            "family_alpha": night.family_alpha,
+            "history_alpha": night.history_alpha,
+            "sentinel": _sentinel(night.sentinel),
+            "warnings": night.warnings,
+            "troubles": [{"nodeid": name, "sentence": told} for name, told in night.troubles.items()],
+            "cells": [_cell(cell) for cell in night.cells],
+        }
+    )
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The same of what JSON knows; what is no finite number becomes None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, PurePath):
+        return str(value)
+    return [plain(each) for each in value]
+
+
+def _maker() -> str:
+    return f"pytest-ipperf {__version__}"
+
+
+def _counts(night: NightReport) -> dict[str, int]:
+    """Of every ruling, also of those that no cell has."""
+    found = Counter(cell.ruling for cell in night.cells)
+    return {ruling.name.lower(): found[ruling] for ruling in Ruling}
+
+
+def _sentinel(found: Sentinel | None) -> dict[str, Any] | None:
+    return {**dataclasses.asdict(found), "stable": found.stable} if found else None
+
+
+def _cell(cell: CellReport) -> dict[str, Any]:
+    return {
+        "cell": cell.key.cell,
+        "metric": cell.key.metric,
+        "version": cell.key.version,
+        "ruling": cell.ruling.name.lower(),
+        "sentence": cell.sentence,
+        "nodeid": cell.record.nodeid if cell.record else "",
+        "flagged": cell.flagged,
+        "p_fresh": cell.p_fresh,
+        "p_adjusted": cell.p_adjusted,
+        "p_history": cell.p_history,
+        "p_history_adjusted": cell.p_history_adjusted,
+        "nights": cell.nights,
+        "screen": _figures(cell.screen),
+        "fresh": _figures(cell.fresh),
+    }
+
+
+def _figures(record: Record | None) -> dict[str, Any] | None:
+    """One measurement in short."""
+    if record is None:
+        return None
+    return {
+        "verdict": record.verdict,
+        "change": record.estimate,
+        "low": record.low,
+        "high": record.high,
+        "change_unit": record.change_unit,
+        "confidence": record.confidence,
+        "margin": record.margin,
+        "margin_fraction": record.margin_fraction,
+        "p_exceeds": record.p_exceeds,
+        "epochs": record.epochs,
+        "blocks": record.blocks,
+        "fingerprint": record.fingerprint,
+        "unit": METRICS[record.metric].metric.unit,
+        "test": _side(record.test),
+        "reference": _side(record.reference),
+    }
+
+
+def _side(side: ArmSummary) -> dict[str, Any]:
+    return {
+        "arm": side.arm,
+        "mean": side.mean,
+        "runs": len(side.values),
+        "attempted": side.attempted,
+        "completed": side.completed,
+        "failed": side.failed,
+    }

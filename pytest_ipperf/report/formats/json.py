@@ -1,0 +1,25 @@
+"""JSON (RFC 8259): all that is told of a session and its night, for programs; what its keys mean: docs/formats.md."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.report.documents import session_document
+from pytest_ipperf.report.formats.base import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json(Report):
+    """One document with its schema's version."""
+
+    name: str = "json"
+    title: str = "JSON"
+    suffix: str = ".json"
+
+    def render(self, story: Story) -> bytes:
+        return json.dumps(session_document(story), indent=1, allow_nan=False).encode() + b"\n"
+
+
+report = Json()
