@@ -367,12 +367,15 @@ def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
     assert told.attempted == near.facts["sent"]
 
 
-def test_more_datagrams_than_have_numbers_are_refused():
-    with (
-        listening(rate=9e12, payload_bytes=100) as (order, _),
-        pytest.raises(LabError, match=r"^rate 9000 Gbit/s is 11250000000 datagrams of 100 bytes in a run, and "),
-    ):
-        ENGINES["udp"].near(dataclasses.replace(order, run_s=1.0), nobody)
+def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
+    with listening(rate=9e12, payload_bytes=100) as (order, _), socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind((order.address, 0))
+        sock.settimeout(0)
+        far = {**order.far, "port": sock.getsockname()[1]}
+        with pytest.raises(LabError, match=r"^rate 9000 Gbit/s is 11250000000 datagrams of 100 bytes in a run, and "):
+            ENGINES["udp"].near(dataclasses.replace(order, run_s=1.0, backlog_bytes=500, far=far), nobody)
+        with pytest.raises(BlockingIOError):
+            sock.recv(1)
 
 
 def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_not(monkeypatch):

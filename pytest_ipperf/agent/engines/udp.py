@@ -131,14 +131,14 @@ class _Near:
     def pace(self) -> None:
         """The run, evenly."""
         order, gap_s, size = self._order, self._gap_s, self._order.payload_bytes
-        pacer = Pacer(self._sock, size, gap_s, self._alive)
-        pacer.at_once(self._warm, -(-order.backlog_bytes // size))
         before, count = round(order.warmup_s / gap_s), max(1, round(order.run_s / gap_s))
         if max(before, count) > MOST:
             raise LabError(
                 f"rate {rate_text(8 * size / gap_s)} is {max(before, count)} datagrams of {size} bytes in a run, and "
                 f"{MOST} can be numbered; take a lower rate or a shorter run"
             )
+        pacer = Pacer(self._sock, size, gap_s, self._alive)
+        pacer.at_once(self._warm, -(-order.backlog_bytes // size))
         begin_ns = time.monotonic_ns() + gap_s * 1e9
         pacer.send(self._warm, before, begin_ns)
         cpu_s = time.process_time()
