@@ -1,7 +1,7 @@
-"""Delay variation of a stream of datagrams: RFC 3550's jitter, RFC 3393's IPDV, RFC 5481's PDV, and D-ITG's jitter.
+"""Delay variation of a stream of datagrams: RFC 3550's jitter, RFC 3393's IPDV and RFC 5481's PDV.
 
-All take parallel columns, one item for each datagram in the order in which they arrived: its number in the stream, when
-it was sent and when it was received, in seconds. The two clocks may differ by any constant offset, which cancels.
+Columns are parallel, one item for each datagram in the order in which they arrived: its number in the stream, when it
+was sent and when it was received, in seconds. The two clocks may differ by any constant offset, which cancels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def deviations(sent_s: Sequence[float], received_s: Sequence[float]) -> array[fl
 def jitter_series(sent_s: Sequence[float], received_s: Sequence[float]) -> array[float]:
     """RFC 3550's interarrival jitter after each arrival but the first: J += (|D| - J) / 16, from 0 on.
 
-    Every arrival counts, a second copy too. Source: RFC 3550, section 6.4.1 and appendix A.8.
+    Every arrival counts, that of a second copy too. Source: RFC 3550, section 6.4.1 and appendix A.8.
     """
     settling = accumulate(
         deviations(sent_s, received_s), lambda jitter, size: jitter + (size - jitter) * _GAIN, initial=0.0
