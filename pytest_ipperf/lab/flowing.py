@@ -24,8 +24,12 @@ from pytest_ipperf.protocols.base import Flow
 
 # What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
 _BESIDE_S = 20.0
+# Half of the longest that silence is waited for (`Flow.deadline_s`): the run behind a full queue still has to come.
 _MOST_QUEUED_S = 5.0
+# Of fewer datagrams, each would be more than a tenth of the run.
 _FEWEST = 10
+# Of what the rate carries in a run. A queue holds as much as a slow link carries in all of a short one, and with that
+# on top nothing would be too much.
 _WAITED = 0.25
 
 
