@@ -178,7 +178,9 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, dropped = [], []
     for item in items:
         cell = cells.get(item)
-        if cell is None:
+        if session.settings.only is not None and item.nodeid not in session.settings.only:
+            dropped.append(item)
+        elif cell is None:
             kept.append(item)
         elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
             dropped.append(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "rate_per_s": settings.rate_per_s,
         "workers": settings.workers,
         "deadline_s": settings.deadline_s,
+        "saved": settings.saved,
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,
         "pytest_ipperf": __version__,
@@ -92,6 +94,7 @@ class Keeper:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._records: list[Record] = []
+        self._began = time.monotonic()
         self.trouble = ""
 
     def pytest_ipperf_measured(self, record: Record) -> None:
@@ -100,12 +103,19 @@ class Keeper:
         self._keep("record", dataclasses.asdict(record))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A cell that was not measured, as the budget was spent."""
+        """A cell that was not measured, as the budget was spent, or has no answer for another reason."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
             self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence})
+        if kind := getattr(report, "ipperf_trouble", ""):
+            self._keep("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _said(report)})
 
-    def pytest_sessionfinish(self) -> None:
-        """The tables of all answers, beside the journal."""
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """That it came to its end, and the tables of all answers beside the journal."""
+        del exitstatus  # another hook may have changed it since
+        if self._session.folder.exists():
+            seconds = round(time.monotonic() - self._began, 3)
+            self._keep("end", {"status": int(session.exitstatus), "seconds": seconds})
         if not self._records:
             return
         from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
@@ -122,6 +132,12 @@ class Keeper:
             journal_of(self._session).append(event, facts)
         except LabError as error:
             self.trouble = str(error)
+
+
+def _said(report: pytest.TestReport) -> str:
+    """What a report says went wrong, without the lines of the test."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash else report.longrepr).strip()
 
 
 KEEPER = pytest.StashKey[Keeper]()

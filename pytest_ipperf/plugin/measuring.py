@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.claim import Claim, Slowdown
 from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import IpperfError, UndecidedError, UsageError
+from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.question import Question
@@ -20,6 +20,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
+from pytest_ipperf.plugin.outcome import INVALID
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.protocols import application, flow
@@ -79,6 +80,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, question: Que
         raise
     except IpperfError as error:
         sentence = str(error)
+        item.stash[INVALID] = isinstance(error, InvalidError)
     else:
         origin = session.taken_from(cell.workload)
         records = tuple(replace(record, taken_from=origin) for record in found.records)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +27,14 @@ from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.testbed import AUTO, Testbed
+from pytest_ipperf.plugin import values
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
 
 CLIENTS = ("lean", "library")
 _HOSTS = "hosts.ini"
-_MOST_WORKERS = 64
-_MOST_CAPTURED = 10000
-_SHORTEST_S, _LONGEST_S = 0.1, 3600.0
-_SERVER_WORDS = ("auto", "real", "embedded")
 # The testbed in the id of a test.
 _NAMED = rf"\[(.+?)-(?:{'|'.join(PROTOCOLS)})-"
-_MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 
 FILTERS = (
     ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
@@ -59,6 +53,10 @@ FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTO
 ONCE = (
     ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
      "the session is the last one, or that of a folder of records")),
+    ("--ipperf-only", "FILE", "measure only the items whose node ids are the lines of this file"),
+    ("--ipperf-exceeds", "fail|flag", ("whether a cell beyond its margin fails (default), or is flagged for another "
+     "measurement, as pytest-ipperf night does")),
+    ("--ipperf-level", "P", "the one-sided level of a verdict, in place of the design's own, such as 0.01"),
 )  # fmt: skip
 """Settings without an ini twin, as they are meant for one session."""
 SETTINGS = (
@@ -73,7 +71,7 @@ SETTINGS = (
      "such as 200/s (at random instants, whatever becomes of those before)")),
     ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
-      f"names, with one of these words for the other protocols: {', '.join(_MEASURED)}")),
+      f"names, with one of these words for the other protocols: {', '.join(values.MEASURED)}")),
     ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
      f"works) or one of {', '.join(preferred())}")),
     ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
@@ -86,6 +84,9 @@ SETTINGS = (
     ("--ipperf-deadline", "TIME", "10s", "a connection without its end by then has failed"),
     ("--ipperf-wait", "TIME", "10min", "how long to wait for a host on which another job measures"),
     ("--ipperf-records", "FOLDER", ".ipperf", "where records and raw samples are kept"),
+    ("--ipperf-save", "NAME", "", "the name under which this session is saved, for later ones to compare with"),
+    ("--baseline", "NAME|last|FOLDER", "", ("tell at the end what has changed since the last session of that name, the "
+     "last one of all, or that of a folder of records; it decides nothing (pytest-ipperf night does)")),
 )  # fmt: skip
 
 
@@ -119,6 +120,10 @@ class Settings:
     deadline_s: float
     wait_s: float
     records: Path
+    saved: str
+    baseline: str
+    flags: bool
+    only: frozenset[str] | None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -146,32 +151,36 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
     inventory, trouble = _inventory(config)
     inventory |= _rated(config, inventory)
     settings = Settings(
-        ipvers=_listed(config, "--ipver", _ipver),
-        transports=_listed(config, "--transport", _one_of(list(TRANSPORTS))),
+        ipvers=_listed(config, "--ipver", values.ip_version),
+        transports=_listed(config, "--transport", values.one_of(list(TRANSPORTS))),
         testbeds=_testbeds(config, inventory, trouble),
-        connections=_listed(config, "--connections", _connections),
+        connections=_listed(config, "--connections", values.connections),
         payloads=_listed(config, "--payload", parse_bytes),
         factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},
-        design=_lasting(_setting(config, "--design", design_named), _setting(config, "--duration", _duration)),
-        reference=_setting(config, "--reference", _reference),
+        design=_design(config),
+        reference=_setting(config, "--reference", values.reference),
         margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),
-        client=_setting(config, "--client", _one_of(CLIENTS)),
-        rate_per_s=_setting(config, "--arrivals", _rate),
-        workers=_setting(config, "--ipperf-workers", _workers),
-        server=_setting(config, "--ipperf-server", _server),
-        backend=_setting(config, "--ipperf-backend", _one_of((AUTO, *preferred()))),
-        capture=_setting(config, "--ipperf-capture", _capture),
+        client=_setting(config, "--client", values.one_of(CLIENTS)),
+        rate_per_s=_setting(config, "--arrivals", values.rate),
+        workers=_setting(config, "--ipperf-workers", values.workers),
+        server=_setting(config, "--ipperf-server", values.server),
+        backend=_setting(config, "--ipperf-backend", values.one_of((AUTO, *preferred()))),
+        capture=_setting(config, "--ipperf-capture", values.capture),
         inventory=inventory,
         inventory_trouble=trouble,
-        seed=_setting(config, "--ipperf-seed", _seed) if seed is None else seed,
+        seed=_setting(config, "--ipperf-seed", values.seed) if seed is None else seed,
         seed_asked=seed is None and bool(_setting(config, "--ipperf-seed", str)),
         resume=config.getoption("--ipperf-resume"),
         budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
-        twin=_setting(config, "--ipperf-twin", _one_of(("no", "yes"))) == "yes",
-        fail_inconclusive=_setting(config, "--ipperf-inconclusive", _one_of(("report", "fail"))) == "fail",
-        deadline_s=_setting(config, "--ipperf-deadline", _deadline),
+        twin=_setting(config, "--ipperf-twin", values.one_of(("no", "yes"))) == "yes",
+        fail_inconclusive=_setting(config, "--ipperf-inconclusive", values.one_of(("report", "fail"))) == "fail",
+        deadline_s=_setting(config, "--ipperf-deadline", values.deadline),
         wait_s=_setting(config, "--ipperf-wait", parse_seconds),
         records=config.rootpath / _setting(config, "--ipperf-records", str),
+        saved=_setting(config, "--ipperf-save", values.saved),
+        baseline=_setting(config, "--baseline", str),
+        flags=_once(config, "--ipperf-exceeds", lambda text: values.one_of(("fail", "flag"))(text or "fail")) == "flag",
+        only=_once(config, "--ipperf-only", partial(values.listed, config.invocation_params.dir)),
     )
     _check_arms(settings)
     return settings
@@ -186,108 +195,33 @@ def _setting(config: pytest.Config, option: str, read: Callable[[str], Any]) -> 
         raise UsageError(f"{where}: {error}") from None
 
 
-def _listed(config: pytest.Config, option: str, read: Callable[[str], Any]) -> tuple[Any, ...]:
-    return _read_list(option, config.getoption(option), read)
-
-
-def _read_list(option: str, values: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
-    texts = [part.strip() for value in values for part in value.split(",")]
+def _once(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
     try:
-        return tuple(dict.fromkeys(read(text) for text in texts))
+        return read(config.getoption(option))
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in choices:
-            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}")
-        return text
-
-    return read
-
-
-def _ipver(text: str) -> int:
-    if text not in ("4", "6"):
-        raise UsageError(f"{text!r} is no IP version; there are 4 and 6")
-    return int(text)
+def _design(config: pytest.Config) -> Design:
+    """The design with what is asked for in place of its own."""
+    design: Design = _setting(config, "--design", design_named)
+    asked = {
+        "run_s": _setting(config, "--duration", values.duration),
+        "alpha": _once(config, "--ipperf-level", values.level),
+    }
+    return dataclasses.replace(design, **{name: value for name, value in asked.items() if value is not None})
 
 
-def _connections(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{text!r} is not a number of connections such as 1, 10 or 100")
-    return int(text)
+def _listed(config: pytest.Config, option: str, read: Callable[[str], Any]) -> tuple[Any, ...]:
+    return _read_list(option, config.getoption(option), read)
 
 
-def _rate(text: str) -> float:
-    """In connections a second; 0 is all at once."""
-    if text == "closed":
-        return 0.0
-    number, slash, second = text.partition("/")
+def _read_list(option: str, told: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
+    texts = [part.strip() for each in told for part in each.split(",")]
     try:
-        rate_per_s = float(number) if (slash, second) == ("/", "s") else 0.0
-    except ValueError:
-        rate_per_s = 0.0
-    if not 0 < rate_per_s < math.inf:
-        raise UsageError(f"{text!r} is neither closed nor a rate such as 200/s")
-    return rate_per_s
-
-
-def _workers(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
-        raise UsageError(f"{text!r} is not a number of processes from 1 to {_MOST_WORKERS}")
-    return int(text)
-
-
-def _capture(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MOST_CAPTURED:
-        raise UsageError(f"{text!r} is not a number of packets from 0 to {_MOST_CAPTURED}")
-    return int(text)
-
-
-def _reference(text: str) -> Arm:
-    arm = Arm.parse(text)
-    _one_of(list(TRANSPORTS))(arm.transport)
-    if arm.twin:
-        raise UsageError(
-            f"{text!r} is the reference measured twice and never the reference; name {Arm(arm.ipver, arm.transport)}"
-        )
-    return arm
-
-
-def _server(text: str) -> str:
-    """Names of servers, and a word for the protocols that none of them serves."""
-    names = [_one_of([*_SERVER_WORDS, *_MEASURED])(name.strip()) for name in text.split(",")]
-    words = [name for name in names if name in _SERVER_WORDS]
-    if len(words) > 1:
-        raise UsageError(f"{' and '.join(words)} exclude each other; one of them may stand beside names of servers")
-    return ",".join(names)
-
-
-def _duration(text: str) -> float | None:
-    seconds = parse_seconds(text) if text else None
-    if seconds is not None and not _SHORTEST_S <= seconds <= _LONGEST_S:
-        raise UsageError(f"{text!r} is not a time from 100ms to 1h, such as 10s")
-    return seconds
-
-
-def _lasting(design: Design, run_s: float | None) -> Design:
-    return design if run_s is None else dataclasses.replace(design, run_s=run_s)
-
-
-def _deadline(text: str) -> float:
-    seconds = parse_seconds(text)
-    if seconds <= 0:
-        raise UsageError(f"{text!r} leaves no time for a connection; 10s is usual")
-    return seconds
-
-
-def _seed(text: str) -> int:
-    if not text:
-        return secrets.randbelow(2**31)
-    if not text.isdecimal():
-        raise UsageError(f"{text!r} is not a whole number of zero or more")
-    return int(text)
+        return tuple(dict.fromkeys(read(text) for text in texts))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
@@ -307,8 +241,8 @@ def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
 
 def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Testbed]:
     """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
-    _, values = _asked_testbeds(config)
-    named = [name.strip() for value in values for name in value.split(",")]
+    _, told = _asked_testbeds(config)
+    named = [name.strip() for each in told for name in each.split(",")]
     for argument in config.args:
         for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
             parts = match[1].split("-")
@@ -328,10 +262,10 @@ def _asked_testbeds(config: pytest.Config) -> tuple[str, list[str]]:
 
 
 def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
-    source, values = _asked_testbeds(config)
-    if values and trouble:
+    source, told = _asked_testbeds(config)
+    if told and trouble:
         raise UsageError(trouble)
-    return _read_list(source, values, _testbed_of(inventory))
+    return _read_list(source, told, _testbed_of(inventory))
 
 
 def _testbed_of(inventory: Mapping[str, Testbed]) -> Callable[[str], str]:

@@ -5,12 +5,13 @@ The exit status is 10, which pytest does not use, when measurements ran and no c
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import UndecidedError
+from pytest_ipperf.core.errors import InvalidError, UndecidedError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.collection import cell_of
@@ -19,6 +20,8 @@ from pytest_ipperf.plugin.session import SESSION
 NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
 _LAST_FAILED = "cache/lastfailed"
+INVALID = pytest.StashKey[bool]()
+"""On an item whose set-up found that its measurement is none."""
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
@@ -36,29 +39,60 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     """Turns our exceptions into our outcomes and pins the record on the report of the call."""
     if cell_of(item) is None:
         return
-    report.ipperf = True  # type: ignore[attr-defined]  # a plain attribute survives xdist's way to the controller
+    told: Any = report  # plain attributes survive xdist's way to the controller
+    told.ipperf = True
     error = call.excinfo.value if call.excinfo else None
+    record = _record(item) if call.when == "call" else None
+    if record is not None:
+        told.ipperf_record = record.to_json()
+        report.user_properties += _properties(record)
     if isinstance(error, UndecidedError):
-        path, line, _ = item.location
-        report.outcome = "skipped"
-        report.longrepr = (path, (line or 0) + 1, str(error))
-        report.ipperf_inconclusive = str(error)  # type: ignore[attr-defined]
-    if call.when == "call":
-        _pin(item, report)
+        told.ipperf_inconclusive = str(error)
+        _skip(item, report, str(error))
+    elif report.failed and record is not None and record.verdict == "exceeds":
+        if item.config.stash[SESSION].settings.flags:
+            told.ipperf_flagged = record.sentence
+            _skip(item, report, f"flagged: {record.sentence}")
+    elif report.failed:
+        told.ipperf_trouble = _trouble_kind(item, call, error)
 
 
-def _pin(item: pytest.Item, report: pytest.TestReport) -> None:
+def _record(item: pytest.Item) -> Record | None:
     from pytest_ipperf.plugin.measuring import RECORD  # noqa: PLC0415 - loaded by the set-up that made the record
 
-    record = item.stash.get(RECORD, None)
-    if record is not None:
-        report.user_properties.append((_PROPERTY, record.to_json()))
+    found = item.stash.get(RECORD, None)
+    return dataclasses.replace(found, nodeid=item.nodeid) if found else None
+
+
+def _skip(item: pytest.Item, report: pytest.TestReport, sentence: str) -> None:
+    path, line, _ = item.location
+    report.outcome = "skipped"
+    report.longrepr = (path, (line or 0) + 1, sentence)
+
+
+def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseException | None) -> str:
+    """Whether the measurement is none, something that it needs is missing, or the test asked something else."""
+    if isinstance(error, InvalidError) or item.stash.get(INVALID, False):
+        return "invalid"
+    return "failed" if call.when == "call" else "infrastructure"
+
+
+def _properties(record: Record) -> list[tuple[str, object]]:
+    """What a JUnit file tells of a cell; the whole record is too long for it."""
+    change = {} if record.estimate is None else {
+        "change": f"{record.estimate:.4g}", "interval": f"[{record.low:.4g}, {record.high:.4g}]",
+        "unit": record.change_unit,
+    }  # fmt: skip
+    told = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict, **change, "margin": record.margin}
+    return [(f"{_PROPERTY}_{name}", value) for name, value in {**told, "epochs": record.epochs}.items()]
 
 
 def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
-    """The letter and word of an inconclusive cell."""
+    """The letter and word of a cell that is inconclusive, or flagged for another measurement."""
     if getattr(report, "ipperf_inconclusive", ""):
         return "inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})
+    if getattr(report, "ipperf_flagged", ""):
+        return "flagged", "!", ("FLAGGED", {"yellow": True})
     return None
 
 
@@ -81,11 +115,10 @@ class Tally:
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
             self.undecided[report.nodeid] = sentence
-        for name, text in report.user_properties if report.when == "call" else ():
-            if name == _PROPERTY:
-                record = Record.from_json(str(text))
-                self.records.append(record)
-                self._config.hook.pytest_ipperf_measured(config=self._config, record=record)
+        if text := getattr(report, "ipperf_record", ""):
+            record = Record.from_json(text)
+            self.records.append(record)
+            self._config.hook.pytest_ipperf_measured(config=self._config, record=record)
 
     @property
     def decided(self) -> int:
