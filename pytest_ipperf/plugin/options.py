@@ -64,7 +64,8 @@ SETTINGS = (
      + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
     ("--duration", "TIME", "", "how long a run of tcp, udp or rtt flows, in place of the design's own, such as 10s"),
     ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
-    ("--margin", "SHARE[,TIME]", "", "acceptable slow-down, in place of the suite's margins, such as 10%%,0.5ms"),
+    ("--margin", "MARGIN", "", ("how much worse is acceptable, in place of the suite's margins, such as "
+     "10%%,0.5ms of a time, 1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput")),
     ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
      "aiohttp, aioftp, aiosmtplib, aioimaplib, asyncio)")),
     ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "
