@@ -1,0 +1,126 @@
+"""History: what the last nights of a cell foretell of tonight, and how far beyond that tonight is.
+
+All changes are on the metric's scale (log ratios, or differences of shares), so that what a whole night does to both
+arms cancels; what is left of it is in the spread of the nights. A night is one value, however many runs it had.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import polygamma, psi
+
+from pytest_ipperf.core.interval import t_probability
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.past import Key, Past
+
+MOST_NIGHTS = 60
+"""Older ones are no longer asked: the hosts of a cell change, slowly."""
+
+# Changes and spreads below this are what floats leave of nothing: a billionth of the reference, or of all packets.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Tonight:
+    """A cell's change tonight, with its standard error."""
+
+    change: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What so many `nights` foretell: `mean`, with the spread `sd` of a night, worth `df` degrees of freedom.
+
+    Tonight is worse than the mean by `worse_by` (negative where it is better); `p` is the one-sided p-value of that.
+    """
+
+    nights: int
+    mean: float
+    sd: float
+    df: float
+    worse_by: float
+    p: float
+
+
+def nights_that_count(course: Iterable[Past], after: float = -math.inf) -> tuple[float, ...]:
+    """The changes of the last sound nights that began later than `after` (seconds since 1970), the oldest first."""
+    found = [each.change for each in course if each.sound and each.began_at > after and each.change is not None]
+    return tuple(found[-MOST_NIGHTS:])
+
+
+def predicted(
+    tonight: Mapping[Key, Tonight],
+    nights: Mapping[Key, Sequence[float]],
+    metric_of: Callable[[str], Metric],
+    *,
+    prior_df: float = 20,
+) -> dict[Key, Prediction]:
+    """The prediction for each cell, which has at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
+
+    y is tonight's change in the bad direction, K the number of nights. s is their spread, moderated over the cells of
+    the metric (`common_variance`), and never less than tonight's own standard error: what disturbs tonight alone is no
+    regression. A change of nothing has a p-value of 1.
+    Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
+    Bayes methods for assessing differential expression in microarray experiments", 2004.
+    """
+    common: dict[str, tuple[float, float]] = {}
+    for metric in {key.metric for key in tonight}:
+        own = [nights[key] for key in tonight if key.metric == metric]
+        spreads = [(statistics.variance(each), len(each) - 1) for each in own]
+        common[metric] = common_variance(spreads, most_df=prior_df)
+    return {key: _prediction(tonight[key], nights[key], metric_of(key.metric), *common[key.metric]) for key in tonight}
+
+
+def _prediction(now: Tonight, nights: Sequence[float], metric: Metric, variance: float, worth: float) -> Prediction:
+    mean, own_df = statistics.fmean(nights), len(nights) - 1
+    df = worth + own_df
+    moderated = math.sqrt((worth * variance + own_df * statistics.variance(nights)) / df)
+    sd = max(moderated, now.standard_error)
+    worse_by = now.change - mean if metric.direction == "lower_is_better" else mean - now.change
+    return Prediction(
+        nights=len(nights), mean=mean, sd=sd, df=df, worse_by=worse_by, p=_p_worse(worse_by, sd, df, len(nights))
+    )
+
+
+def _p_worse(worse_by: float, sd: float, df: float, nights: int) -> float:
+    if abs(worse_by) < _NOTHING:
+        return 1.0
+    if sd < _NOTHING:
+        return 0.0 if worse_by > 0 else 1.0
+    return t_probability(-worse_by / (sd * math.sqrt(1 + 1 / nights)), df)
+
+
+def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> tuple[float, float]:
+    """The variance that cells have in common, and how many degrees of freedom it is worth beside a cell's own.
+
+    `spreads` holds each cell's variance and degrees of freedom. The more the cells differ among each other beyond
+    chance, the less it is worth, and never more than `most_df`: who borrows more than there is takes a restless cell
+    for a calm one. Cells without any spread tell nothing; of less than 2 others there is nothing in common.
+    Source: Smyth, 2004, section 6.2: log variances have the mean and the variance of a scaled Fisher z.
+    """
+    found = [(variance, df) for variance, df in spreads if variance > _NOTHING**2]
+    if len(found) < 2:
+        return 0.0, 0.0
+    logs = [math.log(variance) - float(psi(df / 2)) + math.log(df / 2) for variance, df in found]
+    beyond = statistics.variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in found)
+    if beyond <= 0:
+        return math.exp(statistics.fmean(logs)), most_df
+    half = _inverse_trigamma(beyond)
+    return math.exp(statistics.fmean(logs) + float(psi(half)) - math.log(half)), min(2 * half, most_df)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """The y whose trigamma is `value`, by Newton's method on its reciprocal, which is convex. Smyth, 2004, appendix."""
+    y = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, y))
+        step = trigamma * (1 - trigamma / value) / float(polygamma(2, y))
+        y += step
+        if -step / y < 1e-8:
+            break
+    return y
