@@ -1,0 +1,56 @@
+"""The course of a cell over many nights: where its level has changed. For information; nothing is decided by it."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from operator import mul
+
+LEAST_NIGHTS = 5
+"""On each side of a change: fewer tell no level from a few odd nights."""
+
+
+def change_points(values: Sequence[float], *, p: float = 0.001, seed: int = 0) -> tuple[int, ...]:
+    """The indices at which a new level begins; each is the first night of it.
+
+    Binary segmentation: the split with the largest two-sample t statistic is a change point when, in that order, it is
+    larger than in all of 1/p - 1 random orders of the same nights; then both sides are searched likewise. Nights that
+    depend on the night before make more points than p says. `values` are finite; `seed` gives the random orders.
+    Source: A. J. Scott and M. Knott, "A cluster analysis method for grouping means in the analysis of variance", 1974,
+    with the permutation test of D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point
+    analysis of multivariate data", 2014.
+    """
+    rng = random.Random(f"{seed}/{len(values)}")  # noqa: S311 - random orders, no secret
+    return tuple(sorted(_found(list(values), 0, rng, orders=math.ceil(1 / p) - 1)))
+
+
+def _found(values: list[float], start: int, rng: random.Random, orders: int) -> Iterator[int]:
+    if len(values) < 2 * LEAST_NIGHTS:
+        return
+    mean = statistics.fmean(values)
+    centred = [value - mean for value in values]
+    weights = _weights(len(values))
+    splits = _splits(centred, weights)
+    largest = max(splits)
+    # One random order as good as the true one refutes it, so that most searches end after a few.
+    shuffled = (sorted(centred, key=lambda _: rng.random()) for _ in range(orders))
+    if largest <= 0 or any(max(_splits(each, weights)) >= largest for each in shuffled):
+        return
+    split = LEAST_NIGHTS + splits.index(largest)
+    yield start + split
+    yield from _found(values[:split], start, rng, orders)
+    yield from _found(values[split:], start + split, rng, orders)
+
+
+def _weights(nights: int) -> list[float]:
+    """1/before + 1/after of each split."""
+    return [1 / before + 1 / (nights - before) for before in range(LEAST_NIGHTS, nights - LEAST_NIGHTS + 1)]
+
+
+def _splits(centred: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """What each split explains of the sum of squares, which rises with |t|: the whole sum is that of every order."""
+    before = list(accumulate(centred))[LEAST_NIGHTS - 1 : len(centred) - LEAST_NIGHTS]
+    return list(map(mul, map(mul, before, before), weights))
