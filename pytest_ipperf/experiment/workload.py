@@ -215,10 +215,19 @@ class _Course:
         started = time.monotonic()
         # The arms of a block have the same arrivals.
         pattern = f"{self.plan.seed}/{place.epoch}/{place.block}"
-        capture = self.conditions.capture
-        receipt = standing.run(arm, service, self.plan.workload, **self._size, pattern=pattern, capture=capture)
+        at = self.conditions
+        receipt = standing.run(
+            arm,
+            service,
+            self.plan.workload,
+            bursts=self._bursts,
+            deadline_s=at.deadline_s,
+            duration=Duration(warmup_s=at.design.warmup_s, run_s=at.design.run_s),
+            pattern=pattern,
+            capture=at.capture,
+        )
         self.run_s[arm] = self.run_s.get(arm, 0.0) + time.monotonic() - started
-        outcome = receipt.outcome(self.conditions.deadline_s)
+        outcome = receipt.outcome(at.deadline_s)
         run = Run(
             arm=arm,
             epoch=place.epoch,
@@ -241,24 +250,22 @@ class _Course:
         self._check(run, receipt, service)
 
     @property
-    def _size(self) -> dict[str, Any]:
-        """How much a run is, and how long it may take."""
-        design = self.conditions.design
-        bursts = design.bursts(self.plan.workload.connections)
-        duration = Duration(warmup_s=design.warmup_s, run_s=design.run_s)
-        return {"bursts": bursts, "deadline_s": self.conditions.deadline_s, "duration": duration}
+    def _bursts(self) -> int:
+        return self.conditions.design.bursts(self.plan.workload.connections)
 
     def _values(self, outcome: Outcome) -> dict[str, float | None]:
         return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
     def _find_floors(self, standing: Standing, service: Service) -> None:
         """What each arm takes against the null server, once: it tells of the hosts, which stay as they are."""
+        deadline_s = self.conditions.deadline_s
         for arm in self.plan.arms:
             if self._measures(arm):
                 began = time.monotonic()
                 try:
-                    size = {name: value for name, value in self._size.items() if name != "duration"}
-                    receipt = standing.floor(arm, service, self.plan.workload, **size)
+                    receipt = standing.floor(
+                        arm, service, self.plan.workload, bursts=self._bursts, deadline_s=deadline_s
+                    )
                 except AgentError:
                     raise
                 except LabError as error:  # the measurement itself can do without
@@ -266,7 +273,7 @@ class _Course:
                     return
                 self.floors_s += time.monotonic() - began
                 if not receipt.failed and not receipt.contradictions:
-                    self.floors[arm] = statistics.fmean(receipt.outcome(self.conditions.deadline_s).column("total"))
+                    self.floors[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
                 self.hear.floor(arm, self.floors.get(arm), receipt)
 
     def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
