@@ -1,4 +1,4 @@
-"""The program `pytest-ipperf`: what can be done beside measuring. `lab` keeps a lab up for somebody to look around in.
+"""`lab` keeps a lab up for somebody to look around in.
 
 It takes no lease, as an idle lab disturbs nothing: whoever measures need not wait for somebody who looks.
 """
@@ -18,13 +18,13 @@ import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from pytest_ipperf import __version__
 from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.cli.orders.base import Order
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
+from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
@@ -34,8 +34,7 @@ from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.wires import ports
 
 _HOSTS = "hosts.ini"
-# As pytest's own, see docs/exit-status.md.
-_DONE, _TROUBLE, _INTERRUPTED, _USAGE = 0, 1, 2, 4
+_INTERRUPTED = 2
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GLANCE_S = 0.5
 _ASK_S = 10.0
@@ -43,53 +42,28 @@ _COLUMNS = 80
 _SHORT = {"--target": "-t", "--user": "-U", "--mount": "-m", "--pid": "-p", "--net": "-n", "--uts": "-u"}
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tells what it cannot read as everything here is told: in one sentence, with pytest's exit status."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; {self.prog} --help tells what there is")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: what there is beside pytest.")
-    parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
-    orders = parser.add_subparsers(dest="order", metavar="ORDER", required=True, parser_class=_Parser)
-    lab = orders.add_parser(
-        "lab",
-        help="keep a lab up, with all of its tunnels, to look around in",
-        description="Keeps a lab up, with all of its tunnels, to look around in. Ctrl-C takes it down.",
-    )
-    lab.add_argument(
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "testbed", nargs="?", default="lab", metavar="TESTBED",
         help="lab (client, router, server), pair (no router), or one of these with any rate, such as lab.100mbit",
     )  # fmt: skip
-    lab.add_argument(
+    parser.add_argument(
         "--ipperf-backend", "--backend", dest="backend", default=AUTO, metavar="NAME",
         help=f"what carries the tunnels: {', '.join(preferred())}; default {AUTO}: the first of them that works here",
     )  # fmt: skip
-    lab.add_argument(
+    parser.add_argument(
         "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {_HOSTS}"
     )
-    return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status: 0, or 1 for a lab that cannot stand, 2 for Ctrl-C before it stood, 4 for wrong usage."""
+def _run(asked: argparse.Namespace) -> int:
+    """0, or 2 for Ctrl-C before it stood; LabError for a lab that cannot stand."""
     try:
-        asked = _parser().parse_args(argv)
         _keep(_testbed(asked.testbed, asked.ipperf_hosts), _backend(asked.backend))
-    except UsageError as error:
-        return _told(str(error), _USAGE)
-    except IpperfError as error:
-        return _told(str(error), _TROUBLE)
     except KeyboardInterrupt:
-        return _told("interrupted before the lab stood, and nothing is left of it", _INTERRUPTED)
-    return _DONE
-
-
-def _told(sentence: str, status: int) -> int:
-    print(f"pytest-ipperf: {sentence}", file=sys.stderr)  # noqa: T201 - a program's last word
-    return status
+        print("pytest-ipperf: interrupted before the lab stood, and nothing is left of it", file=sys.stderr)  # noqa: T201
+        return _INTERRUPTED
+    return 0
 
 
 def _testbed(name: str, hosts: str) -> Testbed:
@@ -233,3 +207,11 @@ def _example(testbed: Testbed, lab: Built) -> Iterator[str]:
         yield f"  as real root   nsenter -t {entry[entry.index('--target') + 1]} -n {capture}"
     else:
         yield f"  on the {watcher.name:<7} {capture}"
+
+
+order = Order(
+    help="keep a lab up, with all of its tunnels, to look around in",
+    description="Keeps a lab up, with all of its tunnels, to look around in. Ctrl-C takes it down.",
+    arguments=_arguments,
+    run=_run,
+)

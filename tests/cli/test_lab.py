@@ -16,6 +16,7 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.agent.leash import survivors, tree
+from pytest_ipperf.cli.orders import lab as lab_order
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab import namespaces
@@ -23,7 +24,7 @@ from pytest_ipperf.lab.building import Built
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.tunnelling import Tunnels
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
 # Measures, as far as anybody can see, while the program runs.
 BUSY = """
@@ -265,7 +266,7 @@ def said(capsys, *arguments):
         ),
         (["lab", "pair.1kbit"], "rate '1kbit' is not between 256kbit and 100gbit"),
         (["lab", "loopback"], "testbed 'loopback' is no lab, as its hosts are there without it; there are lab, pair"),
-        (["lab", "lab", "y"], "unrecognized arguments: y; pytest-ipperf --help tells what there is"),
+        (["lab", "lab", "y"], "unrecognized arguments: y; pytest-ipperf lab --help tells what there is"),
         (
             ["lab", "far", "--ipperf-hosts=/nowhere/hosts.ini"],
             "/nowhere/hosts.ini: cannot be read (No such file or directory); name an inventory with --ipperf-hosts",
@@ -290,7 +291,7 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
     (tmp_path / "hosts.ini").write_text("[webservers]\nalpha\n")
     monkeypatch.chdir(tmp_path)
     for hosts in ("", "hosts.ini"):
-        assert cli._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
+        assert lab_order._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
     status, told = said(capsys, "lab", "office")
     assert status == 4
     assert "hosts.ini" in told
@@ -303,8 +304,8 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
 def test_a_lab_of_ones_own_is_found_with_a_rate_of_its_own_or_another(capsys, tmp_path, monkeypatch):
     (tmp_path / "hosts.ini").write_text("[lab far]\nnodes = 2\ndelay = 20ms\n")
     monkeypatch.chdir(tmp_path)
-    assert str(cli._testbed("far", "").links) == "delay 20 ms"
-    assert str(cli._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
+    assert str(lab_order._testbed("far", "").links) == "delay 20 ms"
+    assert str(lab_order._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
     assert said(capsys, "lab", "near") == (
         4, "testbed 'near' does not exist; there are lab, pair, far, and these with any rate, such as lab.100mbit",
     )  # fmt: skip
@@ -321,16 +322,16 @@ def test_ctrl_c_before_it_stands_is_told_and_leaves_the_signals_as_they_were(cap
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    before = [signal.getsignal(each) for each in cli._ENDINGS]
-    monkeypatch.setattr(cli, "built", interrupted)
+    before = [signal.getsignal(each) for each in lab_order._ENDINGS]
+    monkeypatch.setattr(lab_order, "built", interrupted)
     assert said(capsys, "lab") == (2, "interrupted before the lab stood, and nothing is left of it")
-    assert [signal.getsignal(each) for each in cli._ENDINGS] == before
+    assert [signal.getsignal(each) for each in lab_order._ENDINGS] == before
 
 
 def test_a_signal_that_its_starter_ignores_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with cli._endings():
+        with lab_order._endings():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -340,14 +341,14 @@ def test_the_lines_to_type_have_80_columns_where_processes_have_seven_digits():
     entry = ["nsenter", "--target", "1234567", "--user", "--preserve-credentials", "--mount", "--pid", "--net", "--uts"]
     hosts = {host.name: [*entry, "env"] for host in BUILTIN["lab"].hosts}
     lab = Built(hosts, {}, Tunnels({"tunnel": "userspace"}))
-    lines = [cli._way_in(hosts["client"]), *cli._example(BUILTIN["lab"], lab)]
+    lines = [lab_order._way_in(hosts["client"]), *lab_order._example(BUILTIN["lab"], lab)]
     assert lines[0] == "nsenter -t 1234567 -U --preserve-credentials -m -p -n -u"
     assert max(map(len, lines)) <= 78
 
 
 def test_hosts_that_do_not_answer_are_told():
     with pytest.raises(LabError, match="the lab's hosts cannot be asked for their addresses: "):
-        list(cli._devices(["false"]))
+        list(lab_order._devices(["false"]))
 
 
 def test_the_page_has_the_addresses_of_the_labs():

@@ -1,0 +1,61 @@
+"""The program `pytest-ipperf`: what can be done beside measuring, and the gate of a night; each order is a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pytest_ipperf import __version__
+from pytest_ipperf.cli.orders import ORDERS
+from pytest_ipperf.core.errors import IpperfError, UsageError
+
+# As pytest's own, see docs/exit-status.md.
+TROUBLE, INTERRUPTED, USAGE = 1, 2, 4
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what it cannot read as everything here is told: in one sentence, with pytest's exit status."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; {self.prog} --help tells what there is")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: what there is beside pytest.")
+    parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
+    orders = parser.add_subparsers(dest="order", metavar="ORDER", required=True, parser_class=_Parser)
+    for name, order in ORDERS.items():
+        own = orders.add_parser(name, help=order.help, description=order.description, epilog=order.epilog)
+        order.arguments(own)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: the order's, or 1 for trouble, 2 for Ctrl-C, 4 for wrong usage."""
+    try:
+        asked, rest = _parser().parse_known_args(argv)
+        asked.rest = _passed_on(asked.order, rest)
+        return ORDERS[asked.order].run(asked)
+    except UsageError as error:
+        return _told(str(error), USAGE)
+    except IpperfError as error:
+        return _told(str(error), TROUBLE)
+    except KeyboardInterrupt:
+        return _told("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # who read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _passed_on(order: str, rest: list[str]) -> list[str]:
+    if rest and not ORDERS[order].passes_on:
+        raise UsageError(f"unrecognized arguments: {' '.join(rest)}; pytest-ipperf {order} --help tells what there is")
+    return rest
+
+
+def _told(sentence: str, status: int) -> int:
+    print(f"pytest-ipperf: {sentence}", file=sys.stderr)  # noqa: T201 - a program's last word
+    return status

@@ -1,0 +1,61 @@
+"""What a file of an order offers, and what several of them share: where the records are, and how lines are written."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ipperf.core.errors import UsageError
+
+FOLDER = ".ipperf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """`arguments` declares those of the order, `run` does it and gives the exit status.
+
+    With `passes_on` what it does not know itself is in `rest`, for pytest.
+    """
+
+    help: str
+    description: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    epilog: str = ""
+    passes_on: bool = False
+
+
+def records_argument(parser: argparse.ArgumentParser) -> None:
+    """`--ipperf-records`, as pytest has it."""
+    parser.add_argument(
+        "--ipperf-records", "--records", dest="records", default="", metavar="FOLDER",
+        help=f"where the records are; default {FOLDER} here or in the nearest directory above that has one",
+    )  # fmt: skip
+
+
+def records_root(asked: str) -> Path:
+    """The folder of records that is meant; UsageError where there is none."""
+    if asked:
+        if not Path(asked).is_dir():
+            raise UsageError(f"--ipperf-records: {asked!r} is no folder")
+        return Path(asked)
+    here = Path.cwd()
+    for place in (here, *here.parents):
+        if (place / FOLDER).is_dir():
+            return place / FOLDER
+    raise UsageError(f"there is no {FOLDER} in {here} or above; measure first, or name a folder by --ipperf-records")
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """To standard output."""
+    for line in lines:
+        print(line)  # noqa: T201 - that is what it is for
+
+
+def screen_width() -> int | None:
+    """Columns of the terminal; None where the output goes elsewhere, which has no width."""
+    return os.get_terminal_size().columns if sys.stdout.isatty() else None
