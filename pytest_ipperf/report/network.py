@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.pace import TOLERANCE, Pace
@@ -68,14 +68,14 @@ def missed_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
 
 
 def _goodput(pace: Pace) -> str:
-    return _of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+    return rate_of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
 
 
 def _missed(pace: Pace) -> str:
-    return _of(pace.path_bit_s or 0.0, pace.rate_bit_s)
+    return rate_of(pace.path_bit_s or 0.0, pace.rate_bit_s)
 
 
-def _of(part_bit_s: float, whole_bit_s: float) -> str:
-    """Both in the unit of the whole: `33.1 of 91.5 Mbit/s`."""
+def rate_of(part_bit_s: float, whole_bit_s: float, text: Callable[[float], str] = "{:.3g}".format) -> str:
+    """Both in the unit of the whole, where `text` writes them: `33.1 of 91.5 Mbit/s`."""
     size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
-    return f"{part_bit_s / size:.3g} of {whole_bit_s / size:.3g} {unit}bit/s"
+    return f"{text(part_bit_s / size)} of {text(whole_bit_s / size)} {unit}bit/s"

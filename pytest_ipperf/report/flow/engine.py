@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pytest_ipperf.core.record import ArmSummary
 from pytest_ipperf.core.units import rate_text
@@ -11,12 +12,14 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow.quantity import number, time_pair, time_text, unit_of
 from pytest_ipperf.report.layout import Row
-from pytest_ipperf.report.network import missed_rows
+from pytest_ipperf.report.network import missed_rows, rate_of
 from pytest_ipperf.report.sides import failure_rows
 
 Figures = Mapping[str, float]
 Text = Callable[[Figures], str]
 _KIBI = 1024
+# As every rate of these tables has.
+_four_digits = partial(number, digits=4)
 
 
 def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
@@ -86,7 +89,7 @@ def _udp_arrived_bytes(figures: Figures) -> float:
 
 
 def _goodput(figures: Figures) -> str:
-    return _rates(figures["throughput"], figures["ideal_bit_s"])
+    return rate_of(figures["throughput"], figures["ideal_bit_s"], _four_digits)
 
 
 def _ideal(figures: Figures) -> str:
@@ -94,15 +97,9 @@ def _ideal(figures: Figures) -> str:
     return f"{unit.text(figures['ideal_bit_s'])} {unit.name}"
 
 
-def _rates(part_bit_s: float, whole_bit_s: float) -> str:
-    """Both in the unit of the whole: `92.61 of 94.90 Mbit/s`."""
-    unit = unit_of(METRICS["throughput"].metric, [whole_bit_s])
-    return f"{unit.text(part_bit_s)} of {unit.text(whole_bit_s)} {unit.name}"
-
-
 def _sent(figures: Figures) -> str:
     asked, sent = figures["offered_bit_s"], figures["sent_bit_s"]
-    return _rates(sent, asked) if asked else f"{rate_text(sent)} (flood)"
+    return rate_of(sent, asked, _four_digits) if asked else f"{rate_text(sent)} (flood)"
 
 
 def _clock(figures: Figures) -> str:
