@@ -43,7 +43,7 @@ def windows(made):
 
 def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the_engines_told(windows):
     lines_of = told(windows)
-    assert "\n".join(lines_of[:29]) == textwrap.dedent(
+    assert "\n".join(lines_of[:22]) == textwrap.dedent(
         """\
         TCP: throughput at the receiver in Mbit/s, by window
         testbed lab.100mbit at 100 Mbit/s, tunnels by the kernel's sit driver
@@ -66,15 +66,9 @@ def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the
           95 % interval                         [-1.9, -1.2]           [-1.9, -1.2]
           margin                                        10 %                   10 %
           verdict                                     within                 within
-          goodput, of at most          46.31 of 94.90 Mbit/s  92.62 of 94.90 Mbit/s
-          transfer time ratio                          1.012                  1.012
-          TCP efficiency                             99.91 %                99.91 %
-          buffer delay                               250.0 %                250.0 %
-          retransmits                                   3.00                   3.00
-          RTT, mean / base                    4.20 / 1.20 ms         4.20 / 1.20 ms
-          congestion window                         64.0 KiB               64.0 KiB
-          buffers, send / receive              128 / 256 KiB          128 / 256 KiB"""
+          goodput, of at most          46.31 of 94.90 Mbit/s  92.62 of 94.90 Mbit/s"""
     )
+    assert lines_of[22:31] == lines_of[7:16]  # what the engines told is the same of both
 
 
 def test_flows_come_in_one_order_whatever_the_order_of_the_records(made):
