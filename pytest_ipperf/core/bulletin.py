@@ -111,7 +111,7 @@ def _of_fresh(each: Evidence, levels: Levels) -> str:
     if said is None:
         seemed = f"{_change(each.screen)} seems beyond {_margin(each.screen)}"
         why = each.lacking or ("its fresh data are no evidence" if each.fresh else "")
-        return f"{seemed}, and was not confirmed or refuted in fresh epochs{f': {why}' if why else ''}"
+        return f"{seemed}, and was neither confirmed nor refuted in fresh epochs{f': {why}' if why else ''}"
     found, screened = f"{_change(now)} in fresh epochs", f"{_percent(each.screen.estimate, now.change_unit)} before"
     if said.adjusted <= levels.family:
         beyond = _margin(now)
@@ -195,7 +195,7 @@ _UNCONFIRMED = (Ruling.WITHIN, Ruling.INCONCLUSIVE)
 
 
 def _share(count: int, cells: int) -> str:
-    return f"{count} of {_count(cells, 'cell')} {'is' if count == 1 else 'are'}"
+    return f"{count} of {_count(cells, 'cell')} {'is' if 1 in (count, cells) else 'are'}"
 
 
 def _names(found: Collection[str]) -> str:
