@@ -41,6 +41,7 @@ from pytest_ipperf.plugin.options import FACTORS, FILTERS, LEVELS, ONCE, SETTING
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
 from pytest_ipperf.protocols.base import PHASES
+from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, Journal
@@ -310,6 +311,7 @@ def test_shelves_are_those_of_the_code():
         "lab/ways/": list(WAYS),
         "agent/backends/": list(BACKENDS),
         "agent/engines/": list(ENGINES),
+        "report/formats/": list(FORMATS),
     }
 
 

@@ -6,7 +6,8 @@ With a night its rulings count, without one the verdict of each record.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.effect import percent_text
@@ -79,8 +80,37 @@ def findings(story: Story) -> tuple[Finding, ...]:
     for nodeid, sentence in story.night.troubles.items():
         kind = told[nodeid].kind if nodeid in told else "infrastructure"
         told[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
-    ruled = {finding.key.cell for finding in cells if finding.key}
-    return (*cells, *(_of_trouble(each) for each in told.values() if _cell_in(each.nodeid) not in ruled))
+    ruled = {cell.key.cell for cell in story.night.cells}
+    broken = {cell.key.cell for cell in story.night.having(Ruling.TROUBLE)}
+    return (
+        *cells,
+        *(
+            _of_trouble(each)
+            for each in told.values()
+            # A cell within its margin may have a test that failed for another reason, which no ruling tells.
+            if _cell_in(each.nodeid) not in (ruled if each.kind == "inconclusive" else broken)
+        ),
+    )
+
+
+def headline(story: Story, told: Sequence[Finding]) -> str:
+    """The answer in one sentence: the night's own, or what came of the session's cells."""
+    if story.night is not None:
+        return story.night.headline
+    codes = Counter(finding.code for finding in told)
+    beyond, within, cells = codes["exceeds"], codes["within"], f"{len(told)} cell{'s' * (len(told) != 1)}"
+    if beyond:
+        return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin"
+    if within:
+        return f"No cell exceeds its margin; {within} of {cells} {'is' if within == 1 else 'are'} within"
+    return f"No cell was decided, of {cells}" if told else "Nothing was measured"
+
+
+def counts_text(told: Iterable[Finding]) -> str:
+    """How many findings there are of each wording, the worst first: `2 exceeds margin; 10 within margin`."""
+    counts = Counter((finding.kind, finding.word) for finding in told)
+    order = list(Kind)
+    return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))
 
 
 def unruled(story: Story) -> tuple[Record, ...]:

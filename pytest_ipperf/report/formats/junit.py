@@ -1,0 +1,180 @@
+"""JUnit XML, for the test pages of CI: red is a failure, trouble an error, undecided skipped, accepted passed.
+
+In the shape of pytest's own (family xunit2): junit-10.xsd of Jenkins' xunit plugin, and besides, as pytest writes and
+Jenkins reads them, `properties` of a test, and its `file`, which GitLab reads. GitLab keeps the first of two tests of
+one name and shows the text of a failure, not its message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from pytest_ipperf.core.night import Light, NightReport
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.findings import Finding, Kind, change_text, findings
+from pytest_ipperf.report.flow.quantity import unit_of
+from pytest_ipperf.report.formats.base import Report
+
+_TAGS = {Kind.RED: "failure", Kind.BROKEN: "error", Kind.UNDECIDED: "skipped"}
+# Of a finding whose test is not known, and of the night as a whole.
+_CLASS = "ipperf"
+# What XML 1.0, section 2.2, allows in a document.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JUnit(Report):
+    """One suite: a test for each cell and metric, one for each test without an answer, and one for the night itself."""
+
+    name: str = "junit"
+    title: str = "JUnit XML"
+    suffix: str = ".xml"
+
+    def render(self, story: Story) -> bytes:
+        cases = [*_night(story.night), *_cases(findings(story))]
+        counted = Counter(each.tag for case in cases for each in case)
+        counts = {
+            "tests": f"{len(cases)}",
+            **{f"{tag}s" if tag != "skipped" else tag: f"{counted[tag]}" for tag in ("failure", "error", "skipped")},
+            "time": f"{story.seconds or 0:.3f}",
+        }
+        suites = Element("testsuites", {"name": "pytest-ipperf", **_without_skipped(counts)})
+        began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
+        suite = SubElement(suites, "testsuite", {"name": _clean(story.name), **counts, "timestamp": began})
+        _properties(suite, _about(story))
+        suite.extend(cases)
+        indent(suites, space=" ")
+        text: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
+        return text + b"\n"
+
+
+report = JUnit()
+
+
+def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
+    """The schema's root knows no count of those."""
+    return {name: count for name, count in counts.items() if name != "skipped"}
+
+
+def _about(story: Story) -> dict[str, str]:
+    """What every test of the session has in common."""
+    asked = {name: f"{story.question[name]}" for name in ("design", "seed", "reference") if name in story.question}
+    night = {"light": story.night.light.name.lower(), "headline": story.night.headline} if story.night else {}
+    return {"session": story.name, "saved": story.saved, **asked, **night}
+
+
+def _night(night: NightReport | None) -> Iterator[Element]:
+    """The night as a whole, whose cells alone would not tell that they are not to be believed, or too few."""
+    if night is None:
+        return
+    case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})
+    text = _clean("\n".join((night.headline, *night.warnings)))
+    if night.light in (Light.GREEN, Light.RED):
+        SubElement(case, "system-out").text = text
+    else:
+        about = {"message": _clean(night.headline), "type": night.light.name.lower()}
+        SubElement(case, "error", about).text = text
+    yield case
+
+
+def _cases(found: Iterable[Finding]) -> Iterator[Element]:
+    taken, counts = set[tuple[str, str]](), Counter[tuple[str, str]]()
+    for finding in found:
+        classname, told, file = _place(finding)
+        name = told
+        while (classname, name) in taken:
+            counts[classname, told] += 1
+            name = f"{told} ({counts[classname, told] + 1})"
+        taken.add((classname, name))
+        case = Element("testcase", {"classname": classname, "name": name, **({"file": file} if file else {})})
+        _properties(case, _figures(finding))
+        text = _clean("\n".join((finding.sentence, *_lines(finding))))
+        if tag := _TAGS.get(finding.kind):
+            SubElement(case, tag, {"message": _clean(finding.sentence), "type": finding.code}).text = text
+        else:
+            SubElement(case, "system-out").text = text
+        yield case
+
+
+def _place(finding: Finding) -> tuple[str, str, str]:
+    """Class and name of the test as pytest's own JUnit file has them, and its file."""
+    address, bracket, parameters = _clean(finding.nodeid).partition("[")
+    file, *names = address.split("::")
+    if not file.endswith(".py"):
+        return _CLASS, _clean(finding.name), ""
+    classes = [file.removesuffix(".py").replace("/", "."), *names[:-1]]
+    return ".".join(classes), f"{names[-1] if names else file}{bracket}{parameters}", file
+
+
+def _figures(finding: Finding) -> dict[str, str]:
+    """The properties of a test; those that it lacks are left out."""
+    cell, record = finding.cell, finding.record
+    told: dict[str, str] = {"verdict": finding.code, "version": finding.key.version if finding.key else ""}
+    if record:
+        change, _, interval = change_text(record).partition(" [")
+        told |= {
+            "metric": record.metric,
+            "change": change,
+            "interval": f"[{interval}" if interval else "",
+            "margin": record.margin if record.judges else "",
+            "epochs": f"{record.epochs}",
+            "fingerprint": record.fingerprint,
+        }
+    if cell:
+        told |= {"p_adjusted": _digits(cell.p_adjusted), "p_history_adjusted": _digits(cell.p_history_adjusted)}
+    return told
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    """The figures below the sentence."""
+    record, cell = finding.record, finding.cell
+    if record is None:
+        return
+    yield ""
+    if change := change_text(record):
+        yield f"change      {change}{f', {100 * record.confidence:.0f} % interval' if '[' in change else ''}"
+    if record.judges:
+        yield f"margin      {record.margin}"
+    yield f"mean        {_means(record)}"
+    yield f"epochs      {record.epochs} of {record.blocks} blocks (design {record.design})"
+    sides = (record.test, record.reference)
+    yield f"completed   {', '.join(f'{side.completed} of {side.attempted} by {side.arm}' for side in sides)}"
+    if cell and (told := [*_p_values(finding)]):
+        yield f"p           {'; '.join(told)}"
+
+
+def _means(record: Record) -> str:
+    sides = (record.test, record.reference)
+    unit = unit_of(METRICS[record.metric].metric, [side.mean for side in sides])
+    return ", ".join(f"{side.arm} {unit.text(side.mean)} {unit.name}".rstrip() for side in sides)
+
+
+def _p_values(finding: Finding) -> Iterator[str]:
+    cell = finding.cell
+    if cell and cell.p_fresh is not None:
+        yield f"fresh data {_digits(cell.p_fresh)}, by Holm {_digits(cell.p_adjusted)}"
+    if cell and cell.p_history is not None:
+        by = f"by Holm {_digits(cell.p_history_adjusted)}"
+        yield f"against its last {cell.nights} nights {_digits(cell.p_history)}, {by}"
+
+
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _properties(parent: Element, told: Mapping[str, str]) -> None:
+    properties = SubElement(parent, "properties")
+    for name, value in told.items():
+        if value:
+            SubElement(properties, "property", {"name": name, "value": _clean(value)})
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("", text)

@@ -1,0 +1,142 @@
+"""Markdown (GFM) for a job's page: the answer first, then every cell that is not green, all others as counts.
+
+A comment on GitHub holds 65 536 characters and a job's summary 1 MiB, so there is an end to it with any number of
+cells; the figures of all of them stand in the other formats. Names are code, in which nothing is a link or a mention.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pytest_ipperf.core.night import Light, NightReport
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.report.findings import Finding, Kind, change_text, counts_text, findings, headline
+from pytest_ipperf.report.formats.base import Report
+
+_MOST_BYTES = 60_000
+# Of cells that are not red; more of them are told by their number.
+_NAMED = 25
+_LONGEST, _LONGEST_HEADLINE = 300, 2000
+_HEAD = ("| cell | | change | margin | why |", "|---|---|---|---|---|")
+_LIGHTS = {
+    Light.GREEN: "green",
+    Light.RED: "red",
+    Light.NOTHING_DECIDED: "nothing decided",
+    Light.UNSTABLE: "not to be believed",
+    Light.SHRUNK: "cells are missing",
+}
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+# What would begin a list, a heading or a quotation; a number does with its dot.
+_LEADING = re.compile(r"^(\d*)([-+#=>.)])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Markdown(Report):
+    """One page, short whatever the session's size."""
+
+    name: str = "markdown"
+    title: str = "Markdown summary"
+    suffix: str = ".md"
+
+    def render(self, story: Story) -> bytes:
+        told = findings(story)
+        first, last = _first(story, told), _last(story)
+        room = _MOST_BYTES - _size(first) - _size(last)
+        return ("\n".join([*first, *_table(told, room), *last]) + "\n").encode("utf-8", "replace")
+
+
+report = Markdown()
+
+
+def _first(story: Story, told: Sequence[Finding]) -> list[str]:
+    night = story.night
+    title = f"Night: {_LIGHTS[night.light]} (exit status {night.light.value})" if night else "Measurements"
+    lines = [f"### {title}", "", f"**{_text(_cut(headline(story, told), _LONGEST_HEADLINE))}**", ""]
+    if counts := counts_text(told):
+        lines += [f"{len(told)} in all: {_text(counts)}.", ""]
+    return lines + (_warnings(night) if night else [])
+
+
+def _warnings(night: NightReport) -> list[str]:
+    """Each in a line of a list; very many are cut, as the table's rows are."""
+    told = [f"- {_text(_cut(each))}" for each in night.warnings]
+    if len(told) > _NAMED:
+        told[_NAMED:] = [f"- and {len(told) - _NAMED} more warnings"]
+    return [*told, ""] if told else []
+
+
+def _table(told: Sequence[Finding], room: int) -> list[str]:
+    """The rows that fit into so many bytes, and what is left out by its number."""
+    rows, left = list[str](), Counter[str]()
+    shown: Counter[Kind] = Counter()
+    room -= _size(_HEAD) + _LONGEST * len(Kind)  # the line about the others
+    for kind in Kind:
+        for finding in told if kind is not Kind.GREEN else ():
+            if finding.kind is not kind:
+                continue
+            row = _row(finding)
+            if (kind is not Kind.RED and shown[kind] == _NAMED) or _size([row]) > room:
+                left[finding.word] += 1
+                continue
+            room -= _size([row])
+            shown[kind] += 1
+            rows.append(row)
+    more = "; ".join(f"{count} {word}" for word, count in left.items())
+    return [*([*_HEAD, *rows, ""] if rows else []), *([f"And, not shown here: {_text(more)}.", ""] if more else [])]
+
+
+def _row(finding: Finding) -> str:
+    record = finding.record
+    change = change_text(record) if record else ""
+    margin = record.margin if record and record.judges else ""
+    cells = (_code(finding.name), finding.word, _text(change), _text(margin), _text(_cut(finding.sentence)))
+    return f"| {' | '.join(cells)} |"
+
+
+def _last(story: Story) -> list[str]:
+    return [_text(". ".join(_about(story))) + ".", "", *_where(story)]
+
+
+def _about(story: Story) -> Iterator[str]:
+    began = datetime.fromtimestamp(story.began_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ", not ended in order"
+    saved = f", saved as {story.saved}" if story.saved else ""
+    yield f"Session {story.name} of {began}{lasted}{saved}"
+    asked = [f"{name} {story.question[name]}" for name in ("design", "reference", "seed") if name in story.question]
+    if asked:
+        yield ", ".join(asked).capitalize()
+    if found := story.night and story.night.sentinel:
+        yield (
+            f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
+            f"excludes 0; chance gives {found.at_most} at most"
+        )
+
+
+def _where(story: Story) -> list[str]:
+    page = "The full page is `report.html` of the same folder or artifact. " if story.night else ""
+    return [f"{page}Records: {_code(str(story.folder))}"]
+
+
+def _cut(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+
+
+def _code(name: str) -> str:
+    """A name as code; one that would end its quotes or a table's cell by the tag."""
+    name = " ".join(name.split())
+    return f"<code>{_text(name)}</code>" if set(name) & set("`\\|") else f"`{name}`"
+
+
+def _text(text: str) -> str:
+    """One line in which nothing is markup."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))
