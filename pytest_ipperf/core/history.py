@@ -68,19 +68,26 @@ def predicted(
     Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
     Bayes methods for assessing differential expression in microarray experiments", 2004.
     """
-    common: dict[str, tuple[float, float]] = {}
-    for metric in {key.metric for key in tonight}:
-        own = [nights[key] for key in tonight if key.metric == metric]
-        spreads = [(statistics.variance(each), len(each) - 1) for each in own]
-        common[metric] = common_variance(spreads, most_df=prior_df)
-    return {key: _prediction(tonight[key], nights[key], metric_of(key.metric), *common[key.metric]) for key in tonight}
+    own = {key: (statistics.variance(nights[key]), len(nights[key]) - 1) for key in tonight}
+    common = {
+        metric: common_variance([own[key] for key in own if key.metric == metric], most_df=prior_df)
+        for metric in {key.metric for key in own}
+    }
+    return {
+        key: _prediction(now, nights[key], metric_of(key.metric), _moderated(own[key], common[key.metric]))
+        for key, now in tonight.items()
+    }
 
 
-def _prediction(now: Tonight, nights: Sequence[float], metric: Metric, variance: float, worth: float) -> Prediction:
-    mean, own_df = statistics.fmean(nights), len(nights) - 1
-    df = worth + own_df
-    moderated = math.sqrt((worth * variance + own_df * statistics.variance(nights)) / df)
-    sd = max(moderated, now.standard_error)
+def _moderated(own: tuple[float, int], common: tuple[float, float]) -> tuple[float, float]:
+    """The mean of both variances, each for its degrees of freedom, and how many they are together."""
+    df = own[1] + common[1]
+    return (own[1] * own[0] + common[1] * common[0]) / df, df
+
+
+def _prediction(now: Tonight, nights: Sequence[float], metric: Metric, spread: tuple[float, float]) -> Prediction:
+    mean, (variance, df) = statistics.fmean(nights), spread
+    sd = max(math.sqrt(variance), now.standard_error)
     worse_by = now.change - mean if metric.direction == "lower_is_better" else mean - now.change
     return Prediction(
         nights=len(nights), mean=mean, sd=sd, df=df, worse_by=worse_by, p=_p_worse(worse_by, sd, df, len(nights))

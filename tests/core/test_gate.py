@@ -210,7 +210,7 @@ def test_rates_and_shares_are_decided_as_times_are():
     assert set(ruled(report).values()) == {Ruling.EXCEEDS}
     assert told(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
     assert told(report, "b").startswith(
-        "+0.90 pp [+0.83, +0.97] in fresh epochs (+0.90 pp before) is beyond the margin"
+        "+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin"
     )
 
 
