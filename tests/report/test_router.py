@@ -109,9 +109,13 @@ def test_a_share_without_two_means_has_no_multiple(made, values, reference, chan
 def test_what_is_zero_or_beyond_all_numbers_has_no_ratio(made):
     zero = made.record("udp", "jitter", "ipv6", [0.0, 1.0], [1.0, 1.0], epochs=1, blocks=2)
     far = made.record("rtt", "rtt", "ipv6", [1.0, 2.0], [1.0, 1.0])
-    for record in (zero, dataclasses.replace(far, estimate=math.inf)):
-        with pytest.raises(InvalidError, match="has no"):
+    lost = dataclasses.replace(zero, test=dataclasses.replace(zero.test, values=(math.inf, 1.0)))
+    value = "a value that is 0 or infinite has no ratio"
+    apart = dataclasses.replace(far, estimate=math.inf)
+    for record, why in ((zero, value), (lost, value), (apart, "a change of inf % has no ratio")):
+        with pytest.raises(InvalidError) as caught:
             ratio_of(record)
+        assert str(caught.value) == f"{record.cell}: {why}"
     (summary,) = summaries([zero, dataclasses.replace(far, epochs=2, estimate=math.inf, design=zero.design)])
     assert {standing.ratio for standing in summary.standings.values()} == {None}
 

@@ -32,7 +32,7 @@ class Line:
 
 
 def lines(records: Sequence[Record]) -> list[Line]:
-    """The fewest lines that hold all records, which are of one protocol.
+    """Few lines that hold all records, which are of one protocol: each time the one that adds the most cells.
 
     A cell where two lines cross is in both, as the one stream of a row of windows is in a row of streams.
     """

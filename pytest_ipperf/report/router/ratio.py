@@ -23,10 +23,10 @@ class LogRatio:
 
 
 def ratio_of(record: Record) -> LogRatio:
-    """That of a cell: of its effect, or of its blocks where there is one epoch; of a share, of its epochs' means.
+    """That of a cell: of its effect, else of the pairs of what is independent (`units`); of a share, of their means.
 
-    Raises InvalidError where there is none: of less than two epochs and blocks, where a value or a share's mean is 0,
-    or where the arms are further apart than numbers go.
+    Raises InvalidError where there is none: of less than two epochs and blocks, where a value is 0 or infinite or a
+    share's mean is 0, or where the arms are further apart than numbers go.
     """
     if METRICS[record.metric].metric.scale == "difference":
         return _of_means(units(record.test.values, record), units(record.reference.values, record))
@@ -37,7 +37,7 @@ def ratio_of(record: Record) -> LogRatio:
         return LogRatio(estimate, record.sd_epoch / math.sqrt(record.epochs), record.epochs - 1)
     sides = (units(record.test.values, record), units(record.reference.values, record))
     if not all(0 < value < math.inf for values in sides for value in values):
-        raise InvalidError(f"{record.cell}: a value that is 0 has no ratio")
+        raise InvalidError(f"{record.cell}: a value that is 0 or infinite has no ratio")
     return _mean([math.log(test / reference) for test, reference in zip(*sides, strict=True)])
 
 
