@@ -39,7 +39,7 @@ class Margin:
 
     def __str__(self) -> str:
         """The inverse of `parse`: `10%,0.5ms`."""
-        if self.at_least and not self.relative and self.unit == "1":
+        if self._points_alone:
             return _floor_text(self, "")
         share = f"{_digits(100 * self.relative)}%{_HEADERS if self.headers else ''}"
         return f"{share},{_floor_text(self, '')}" if self.at_least else share
@@ -47,10 +47,15 @@ class Margin:
     @property
     def told(self) -> str:
         """As sentences tell it: `10 % (at least 0.5 ms)`, `1 pp`, `5 % after headers`."""
-        if self.at_least and not self.relative and self.unit == "1":
+        if self._points_alone:
             return _floor_text(self, " ")
         share = f"{100 * self.relative:g} %{' after headers' if self.headers else ''}"
         return f"{share} (at least {_floor_text(self, ' ')})" if self.at_least else share
+
+    @property
+    def _points_alone(self) -> bool:
+        """Whether it is percentage points and nothing else: `1pp`."""
+        return bool(self.at_least) and not self.relative and self.unit == "1"
 
     @classmethod
     def parse(cls, text: str, *, at_least: str | None = None) -> Margin:
@@ -69,7 +74,10 @@ class Margin:
         return cls(relative, _rounded(floor), "1" if points and floor else "s", headers=share.endswith(_HEADERS))
 
     def check(self, metric: Metric) -> None:
-        """UsageError where that makes no sense for a metric: a floor in time for a share, or no rate for headers."""
+        """UsageError where that makes no sense for a metric: a floor in time for a share, headers for what is no rate.
+
+        Nor does a fraction at which a rate would have to vanish.
+        """
         right = f"right is a margin such as {metric.margin}"
         fits = metric.scale == "difference" if self.unit == "1" else metric.unit == "s"
         if self.at_least and not fits:
