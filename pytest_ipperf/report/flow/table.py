@@ -112,11 +112,12 @@ def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) 
     """The answers; under a design of a single epoch, which has none, by how much the means differ."""
     first = next(iter(found.values()))
     if all(record.epochs == 1 for record in found.values()):
-        return [layout.row("  change of the means", found, columns, _change_of_means)]
+        return [layout.row("  change of the means", found, columns, change_of_means)]
     return answer_rows(found, columns, first.change_unit, uneven=uneven)
 
 
-def _change_of_means(record: Record) -> str:
+def change_of_means(record: Record) -> str:
+    """By how much the means differ, where a design of one epoch gives no interval; empty of a ratio to nothing."""
     test, reference = record.test.mean, record.reference.mean
     if METRICS[record.metric].metric.scale == "ratio":
         return f"{percent_text(100 * (test / reference - 1))} {record.change_unit}" if reference else ""

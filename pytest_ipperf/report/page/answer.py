@@ -1,0 +1,216 @@
+"""The answer: what was asked and what was found, in the sentences in which an engineer would say it, by arm."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pytest_ipperf.core.cell import Arm, client_text
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.findings import change_text
+from pytest_ipperf.report.flow.table import change_of_means, latest
+from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
+from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
+from pytest_ipperf.report.page.words import (
+    at_levels,
+    level_text,
+    listed,
+    margin_text,
+    spoken,
+    subject,
+    unbroken,
+    verdict_of,
+)
+from pytest_ipperf.report.sides import arm_rank
+
+_ORDER = ("exceeds", "inconclusive", "invalid", "within", "measured")
+"""What is said first."""
+_NAMED = 5
+"""Of more cells or tests of which the same is said, only the number is told."""
+_LISTED = 3
+"""More levels of which nothing was asked have their range told."""
+_WHY = {
+    "too_few_epochs": "too few epochs to judge",
+    "too_wide": "too wide for a margin of {}",
+    "straddles": "on both sides of the margin of {}",
+}
+_KINDS = {
+    "inconclusive": ("not measured: the budget was spent", "undecided"),
+    "invalid": ("invalid: the measurement contradicts itself", "invalid"),
+    "infrastructure": ("not measured: the testbed had trouble", "trouble"),
+    "failed": ("failed for another reason than a margin", "failed"),
+}
+
+
+def question(records: Sequence[Record]) -> str:
+    """What was asked in one sentence: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
+    arms = sorted({Arm.parse(record.test.arm) for record in records if not record.twin}, key=arm_rank)
+    if not arms:
+        return "How far does the reference differ from itself?" if records else "Nothing was measured"
+    references = listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))
+    protocols = listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in records))
+    return f"Is {_arms(arms)} as good as {references} for {protocols}?"
+
+
+def _arms(arms: Sequence[Arm]) -> str:
+    """`IPv6`, or `IPv6 (native, through a tunnel)`."""
+    if len(arms) == 1 or len({arm.ipver for arm in arms}) > 1:
+        return listed(map(spoken, arms))
+    ways = ("native" if arm.transport == "native" else spoken(arm).partition(" ")[2] for arm in arms)
+    return f"IPv{arms[0].ipver} ({', '.join(ways)})"
+
+
+def answers(records: Iterable[Record]) -> list[Markup]:
+    """A part for each arm with its sentences; what exceeds its margin comes first."""
+    by_arm: dict[Arm, list[Record]] = defaultdict(list)
+    for record in latest(records):
+        by_arm[Arm.parse(record.test.arm)].append(record)
+    return [_of_arm(arm, by_arm[arm]) for arm in sorted(by_arm, key=lambda arm: (arm.twin, arm_rank(arm)))]
+
+
+def counted(story: Story) -> Markup:
+    """How many cells there are of each verdict, and how many tests without an answer."""
+    found = Counter(verdict_of(record) for record in latest(story.records))
+    told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in _ORDER if found[verdict]]
+    kinds = Counter(trouble.kind for trouble in story.troubles)
+    told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
+    never = dict.fromkeys(record.design for record in story.records if not record.judges)
+    said = f"Design {listed(never)} never judges: these are changes{_bare(story.records)}." if never else ""
+    return joined((element("p", *told, class_="counts"), element("p", said, class_="soft") if said else NOTHING))
+
+
+def _bare(records: Iterable[Record]) -> str:
+    """What kind of changes they are where a design gives no interval."""
+    return " of the means" if all(record.estimate is None for record in records) else " without intervals"
+
+
+def troubles(found: Iterable[Trouble]) -> Markup:
+    """The items without an answer: of each kind every sentence once, with the tests of which it is said."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in found:
+        groups[each.kind, each.sentence].append(each.nodeid)
+    return bullets(
+        (
+            joined(
+                (
+                    badge(_kind(kind)[1], trouble_class(kind)),
+                    element("b", f" {capital(_kind(kind)[0])}. "),
+                    f"{sentence} ",
+                    element("small", _some(nodeids), class_="soft"),
+                )
+            )
+            for (kind, sentence), nodeids in groups.items()
+        ),
+        class_="said",
+    )
+
+
+def _kind(kind: str) -> tuple[str, str]:
+    return _KINDS.get(kind, (kind, kind))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"({', '.join(names[:_NAMED])}{more})"
+
+
+def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record.protocol, record.metric, *_where(record)].append(record)
+    tell = _distinct(records)
+    said = [
+        (verdict, own)
+        for own in groups.values()
+        for verdict in _ORDER
+        if any(verdict_of(record) == verdict for record in own)
+    ]
+    said.sort(key=lambda each: _ORDER.index(each[0]))
+    items = [
+        joined(
+            (
+                badge(verdict, verdict_class(verdict)),
+                " ",
+                element("b", subject(own[0]) + tell(own[0])),
+                unbroken(_said(verdict, own)),
+            )
+        )
+        for verdict, own in said
+    ]
+    return element("section", element("h3", spoken(arm)), bullets(items, class_="said"), class_="arm")
+
+
+def _where(record: Record) -> tuple[str, ...]:
+    client = client_text(record.client, record.rate_per_s, record.workers)
+    return record.testbed, record.server, client, record.design
+
+
+def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
+    """What tells a record's place from others of its protocol, as far as they differ: ` on testbed lab`."""
+    names = ("on testbed", "from server", "by client", "under design")
+
+    def tell(record: Record) -> str:
+        places = [_where(each) for each in records if each.protocol == record.protocol]
+        varying = [at for at in range(len(names)) if len({place[at] for place in places}) > 1]
+        return "".join(f" {names[at]} {_where(record)[at]}" for at in varying)
+
+    return tell
+
+
+def _said(verdict: str, among: Sequence[Record]) -> str:
+    """What follows the subject."""
+    own = [record for record in among if verdict_of(record) == verdict]
+    if verdict == "within":
+        return f" within {margin_text(own)}{at_levels(own, among)}{_largest(own, among)}."
+    if verdict == "exceeds":
+        return f" exceeds {margin_text(own)}{_each(own, among, change_text)}."
+    if verdict == "inconclusive":
+        return f" undecided{_each(own, among, _undecided)}."
+    if verdict == "measured" and len(own) > _LISTED:
+        return _range(own, among)
+    return _each(own, among, _plain if verdict == "measured" else lambda record: record.sentence) + "."
+
+
+def _range(own: Sequence[Record], among: Sequence[Record]) -> str:
+    """Of many levels that were only measured the best and the worst."""
+    best, *_, worst = sorted(own, key=_badness)
+    ends = " to ".join(f"{_plain(record)} ({level_text(record, among)})" for record in (best, worst))
+    return f": {ends}, over {len(own)} levels."
+
+
+def _each(own: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
+    """` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` where levels need not be told."""
+    shown = sorted(own, key=_badness, reverse=True)[:_NAMED] if len(own) > _NAMED else own
+    told = [f"{at_levels([record], among)}: {text(record)}" for record in shown]
+    more = f"; and {len(own) - _NAMED} more, none of them worse" if len(own) > _NAMED else ""
+    return ";".join(told) + more
+
+
+def _largest(own: Sequence[Record], among: Sequence[Record]) -> str:
+    worst = max(own, key=_badness)
+    if worst.estimate is None:
+        return ""
+    at = at_levels([worst], among) if len(own) > 1 else ""
+    return f"; {'worst ' if at else ''}change {change_text(worst)}{at}"
+
+
+def _plain(record: Record) -> str:
+    return change_text(record) or change_of_means(record) or "no change can be told"
+
+
+def _undecided(record: Record) -> str:
+    why = next((_WHY[reason].format(margin_text([record])) for reason in record.reasons if reason in _WHY), "")
+    return f"{change_text(record)}{f', {why}' if why else ''}"
+
+
+def _badness(record: Record) -> float:
+    """How much worse than the reference, whatever direction the metric has."""
+    change = record.estimate
+    if change is None:
+        scale, means = METRICS[record.metric].metric.scale, (record.test.mean, record.reference.mean)
+        change = means[0] - means[1] if scale == "difference" else means[0] / means[1] - 1 if means[1] else 0.0
+    return change if METRICS[record.metric].metric.direction == "lower_is_better" else -change

@@ -1,0 +1,61 @@
+"""Badges: verdicts and rulings by word, colour and shape, each of which alone tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_ipperf.core.night import Light, Ruling
+from pytest_ipperf.report.page.markup import Markup, element
+
+Look = tuple[str, str]
+"""A class of the style sheet and a shape."""
+GOOD, BAD, OPEN, BROKEN, PLAIN, KNOWN = "good", "bad", "open", "broken", "plain", "known"
+_SHAPES: Mapping[str, str] = {GOOD: "✓", BAD: "▲", OPEN: "?", BROKEN: "✕", PLAIN: "○", KNOWN: "◆"}
+_VERDICTS = {"within": GOOD, "exceeds": BAD, "inconclusive": OPEN, "invalid": BROKEN, "measured": PLAIN}
+_RULINGS = {
+    Ruling.WITHIN: GOOD,
+    Ruling.EXCEEDS: BAD,
+    Ruling.WORSE: BAD,
+    Ruling.ACCEPTED: KNOWN,
+    Ruling.INCONCLUSIVE: OPEN,
+    Ruling.MISSING: BROKEN,
+    Ruling.GONE: KNOWN,
+    Ruling.TROUBLE: BROKEN,
+}
+_LIGHTS = {Light.GREEN: GOOD, Light.RED: BAD, Light.NOTHING_DECIDED: OPEN}
+_TROUBLES = {"inconclusive": OPEN, "failed": BAD}
+
+
+def is_verdict(text: str) -> bool:
+    """Whether that is the word of a verdict."""
+    return text in _VERDICTS
+
+
+def verdict_class(verdict: str) -> str:
+    """The class of a verdict's name."""
+    return _VERDICTS.get(verdict, PLAIN)
+
+
+def ruling_class(ruling: Ruling) -> str:
+    """That of what a night ruled."""
+    return _RULINGS[ruling]
+
+
+def light_class(light: Light) -> str:
+    """That of a night."""
+    return _LIGHTS.get(light, BROKEN)
+
+
+def trouble_class(kind: str) -> str:
+    """That of an item without an answer."""
+    return _TROUBLES.get(kind, BROKEN)
+
+
+def badge(word: str, class_: str) -> Markup:
+    """The word behind its shape."""
+    return element("span", shape(class_), word, class_=f"badge {class_}")
+
+
+def shape(class_: str) -> Markup:
+    """The shape alone, which readers of screens leave out, as the word says it."""
+    return element("i", _SHAPES[class_], aria_hidden="true")

@@ -1,0 +1,100 @@
+"""Cells: every cell in a row of its own, with its interval as a picture, its sentence, and a name to link to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.night import NightReport
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.findings import change_text
+from pytest_ipperf.report.flow.table import change_of_means
+from pytest_ipperf.report.page.anchors import anchor
+from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
+from pytest_ipperf.report.page.markup import Markup, boxed, caption, element
+from pytest_ipperf.report.page.words import subject, verdict_of
+
+_BETTER, _WORSE = -1.5, 2.5
+"""How far the picture of an interval reaches, in margins; what is beyond ends in an arrow."""
+_WIDE, _HIGH = 160.0, 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a row says; `record` is missing of a cell that was not measured."""
+
+    key: Key
+    record: Record | None
+    found: Markup
+    sentence: str
+
+
+def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
+    """The list of all cells; in a night what it ruled, and the data of which that is."""
+    told = [
+        _Told(cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence)
+        for cell in (night.cells if night else ())
+    ]
+    ruled = {each.key for each in told}
+    told += [
+        _Told(record.key, record, badge(verdict_of(record), verdict_class(verdict_of(record))), record.sentence)
+        for record in records
+        if record.key not in ruled
+    ]
+    rows, seen = list[Markup](), set[Key]()
+    for each in told:
+        rows.append(_row(each, named=each.key not in seen))  # of several questions about one cell the first
+        seen.add(each.key)
+    heads = ("cell", "verdict", "change", "against the margin", "in a sentence")
+    judged = any(record.judges for record in records)
+    title = "Every cell, with its change against the reference" + (" and its 95 % interval" if judged else "")
+    head = element("thead", element("tr", *(element("th", each, scope="col") for each in heads)))
+    return boxed("All cells", element("table", caption(title), head, element("tbody", *rows), class_="cells"))
+
+
+def _row(told: _Told, *, named: bool) -> Markup:
+    about, change, margin, picture = told.key.metric.replace("_", " "), "", "", ""
+    if told.record:
+        about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}"
+        change = change_text(told.record) or change_of_means(told.record)
+        margin, picture = _margin(told.record), _picture(told.record)
+    name = {"id": anchor(told.key)} if named else {}
+    return element(
+        "tr", element("th", element("code", told.key.cell), element("small", about), scope="row"),
+        element("td", told.found), element("td", change, element("small", margin)), element("td", picture),
+        element("td", told.sentence, class_="sentence"), **name,
+    )  # fmt: skip
+
+
+def _margin(record: Record) -> str:
+    if record.margin_fraction is None or not record.judges:
+        return ""
+    return f"margin {percent_text(100 * record.margin_fraction, sign=False)} {record.change_unit}"
+
+
+def _picture(record: Record) -> str:
+    """The interval on a line with no change (0) and the margin (1), in margins; to the right is worse."""
+    if not record.judges or not record.margin_fraction or record.estimate is None:
+        return ""
+    if record.low is None or record.high is None:
+        return ""
+    worse = METRICS[record.metric].metric.direction == "lower_is_better"
+    unit = 100 * record.margin_fraction * (1 if worse else -1)
+    low, middle, high = sorted(each / unit for each in (record.low, record.estimate, record.high))
+    ends = f"M{_x(low)} 8H{_x(high)}"
+    ends += f"M{_x(low) + 4} 4L{_x(low)} 8L{_x(low) + 4} 12" if low < _BETTER else f"M{_x(low)} 5V11"
+    ends += f"M{_x(high) - 4} 4L{_x(high)} 8L{_x(high) - 4} 12" if high > _WORSE else f"M{_x(high)} 5V11"
+    return Markup(
+        f'<svg class="strip" viewBox="0 0 {_WIDE:g} {_HIGH:g}" aria-hidden="true">'
+        f'<path class="zero" d="M{_x(0)} 1V15"/><path class="limit" d="M{_x(1)} 1V15"/>'
+        f'<path class="span" d="{ends}"/><circle cx="{_x(middle)}" cy="8" r="2.6"/></svg>'
+    )
+
+
+def _x(margins: float) -> float:
+    inside = min(max(margins, _BETTER), _WORSE)
+    return round(2 + (_WIDE - 4) * (inside - _BETTER) / (_WORSE - _BETTER), 1)

@@ -1,0 +1,102 @@
+"""Curves: what a figure by levels shows: for each arm its values along one dimension, and its changes there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.interval import Interval, t_interval
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.drawing import OTHER, STYLES, Style
+from pytest_ipperf.report.flow.lines import Line
+from pytest_ipperf.report.flow.table import references
+from pytest_ipperf.report.router.ratio import units
+from pytest_ipperf.report.sides import arm_rank
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """An arm at the level of that number: its mean in base units, its interval where there is one.
+
+    `record` has its change; of the reference there is none.
+    """
+
+    at: int
+    side: ArmSummary
+    interval: Interval | None
+    record: Record | None = None
+
+    @property
+    def bars(self) -> tuple[float, float]:
+        """How far the interval reaches below and above the mean."""
+        mean, found = self.side.mean, self.interval
+        return (mean - found.low, found.high - mean) if found else (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """An arm's dots in the order of the levels."""
+
+    arm: Arm
+    dots: tuple[Dot, ...]
+
+    @property
+    def style(self) -> Style:
+        """How it is drawn."""
+        return STYLES.get(str(self.arm), OTHER)
+
+    @property
+    def judged(self) -> list[tuple[int, Record]]:
+        """The levels whose change has an interval against a margin."""
+        told = [(dot.at, dot.record) for dot in self.dots if dot.record]
+        return [(at, record) for at, record in told if record.judges and record.low is not None]
+
+
+def curves_of(line: Line) -> list[Curve]:
+    """One for each arm, the reference first."""
+    by_arm: dict[Arm, dict[int, Record]] = {}
+    for record in line.records:
+        by_arm.setdefault(Arm.parse(record.test.arm), {})[line.column(record)] = record
+    longest = references(line.records, line)
+    reference = Curve(
+        arm=Arm.parse(line.records[0].reference.arm),
+        dots=tuple(_dot(at, longest[at].reference, longest[at]) for at in sorted(longest)),
+    )
+    others = [
+        Curve(
+            arm=arm,
+            dots=tuple(_dot(at, by_arm[arm][at].test, by_arm[arm][at], tested=True) for at in sorted(by_arm[arm])),
+        )
+        for arm in sorted(by_arm, key=arm_rank)
+    ]
+    return [reference, *others]
+
+
+def limit(record: Record) -> float:
+    """The margin as a change that people read."""
+    worse = 1 if METRICS[record.metric].metric.direction == "lower_is_better" else -1
+    return 100 * (record.margin_fraction or 0.0) * worse
+
+
+def values_of(curves: Sequence[Curve]) -> list[float]:
+    """All means."""
+    return [dot.side.mean for curve in curves for dot in curve.dots]
+
+
+def _dot(at: int, side: ArmSummary, record: Record, *, tested: bool = False) -> Dot:
+    return Dot(at=at, side=side, interval=_interval(side, record), record=record if tested else None)
+
+
+def _interval(side: ArmSummary, record: Record) -> Interval | None:
+    """That of the mean, over what is independent; none where the design has epochs and never judges."""
+    if not record.judges and record.epochs > 1:
+        return None
+    try:
+        return t_interval(units(side.values, record), _CONFIDENCE)
+    except InvalidError:
+        return None

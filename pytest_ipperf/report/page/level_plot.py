@@ -1,0 +1,90 @@
+"""The plot of a line of cells: means above, changes with their margin below. matplotlib is imported where it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.drawing import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.flow.lines import Line
+from pytest_ipperf.report.flow.quantity import Unit
+from pytest_ipperf.report.page.curves import Curve, limit, values_of
+from pytest_ipperf.report.page.words import short_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FONT_PT = 8.5
+DOTTED = (0, (1, 1.5))
+"""How margins are drawn."""
+_WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
+_CROWD = 7
+"""More levels than that have their names aslant."""
+_FAR = 30
+"""Values whose largest is so many times the smallest stand on a logarithmic axis."""
+_APART = 3
+"""So many times further beside their level than on an axis of numbers, as each of these levels has its name."""
+
+
+def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
+    """The plot; with changes where any was judged."""
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    metric, judged = METRICS[line.records[0].metric].metric, [curve for curve in curves if curve.judged]
+    crowded, panels = len(line.values) > _CROWD, 2 if judged else 1
+    with settings(f"{line.dimension.name} {metric.name}", **{"font.size": FONT_PT}):
+        figure = mpl_figure.Figure(figsize=(_WIDTH_IN, _HIGH_IN if judged else _LOW_IN), facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        room = (0.17 if crowded else 0.105) * (1 if judged else 1.5)
+        figure.subplots_adjust(left=0.13, right=0.985, top=0.985, bottom=room, hspace=0.09)
+        made = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])
+        at = places(line.values, sizes=line.dimension.unit != "bit/s")
+        aside = {curve.arm: _APART * shift for curve, shift in zip(curves, shifts(at, len(curves)), strict=True)}
+        _means(made[0, 0], curves, unit, at, aside)
+        made[0, 0].set_ylabel(f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}")
+        if judged:
+            _changes(made[1, 0], judged, at, aside)
+        made[-1, 0].set_xticks(at, ticks(line), rotation=45 if crowded else 0)
+        made[-1, 0].set_xlabel(axis(line))
+        return svg_of(figure)
+
+
+def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float], aside: Mapping[Arm, float]) -> None:
+    for curve in curves:
+        x = [at[dot.at] + aside[curve.arm] for dot in curve.dots]
+        bars = zip(*([reach / unit.size for reach in dot.bars] for dot in curve.dots), strict=True)
+        _draw(axes, curve, x, [dot.side.mean / unit.size for dot in curve.dots], list(bars))
+    means = values_of(curves)
+    if min(means) > 0 and max(means) > _FAR * min(means):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    elif min(means) < max(means) / 2 or not max(means):
+        axes.set_ylim(bottom=0, top=None if max(means) else 1)
+    axes.grid(visible=True, alpha=0.3, linewidth=0.6)
+
+
+def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Mapping[Arm, float]) -> None:
+    axes.axhline(0, color=INK, linewidth=0.8)
+    margins = {curve.arm: [limit(record) for _, record in curve.judged] for curve in curves}
+    same = len({tuple(each) for each in margins.values()}) == 1
+    for number, curve in enumerate(curves):
+        told = [(at[level], record.estimate or 0.0, record.low, record.high) for level, record in curve.judged]
+        x = [place + aside[curve.arm] for place, *_ in told]
+        bars = [[middle - (low or 0.0), (high or 0.0) - middle] for _, middle, low, high in told]
+        _draw(axes, curve, x, [middle for _, middle, *_ in told], list(zip(*bars, strict=True)))
+        if not same or not number:
+            colour = INK if same else curve.style[0]
+            axes.plot([place for place, *_ in told], margins[curve.arm], color=colour, linestyle=DOTTED, linewidth=1.4)
+    axes.set_ylabel(f"change, {curves[0].judged[0][1].change_unit}")
+    axes.grid(visible=True, alpha=0.3, linewidth=0.6)
+
+
+def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], bars: list[tuple[float, ...]]) -> None:
+    colour, marker, dashes = curve.style
+    axes.errorbar(
+        x, y, yerr=bars, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2, capsize=2.5,
+        elinewidth=1.1,
+    )  # fmt: skip

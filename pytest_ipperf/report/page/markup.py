@@ -1,0 +1,59 @@
+"""Markup: HTML that is put together of parts, so that what comes from a record can never become a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+
+class Markup(str):
+    """HTML as it is. Any other text is escaped where it becomes a part of it."""
+
+    __slots__ = ()
+
+
+NOTHING = Markup("")
+
+
+def element(name: str, *parts: str, **attributes: str) -> Markup:
+    """`<name ...>parts</name>`; `class_` stands for `class`, and `aria_label` for `aria-label`."""
+    shown = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{shown}>{joined(parts)}</{name}>")
+
+
+def joined(parts: Iterable[str], between: str = "") -> Markup:
+    """All parts one after another."""
+    return Markup(between.join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def bullets(items: Iterable[str], **attributes: str) -> Markup:
+    """A list; nothing of nothing."""
+    told = [element("li", item) for item in items]
+    return element("ul", *told, **attributes) if told else NOTHING
+
+
+def boxed(label: str, *parts: str) -> Markup:
+    """What may be wider than a page: it scrolls in a box of its own, which keys reach too."""
+    return element("div", *parts, class_="wide", role="region", aria_label=label, tabindex="0")
+
+
+def caption(text: str) -> Markup:
+    """A table's; it stays in sight while a wide table is moved to and fro."""
+    return element("caption", element("span", text))
+
+
+def paragraphs(lines: Iterable[str]) -> list[str]:
+    """Lines as a terminal has them as whole texts again: each ends where a line ends with a full stop, or is empty."""
+    found: list[str] = []
+    open_: list[str] = []
+    for line in (*lines, ""):
+        open_ += [line.strip()] * bool(line.strip())
+        if open_ and (not line.strip() or line.rstrip().endswith(".")):
+            found.append(" ".join(open_))
+            open_ = []
+    return found
+
+
+def capital(text: str) -> str:
+    """With a capital at its beginning."""
+    return text[:1].upper() + text[1:]

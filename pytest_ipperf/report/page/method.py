@@ -1,0 +1,183 @@
+"""Method and environment: how it was measured, and on what, so that a reader can judge it and measure it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_ipperf.core.cell import Arm, client_text
+from pytest_ipperf.core.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.story import Host, Story
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.table import latest
+from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element, joined
+from pytest_ipperf.report.page.words import day_text, listed, margin_text
+from pytest_ipperf.report.verdicts import verdict_notes
+
+Facts = list[tuple[str, str]]
+
+
+def method(story: Story) -> Markup:
+    """Estimand, numbers, intervals, design, margins, order and ends, as a list of terms."""
+    records = latest(story.records)
+    facts = [*_of_records(records), *_of_question(story)] if records else _of_question(story)
+    return joined((_terms(facts), *_definitions(records)))
+
+
+def environment(story: Story) -> Markup:
+    """Versions, command line and what the hosts said of themselves."""
+    beds: dict[str, list[Host]] = defaultdict(list)
+    for host in story.hosts:
+        beds[host.testbed].append(host)
+    shown = [_hosts(name, hosts) for name, hosts in beds.items()]
+    nothing = element("p", "What the hosts said of themselves was not kept.", class_="soft")
+    return joined((_terms(_versions(story)), *(shown or [nothing])))
+
+
+def _of_records(records: Sequence[Record]) -> Facts:
+    first = records[0]
+    designs = listed(dict.fromkeys(_design(record) for record in records))
+    seeds = listed(dict.fromkeys(str(record.seed) for record in records))
+    margins: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        margins[PROTOCOLS[record.protocol].title + " " + METRICS[record.metric].metric.title].append(record)
+    judged = [f"{name}: {margin_text(own)}" for name, own in margins.items() if own[0].judges]
+    rules = dict.fromkeys(" ".join(verdict_notes(record)) for record in records)
+    return [
+        ("Design", designs),
+        ("Compared with", listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))),
+        ("Change", _change(first)),
+        ("Numbers", listed(dict.fromkeys(_numbers(record) for record in records))),
+        *([("Margins", "; ".join(judged))] if judged else []),
+        ("Verdicts", " ".join(rules)),
+        ("Order", f"every arm once in each block, the blocks in a random order that seed {seeds} gives"),
+        ("Warm-up", "one run of each arm at the beginning of each epoch, which counts for nothing"),
+        ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
+        ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
+        ("Servers", listed(dict.fromkeys(_server(record) for record in records))),
+        ("Failures", _failures(records)),
+    ]
+
+
+def _design(record: Record) -> str:
+    never = "" if record.judges else ", which never judges"
+    looks = f", at most {record.looks} looks" if record.looks > 1 else ""
+    return f"{record.design}{looks}{never}"
+
+
+def _change(record: Record) -> str:
+    metric = METRICS[record.metric].metric
+    how = "log ratio" if metric.scale == "ratio" else "difference"
+    found = f"each epoch's {metric.location} of its blocks' {how} to the reference, the mean over the epochs"
+    if not record.judges:
+        return f"{found}; without an interval, as the design never judges"
+    return f"{found}, with a two-sided {100 * record.confidence:.0f} % t interval over the epochs"
+
+
+def _numbers(record: Record) -> str:
+    epochs = f"{record.epochs} epoch{'s' * (record.epochs != 1)}"
+    runs = f"{epochs} of {record.blocks} block{'s' * (record.blocks != 1)}, so {len(record.test.values)} runs"
+    length = f" of {seconds_text(record.run_s)} after {seconds_text(record.warmup_s)}" if record.run_s else ""
+    return f"{runs} of each arm{length}"
+
+
+def _testbed(record: Record, among: Iterable[Record]) -> str:
+    return testbed_text([each for each in among if each.testbed == record.testbed]).removeprefix("testbed ")
+
+
+def _server(record: Record) -> str:
+    return f"{PROTOCOLS[record.protocol].title}: {record.server or 'agent'}"
+
+
+def _failures(records: Sequence[Record]) -> str:
+    sides = [side for record in records for side in (record.test, record.reference)]
+    failed = sum(sum(side.failed.values()) for side in sides)
+    deadlines = listed(dict.fromkeys(seconds_text(record.deadline_s) for record in records))
+    counted = f"a connection that fails counts with the deadline of {deadlines}"
+    return f"{failed} in all runs; {counted}" if failed else f"none; {counted}"
+
+
+def _of_question(story: Story) -> Facts:
+    lasted = f"{day_text(story.began_at)}; " + (
+        f"it took {seconds_text(story.seconds)}"
+        if story.seconds is not None
+        else "it did not end in order, or how long it took was not kept"
+    )
+    taken = sorted({record.taken_from for record in story.records if record.taken_from})
+    return [
+        ("Session", f"{story.name}{f', saved as {story.saved}' if story.saved else ''}"),
+        ("Measured", lasted),
+        *([("Taken over", f"some cells from session {listed(taken)}")] if taken else []),
+        *([("Said on the way", " ".join(story.notes))] if story.notes else []),
+    ]
+
+
+def _definitions(records: Iterable[Record]) -> list[Markup]:
+    """What each metric is: formula, unit, source."""
+    names = dict.fromkeys(record.metric for record in records)
+    found: Facts = []
+    for name in names:
+        metric = METRICS[name].metric
+        unit = "a share or plain number" if metric.unit == "1" else f"in {metric.unit}"
+        better = metric.direction.replace("_", " ")
+        how = f"compared by {metric.scale}, in {UNITS_OF_CHANGE[metric.scale]}"
+        found.append((capital(metric.title), f"{metric.formula}; {unit}, {better}; {how}. Source: {metric.source}."))
+    return [element("h3", "What was measured"), _terms(found)] if found else []
+
+
+def _versions(story: Story) -> Facts:
+    asked = story.question
+    arguments = asked.get("arguments")
+    command = shlex.join(["pytest", *map(str, arguments)]) if isinstance(arguments, list) else ""
+    told = [("pytest-ipperf", "pytest_ipperf"), ("pytest", "pytest"), ("Schema of the records", "schema")]
+    return [
+        *([("Command", command)] if command else []),
+        *((name, str(asked[key])) for name, key in told if key in asked),
+        ("Records", str(story.folder)),
+    ]
+
+
+def _hosts(testbed: str, hosts: Sequence[Host]) -> Markup:
+    """A column for each host; a fact that all share stands once."""
+    facts = [dict(_flat(host.facts)) for host in hosts]
+    names = list(dict.fromkeys(name for each in facts for name in each))
+    heads = [element("th", host.role, scope="col") for host in hosts]
+    rows = []
+    for name in names:
+        values = [each.get(name, "") for each in facts]
+        if len(set(values)) == 1 and len(values) > 1:
+            cells = [element("td", values[0], colspan=str(len(values)))]
+        else:
+            cells = [element("td", value) for value in values]
+        rows.append(element("tr", element("th", name, scope="row"), *cells))
+    head = element("thead", element("tr", element("td", NOTHING), *heads))
+    title = f"Hosts of testbed {testbed}"
+    made = element("table", caption(title), head, element("tbody", *rows), class_="facts")
+    return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, made))
+
+
+def _flat(facts: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
+    """Facts within facts by their whole names: `sysctl net.core.somaxconn`."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", _value(value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _terms(facts: Facts) -> Markup:
+    return element("dl", *(joined((element("dt", name), element("dd", text))) for name, text in facts))

@@ -1,0 +1,104 @@
+"""The night: its one answer above all else, and every cell of which something has to be said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ipperf.core.night import CellReport, Light, NightReport, Ruling
+from pytest_ipperf.report.page.anchors import anchor
+from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
+from pytest_ipperf.report.page.markup import Markup, bullets, capital, element, joined
+
+_TOLD = (
+    ("Regressions", (Ruling.EXCEEDS, Ruling.WORSE)),
+    ("No longer measured", (Ruling.MISSING,)),
+    ("Not measured: trouble", (Ruling.TROUBLE,)),
+    ("Accepted", (Ruling.ACCEPTED, Ruling.GONE)),
+    ("Not enough evidence", (Ruling.INCONCLUSIVE,)),
+)
+"""In the order in which a reader wants them; what is within its margin is counted."""
+_LIGHTS = {
+    Light.GREEN: "green",
+    Light.RED: "red",
+    Light.NOTHING_DECIDED: "nothing decided",
+    Light.UNSTABLE: "unstable",
+    Light.SHRUNK: "shrunk",
+}
+_NAMED = 40
+"""Of more cells of one kind the others stand in the list of all cells."""
+
+
+def night_part(night: NightReport) -> Markup:
+    """The light, and below it what has to be said of single cells."""
+    parts = [_light(night), _counts(night)]
+    for title, rulings in _TOLD:
+        cells = night.having(*rulings)
+        if cells:
+            parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells)]
+    if night.troubles:
+        parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
+    if night.warnings:
+        parts += [element("h2", "What to know of this night"), bullets(map(capital, night.warnings))]
+    return element("section", *parts, class_="night")
+
+
+def _light(night: NightReport) -> Markup:
+    class_ = light_class(night.light)
+    light = element("span", shape(class_), _LIGHTS[night.light], class_="light")
+    exit_status = element("p", f"Exit status {night.light.value}. {_levels(night)}", class_="soft")
+    return element("div", element("h1", light, " ", night.headline), exit_status, class_=f"banner {class_}")
+
+
+def _levels(night: NightReport) -> str:
+    family, history = f"{100 * night.family_alpha:.3g} %", f"{100 * night.history_alpha:.3g} %"
+    return (
+        f"Cells that were flagged were measured again and decided by these fresh data at {family} for all of them "
+        f"together (Holm); against their last nights at {history}."
+    )
+
+
+def _counts(night: NightReport) -> Markup:
+    told = [
+        badge(f"{count} {ruling.value}", ruling_class(ruling))
+        for ruling in Ruling
+        if (count := len(night.having(ruling)))
+    ]
+    return joined((element("p", *told, class_="counts"), _sentinel(night)))
+
+
+def _sentinel(night: NightReport) -> Markup:
+    found = night.sentinel
+    if found is None:
+        return element("p", "Sentinel: the reference had no twin in this night.", class_="soft")
+    cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
+    word = "nothing disturbed the night" if found.stable else "the environment is unstable: do not believe this night"
+    said = (
+        f"Sentinel (A/A): in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
+        f"against its twin excludes 0; chance gives {found.at_most} at most. So {word}."
+    )
+    return element("p", said, class_="soft" if found.stable else "warning")
+
+
+def _cells(cells: Sequence[CellReport]) -> Markup:
+    items = [
+        joined((badge(cell.ruling.value, ruling_class(cell.ruling)), " ", _name(cell), f": {cell.sentence}"))
+        for cell in cells[:_NAMED]
+    ]
+    if len(cells) > _NAMED:
+        items.append(
+            joined((f"and {len(cells) - _NAMED} more, in the list of ", element("a", "all cells", href="#cells")))
+        )
+    return bullets(items, class_="said")
+
+
+def _name(cell: CellReport) -> Markup:
+    name = element("code", cell.key.cell)
+    link = element("a", name, href=f"#{anchor(cell.key)}")
+    return joined((link, f" {cell.key.metric.replace('_', ' ')}"))
+
+
+def _troubles(night: NightReport) -> Markup:
+    return bullets(
+        (joined((element("code", nodeid), f": {sentence}")) for nodeid, sentence in night.troubles.items()),
+        class_="said",
+    )

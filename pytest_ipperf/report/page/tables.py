@@ -1,0 +1,104 @@
+"""Tables: those of a terminal as tables of a page; figures stand in columns, verdicts have their colour and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.protocols import flow
+from pytest_ipperf.report.flow.notes import notes as flow_notes
+from pytest_ipperf.report.flow.table import in_order, tables_of
+from pytest_ipperf.report.layout import Row, Table
+from pytest_ipperf.report.page.anchors import anchor
+from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
+from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined, paragraphs
+from pytest_ipperf.report.paper import study_notes, study_tables
+from pytest_ipperf.report.terminal import grouped, notes, table
+
+_INDENT = "  "
+_MOST = 60
+"""Tables of a page; more of them are in the files that go with it."""
+_VERDICT = "verdict"
+
+
+def tables(records: Sequence[Record], files: str) -> Markup:
+    """All tables with what their figures are; `files` says where those are that the page leaves out."""
+    made, told = _made(records)
+    shown = [_html(each) for each in made[:_MOST]]
+    if len(made) > _MOST:
+        shown.append(element("p", f"{len(made) - _MOST} more tables are left out; {files}", class_="soft"))
+    lines = [element("li", text) for text in paragraphs(told)]
+    return joined(
+        (
+            element("div", *shown, class_="tables"),
+            element("details", element("summary", "What these figures are"), element("ul", *lines)),
+        )
+    )
+
+
+def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
+    flows = [record for record in records if flow(record.protocol)]
+    others = [record for record in records if not flow(record.protocol)]
+    studied = bool(others) and others[0].design == "paper"
+    if studied:
+        study = study_tables(others)
+        made = [Table(title=each.head[0], about=(*each.head[1:], *each.notes), rows=tuple(each.rows)) for each in study]
+        told = study_notes(others)
+    else:
+        groups = grouped(others)
+        made = [table(group) for group in groups]
+        told = list(dict.fromkeys(line for group in groups for line in notes(group)))
+    return made + tables_of(flows), [*told, "", *flow_notes(in_order(flows))]
+
+
+def _html(made: Table) -> Markup:
+    head, *rows = made.rows
+    columns = max(len(cells) for _, cells in made.rows)
+    heads = [element("th", text, scope="col") for text in _filled(head[1], columns)]
+    bodies = [_body(group, columns, made.answers) for group in _groups(rows)]
+    return boxed(
+        made.title,
+        element(
+            "table",
+            caption(made.title),
+            element("thead", element("tr", element("td", NOTHING), *heads)),
+            *bodies,
+        ),
+        *(element("p", line, class_="about") for line in made.about),
+    )
+
+
+def _groups(rows: Iterable[Row]) -> list[list[Row]]:
+    """Each arm's title with what is told of it."""
+    found: list[list[Row]] = []
+    for row in rows:
+        if not row[0].startswith(_INDENT) or not found:
+            found.append([])
+        found[-1].append(row)
+    return found
+
+
+def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, Record]]) -> Markup:
+    own = answers.get(rows[0][0], {})
+    made = []
+    for name, cells in rows:
+        told = name.strip()
+        if not cells:
+            made.append(element("tr", element("th", told, scope="rowgroup", colspan=str(columns + 1)), class_="arm"))
+            continue
+        shown = [_cell(told, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
+        kind = "minor" if name.startswith(_INDENT) else "arm"
+        weight = " answer" if told in (_VERDICT, "change", "95 % interval", "margin") else ""
+        made.append(element("tr", element("th", told, scope="row"), *shown, class_=f"{kind}{weight}"))
+    return element("tbody", *made)
+
+
+def _cell(name: str, text: str, record: Record | None) -> Markup:
+    if name != _VERDICT or not is_verdict(text):
+        return element("td", text)
+    shown = badge(text, verdict_class(text))
+    return element("td", element("a", shown, href=f"#{anchor(record.key)}") if record else shown)
+
+
+def _filled(cells: Sequence[str], columns: int) -> list[str]:
+    return [*cells, *[""] * (columns - len(cells))]

@@ -1,0 +1,180 @@
+"""Trend: what earlier sessions found of a cell, night by night, with the marks of lasting changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.course import change_points
+from pytest_ipperf.core.effect import percent_of_log, percent_text
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.interval import t_quantile
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.past import Past
+from pytest_ipperf.core.planning import slowdown_size
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
+from pytest_ipperf.report.page.figure import Figure
+from pytest_ipperf.report.page.level_plot import DOTTED, FONT_PT
+from pytest_ipperf.report.page.words import subject
+
+_SIZE_IN = (5.8, 2.6)
+_CONFIDENCE = 0.95
+_FEWEST = 2
+"""Nights without which there is no course."""
+_MOST = 120
+"""Of a longer course the last ones are drawn."""
+_CHANGED = "a lasting change begins"
+_OTHER_HOSTS = "measured on other hosts or settings than today"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """One dot: the change in the unit that people read, with its interval where there is one; `other` hosts or not."""
+
+    at: float
+    session: str
+    change: float
+    low: float
+    high: float
+    other: bool
+    today: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A cell's nights with today's, which is the last; `marks` are the numbers of those where a change begins."""
+
+    record: Record
+    nights: tuple[Night, ...]
+    marks: tuple[int, ...]
+
+
+def course(record: Record, past: Sequence[Past]) -> Course | None:
+    """The course of a cell; None where there is none worth drawing."""
+    metric = METRICS[record.metric].metric
+    earlier = [each for each in past if each.change is not None][-_MOST:]
+    if len(earlier) < _FEWEST:
+        return None
+    nights = [_night(each, metric, record.fingerprint) for each in earlier]
+    values = [each.change for each in earlier if each.change is not None]
+    if record.estimate is not None:
+        values.append(_on_scale(record.estimate, metric))
+        nights.append(_today(record, earlier[-1].began_at))
+    return Course(record=record, nights=tuple(nights), marks=tuple(change_points(values)))
+
+
+def trend_figure(found: Course, number: int) -> Figure:
+    """The figure of a course."""
+    record, nights = found.record, found.nights
+    arm = Arm.parse(record.test.arm)
+    colour, marker, _ = STYLES.get(str(arm), OTHER)
+    keys: dict[str, Style] = {f"{arm.title} against {Arm.parse(record.reference.arm).title}": (colour, marker, "-")}
+    others = sum(night.other for night in nights)
+    changed = f" Upright dashes: {_CHANGED} (session {', '.join(nights[at].session for at in found.marks)})."
+    hollow = f" Hollow: {_OTHER_HOSTS} ({others} of {len(nights)})."
+    return Figure(
+        name=f"trend{number}",
+        title=f"{subject(record)}, {arm.title}: change over {len(nights)} sessions",
+        svg=_svg(found, colour, marker),
+        keys=keys,
+        caption=f"{record.cell}: change of each session with its 95 % interval; dotted: the margin; the last dot, with "
+        f"a ring, is this session.{changed if found.marks else ''}{hollow if others else ''}",
+        head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
+        rows=[_row(night, at in found.marks) for at, night in enumerate(nights)],
+    )
+
+
+def _night(past: Past, metric: Metric, fingerprint: str) -> Night:
+    change = past.change or 0.0
+    half = 0.0
+    if past.sd_epoch is not None and past.epochs > 1:
+        half = t_quantile((1 + _CONFIDENCE) / 2, past.epochs - 1) * past.sd_epoch / math.sqrt(past.epochs)
+    low, middle, high = (_shown(each, metric) for each in (change - half, change, change + half))
+    other = bool(fingerprint and past.fingerprint and past.fingerprint != fingerprint)
+    return Night(at=past.began_at, session=past.session, change=middle, low=low, high=high, other=other)
+
+
+def _today(record: Record, after: float) -> Night:
+    change = record.estimate or 0.0
+    low, high = (record.low, record.high) if record.judges else (None, None)
+    return Night(
+        at=after,
+        session="this session",
+        change=change,
+        low=change if low is None else low,
+        high=change if high is None else high,
+        other=False,
+        today=True,
+    )
+
+
+def _shown(change: float, metric: Metric) -> float:
+    return percent_of_log(change) if metric.scale == "ratio" else 100 * change
+
+
+def _on_scale(shown: float, metric: Metric) -> float:
+    return math.log1p(shown / 100) if metric.scale == "ratio" else shown / 100
+
+
+def _limit(record: Record) -> float | None:
+    """The margin as a change that people read."""
+    metric = METRICS[record.metric].metric
+    if record.margin_fraction is None or not record.judges:
+        return None
+    try:
+        size = slowdown_size(record.margin_fraction, metric.direction, metric.scale)
+    except UsageError:  # a rate that would have to vanish
+        return None
+    return _shown(size if metric.direction == "lower_is_better" else -size, metric)
+
+
+def _svg(found: Course, colour: str, marker: str) -> str:
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    nights = found.nights
+    with settings(f"trend {found.record.cell}", **{"font.size": FONT_PT}):
+        figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        figure.subplots_adjust(left=0.105, right=0.985, top=0.97, bottom=0.175)
+        axes = figure.subplots()
+        x = range(len(nights))
+        bars = [[night.change - night.low for night in nights], [night.high - night.change for night in nights]]
+        y = [night.change for night in nights]
+        axes.errorbar(x, y, yerr=bars, color=colour, linestyle="-", linewidth=0.7, elinewidth=0.9, capsize=0)
+        for hollow in (False, True):
+            own = [at for at in x if nights[at].other == hollow]
+            axes.plot(
+                own, [y[at] for at in own], marker=marker, linestyle="none", markersize=4, color=colour,
+                markerfacecolor=PAPER if hollow else colour,
+            )  # fmt: skip
+        if nights[-1].today:
+            axes.plot(x[-1:], y[-1:], marker="o", linestyle="none", markersize=9, markerfacecolor="none", color=INK)
+        for at in found.marks:
+            axes.axvline(at - 0.5, color=INK, linestyle="--", linewidth=1)
+        axes.axhline(0, color=INK, linewidth=0.8)
+        if (limit := _limit(found.record)) is not None:
+            axes.axhline(limit, color=INK, linestyle=DOTTED, linewidth=1.4)
+        step = max(1, -(-len(nights) // 6))
+        shown = list(range(len(nights) - 1, -1, -step))[::-1]
+        axes.set_xticks(shown, ["today" if nights[at].today else f"{_date(nights[at].at):%d %b}" for at in shown])
+        axes.set_xlabel("session, the oldest first")
+        axes.set_ylabel(f"change, {found.record.change_unit}")
+        axes.grid(visible=True, axis="y", alpha=0.3, linewidth=0.6)
+        return svg_of(figure)
+
+
+def _date(at: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(at, dt.UTC)
+
+
+def _row(night: Night, changed: bool) -> tuple[str, ...]:  # noqa: FBT001 - a column of the table
+    remarks = [_CHANGED] * changed + [_OTHER_HOSTS] * night.other
+    interval = f"[{percent_text(night.low)}, {percent_text(night.high)}]" if night.low < night.high else ""
+    began = "" if night.today else f"{_date(night.at):%Y-%m-%d %H:%M}"
+    return night.session, began, percent_text(night.change), interval, "; ".join(remarks)

@@ -1,0 +1,146 @@
+"""Words: arms, levels and margins as an engineer says them in a sentence."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.report.flow.dimensions import dimensions, order, point
+
+_THROUGH = {"isatap": "ISATAP", "tunnel": "a tunnel"}
+_NAMED = 6
+"""More levels than that are counted and not named."""
+
+
+def spoken(arm: Arm) -> str:
+    """`IPv6 through ISATAP`."""
+    through = "" if arm.transport == "native" else f" through {_THROUGH.get(arm.transport, arm.transport)}"
+    return f"IPv{arm.ipver}{through}{' (its twin)' if arm.twin else ''}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """`1, 10 and 100`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def subject(record: Record) -> str:
+    """What was asked of: `SMTP`, `TCP throughput at the receiver`."""
+    title = PROTOCOLS[record.protocol].title
+    if not flow(record.protocol):
+        return title
+    metric = METRICS[record.metric].metric.title
+    return metric if metric.startswith(title) else f"{title} {metric}"
+
+
+def short_title(metric: Metric) -> str:
+    """What the axis of a plot is called: `response time`, `throughput`."""
+    return metric.title.partition(" (")[0].partition(" per ")[0].partition(" at the ")[0]
+
+
+def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
+    """Where they were measured, as far as those among which they are differ: ` at 1, 10 and 100 connections`."""
+    first = chosen[0]
+    varying = _varying(among)
+    if not varying:
+        return ""
+    levels = list(dict.fromkeys(_level(record, varying) for record in sorted(chosen, key=order)))
+    everywhere = len({_level(record, varying) for record in among})
+    if len(levels) > _NAMED:
+        return f" at {f'all {everywhere}' if len(levels) == everywhere else f'{len(levels)} of {everywhere}'} levels"
+    if len(varying) > 1:
+        return f" at {'; '.join(levels)}"
+    if varying[0] == "connections" and not flow(first.protocol):
+        return f" at {listed(levels)} connection{'' if levels == ['1'] else 's'}"
+    if varying[0] == "connections":
+        return f" at {listed(levels)} stream{'' if levels == ['1'] else 's'}"
+    return f" at {_called(first, varying[0])} {listed(levels)}"
+
+
+def verdict_of(record: Record) -> str:
+    """A verdict's name; `measured` under a design that never judges too."""
+    return record.verdict if record.judges else "measured"
+
+
+def level_text(record: Record, among: Sequence[Record]) -> str:
+    """A single one of these levels."""
+    return at_levels([record], among).removeprefix(" at ")
+
+
+def margin_text(records: Sequence[Record]) -> str:
+    """What was asked, with what it comes to here where that is more: `10 % (at least 0.5 ms), here 10 to 53.1 %`."""
+    told = listed(dict.fromkeys(_told(record.margin) for record in records))
+    found = {f"{100 * record.margin_fraction:.3g}": record for record in records if record.margin_fraction is not None}
+    plain = {f"{100 * each:.3g}" for record in records if (each := _relative(record.margin)) is not None}
+    if not found or set(found) <= plain:
+        return f"{' or '.join(sorted(plain, key=float))} {records[0].change_unit}" if plain and found else told
+    low, *high = sorted(found, key=float)
+    return f"{told}, here {low}{f' to {high[-1]}' if high else ''} {records[0].change_unit}"
+
+
+def unbroken(text: str) -> str:
+    """The same with figures, their units and intervals kept in one line each."""
+    spaces = re.compile(r"(?<=\d) (?=(?:%|pp|ms|us|s)(?!\w))|(?<=[\d%]) (?=\[)|(?<=\d,) (?=[-+\d.]+\])")
+    return spaces.sub("\N{NO-BREAK SPACE}", text)
+
+
+def day_text(at: float) -> str:
+    """`22 November 2026, 02:11 UTC`."""
+    when = dt.datetime.fromtimestamp(at, dt.UTC)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+
+
+def _told(margin: str) -> str:
+    try:
+        return Margin.parse(margin).told
+    except IpperfError:
+        return margin
+
+
+def _relative(margin: str) -> float | None:
+    """Its share, where there is nothing else to it."""
+    try:
+        found = Margin.parse(margin)
+    except IpperfError:
+        return None
+    if found.headers:
+        return None
+    return found.at_least if found.unit == "1" and not found.relative else found.relative
+
+
+def _varying(records: Sequence[Record]) -> list[str]:
+    """The names of the dimensions in which they differ."""
+    where = [point(record) for record in records]
+    names = dict.fromkeys(name for each in where for name in each)
+    return [name for name in names if len({each.get(name) for each in where}) > 1]
+
+
+def _called(record: Record, name: str) -> str:
+    """A dimension before its value: `window`, `payload`."""
+    found = next((each for each in dimensions(PROTOCOLS[record.protocol]) if each.name == name), None)
+    value = point(record).get(name, "")
+    return found.held(value).removesuffix(found.text(value)).rstrip() if found else name
+
+
+def _level(record: Record, varying: Sequence[str]) -> str:
+    """By its value alone where one dimension varies."""
+    where, known = point(record), {each.name: each for each in dimensions(PROTOCOLS[record.protocol])}
+    texts = []
+    for name in varying:
+        value, dimension = where.get(name, ""), known.get(name)
+        if name == "connections" and not flow(record.protocol):
+            texts.append(str(value) if len(varying) == 1 else f"{value} connection{'' if value == 1 else 's'}")
+        elif dimension is None:
+            texts.append(bytes_text(int(value)) if name == "payload" else str(value))
+        else:
+            texts.append(dimension.text(value) if len(varying) == 1 else dimension.held(value))
+    return ", ".join(texts)
