@@ -1,0 +1,120 @@
+"""What has changed from one session to another, in lines: what is worse, what is better, and the rest as a count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from pytest_ipperf.core.comparison import Comparison, Difference
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.judge import Verdict
+from pytest_ipperf.core.past import Key
+
+_NAMED = 3
+"""Of more cells of which the same is said only the number is told."""
+_BETTER = "better by more than its margin"
+_NOT = "not comparable"
+
+
+def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -> list[str]:
+    """What became of the session called `then` in that called `now`; with `everything` a line for each cell.
+
+    The last line tells how many cells there are of each verdict. So print it `--baseline` and `pytest-ipperf compare`.
+    """
+    worse = found.having(Verdict.EXCEEDS)
+    better = [each for each in found.differences if each.better]
+    rest = [
+        each for each in found.differences if everything and each.verdict is not Verdict.EXCEEDS and not each.better
+    ]
+    return [
+        *(f"{Verdict.EXCEEDS.name} {each.now.key}: {sentence(each)}" for each in worse),
+        *(f"BETTER {each.now.key}: {sentence(each)}" for each in better),
+        *_incomparable(found.having(None), everything=everything),
+        *(f"{each.verdict.name} {each.now.key}: {sentence(each)}" for each in rest if each.verdict),
+        *_lonely(found.only_then, then, everything=everything),
+        *_lonely(found.only_now, now, everything=everything),
+        *_notes(found.differences),
+        f"from {then} to {now}: {counts_text(found)}",
+    ]
+
+
+def sentence(found: Difference) -> str:
+    """What became of a cell: both changes, the difference with its interval, and where it lies."""
+    if found.change is None:
+        return f"{_NOT}: {found.why}"
+    shown = found.change.mapped(found.show)
+    was, is_ = (_signed(found, past.change or 0.0) for past in (found.then, found.now))
+    level = f"{100 * found.change.confidence:.4g} % interval"
+    interval = f"[{percent_text(shown.low)}, {percent_text(shown.high)}]"
+    by = f"{percent_text(shown.estimate)} {found.unit} {interval} ({level})"
+    return f"the change was {was} and is {is_}, a difference of {by}; {_why(found)}"
+
+
+def counts_text(found: Comparison) -> str:
+    """`2 exceeds margin, 118 within margin, 1 of them better by more than its margin`."""
+    counts = Counter(each.verdict for each in found.differences)
+    told = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
+    told += [f"{counts[None]} {_NOT}"] * bool(counts[None])
+    better = sum(each.better for each in found.differences)
+    told += [f"{better} of those within {_BETTER}"] * bool(better)
+    return ", ".join(told) or "they have no cell in common"
+
+
+def _why(found: Difference) -> str:
+    margin = f"the margin of {found.margin}"
+    size = f"{percent_text(100 * found.margin_fraction, sign=False)} {found.unit}"
+    margin += "" if found.margin.startswith(f"{100 * found.margin_fraction:g} ") else f", here {size}"
+    level = f"one-sided {100 * (1 - found.alpha):.4g} %"
+    low, high = (f"{percent_text(found.show(bound))} {found.unit}" for bound in (found.low, found.high))
+    if found.verdict is Verdict.INCONCLUSIVE:
+        told = found.why or f"the {level} bounds {low} and {high} lie on both sides of {margin}"
+        return f"{Verdict.INCONCLUSIVE.value}: {told}"
+    rising = found.metric is not None and found.metric.direction == "lower_is_better"
+    within = found.verdict is Verdict.WITHIN
+    side, bound = ("upper", high) if within == rising else ("lower", low)
+    if found.better:
+        return f"the {level} {side} bound {bound} lies beyond {margin} on the better side"
+    return f"the {level} {side} bound {bound} lies {'within' if within else 'beyond'} {margin}"
+
+
+def _signed(found: Difference, change: float) -> str:
+    return f"{percent_text(found.show(change))} {found.unit}"
+
+
+def _incomparable(found: Iterable[Difference], *, everything: bool) -> Iterator[str]:
+    """By what is said of them."""
+    reasons: dict[str, list[Key]] = {}
+    for each in found:
+        reasons.setdefault(each.why, []).append(each.now.key)
+    for why, keys in reasons.items():
+        for name in _named(keys, everything=everything):
+            yield f"NOT COMPARABLE {name}: {why}"
+
+
+def _lonely(keys: Iterable[Key], session: str, *, everything: bool) -> Iterator[str]:
+    for name in _named(list(keys), everything=everything):
+        yield f"ONLY IN {session}: {name}"
+
+
+def _named(keys: list[Key], *, everything: bool) -> list[str]:
+    return [str(key) for key in keys] if everything or len(keys) <= _NAMED else [f"{len(keys)} cells"]
+
+
+def _notes(found: Iterable[Difference]) -> Iterator[str]:
+    """What makes two sessions less alike than their cells' names say."""
+    told = list(found)
+    versions = [each for each in told if each.other_version]
+    hosts = [each for each in told if each.other_hosts]
+    if versions:
+        one = versions[0]
+        yield (
+            f"the workload is another version in {_cells(len(versions))}, such as {one.now.key}: "
+            f"it was {one.then.key.version or 'unknown'} and is {one.now.key.version or 'unknown'}"
+        )
+    if hosts:
+        such = f"{_cells(len(hosts))}, such as {hosts[0].now.key}"
+        yield f"the hosts or their server are not what they were in {such}"
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'s' * (count != 1)}"
