@@ -38,7 +38,8 @@ class Host:
 class Story:
     """A session: its question, its answers, and what it was measured with.
 
-    `name` is that of its `folder`; it began at `began_at` and lasted `seconds` (None where it did not end in order).
+    `name` is that of its `folder`; it began at `began_at`, lasted `seconds` and ended with pytest's `status` (both None
+    where it did not end in order).
     `question` holds the facts of its event `session` (docs/records.md). `samples` are those of one column of all runs
     that count, by workload and arm: seconds of connections or replies, infinite for each that failed; empty for what
     keeps none. `courses` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
@@ -58,3 +59,4 @@ class Story:
     night: NightReport | None = None
     saved: str = ""
     notes: tuple[str, ...] = ()
+    status: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,7 @@ class Keeper:
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
             self._keep("end", {"status": int(session.exitstatus), "seconds": seconds})
+        self._tell(int(session.exitstatus))
         if not self._records:
             return
         from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
@@ -126,6 +128,20 @@ class Keeper:
             )
         except OSError as error:
             self.trouble = f"tables: {self._session.folder / 'tables'} cannot be written ({error.strerror})"
+
+    def _tell(self, status: int) -> None:
+        """How it ended, to whoever started it."""
+        known = self._session
+        if known.settings.outcome is None:
+            return
+        facts = {
+            "status": status, "records": str(known.settings.records), "left_out": known.lacking,
+            "session": str(known.folder) if known.folder.exists() else None,
+        }  # fmt: skip
+        try:
+            known.settings.outcome.write_text(json.dumps(facts), encoding="utf-8")
+        except OSError as error:
+            self.trouble = f"--ipperf-outcome: {known.settings.outcome} cannot be written ({error.strerror})"
 
     def _keep(self, event: str, facts: dict[str, Any]) -> None:
         try:

@@ -56,6 +56,7 @@ ONCE = (
     ("--ipperf-only", "FILE", "measure only the items whose node ids are the lines of this file"),
     ("--ipperf-exceeds", "fail|flag", ("whether a cell beyond its margin fails (default), or is flagged for another "
      "measurement, as pytest-ipperf night does")),
+    ("--ipperf-outcome", "FILE", "write there at the end, as JSON, how the session ended and where its records are"),
     ("--ipperf-level", "P", "the one-sided level of a verdict, in place of the design's own, such as 0.01"),
 )  # fmt: skip
 """Settings without an ini twin, as they are meant for one session."""
@@ -125,6 +126,7 @@ class Settings:
     baseline: str
     flags: bool
     only: frozenset[str] | None
+    outcome: Path | None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -181,6 +183,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         saved=_setting(config, "--ipperf-save", values.saved),
         baseline=_setting(config, "--baseline", str),
         flags=_once(config, "--ipperf-exceeds", lambda text: values.one_of(("fail", "flag"))(text or "fail")) == "flag",
+        outcome=config.invocation_params.dir / told if (told := config.getoption("--ipperf-outcome")) else None,
         only=_once(config, "--ipperf-only", partial(values.listed, config.invocation_params.dir)),
     )
     _check_arms(settings)

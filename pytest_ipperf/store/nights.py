@@ -49,9 +49,9 @@ def nights_in(root: Path, but: Container[str] = ()) -> Iterator[Night]:
             continue
 
 
-def last_night(root: Path, saved: str) -> Night | None:
-    """The newest night that was saved under that name."""
-    return next((night for night in nights_in(root) if night.saved == saved), None)
+def last_night(root: Path, saved: str, *, before: str) -> Night | None:
+    """The newest night that was saved under that name and began before the session of that name, as names tell."""
+    return next((night for night in nights_in(root) if night.saved == saved and night.name < before), None)
 
 
 def _night(name: str, told: Mapping[str, Any]) -> Night:

@@ -40,6 +40,7 @@ def read_story(
         courses=courses or {},
         night=night,
         saved=kept.facts.get("saved", ""),
+        status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(event["text"] for event in told if event["event"] == "note")),
     )
 

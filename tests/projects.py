@@ -31,7 +31,7 @@ SYNTHETIC = """
     from pytest_ipperf.plugin import measuring, session
     from pytest_ipperf.protocols.base import PHASES
 
-    SLOWER, NOISE, BROKEN, INVALID = {slower!r}, {noise!r}, {broken!r}, {invalid!r}
+    SLOWER, NOISE, BROKEN, INVALID, TWIN = {slower!r}, {noise!r}, {broken!r}, {invalid!r}, {twin!r}
     FROM_EPOCH, RUN_S = {from_epoch!r}, {run_s!r}
     LOG = {log!r}
 
@@ -80,7 +80,7 @@ SYNTHETIC = """
             # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
             rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
             slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
-            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6))
+            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6) + TWIN * arm.twin)
             CLOCK.now += RUN_S
             return self.receipt(30, value)
 
@@ -112,14 +112,15 @@ class Project:
         pytester.makepyfile(SUITE)
         pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
 
-    def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0):
+    def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0, twin=0.0):
         """From now on the inner pytest measures a made network; `slower` is for all workloads, or by their texts.
 
-        What is broken or invalid is so from an epoch on. With `run_s` time passes in runs alone, so much in each.
+        What is broken or invalid is so from an epoch on. With `run_s` time passes in runs alone, so much in each. The
+        twin of the reference is slower by `twin`.
         """
         text = textwrap.dedent(SYNTHETIC).format(
             slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, from_epoch=from_epoch, run_s=run_s,
-            log=str(self.log),
+            twin=twin, log=str(self.log),
         )  # fmt: skip
         self.pytester.makeconftest(text)
 

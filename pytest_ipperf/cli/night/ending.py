@@ -1,0 +1,50 @@
+"""Ending: what of a night's screening is measured again, and the verdict when that is done."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ipperf.cli.night.deciding import decided
+from pytest_ipperf.cli.night.writing import copy_night, write_night
+from pytest_ipperf.cli.orders.base import screen_width, write_lines
+from pytest_ipperf.core.gate import FAMILY_ALPHA, flagged
+from pytest_ipperf.report.night import lines
+from pytest_ipperf.store import Archive, records_in
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """The flagged items by their node ids, and the level at which pytest judges each of them alone.
+
+    The night decides by Holm's procedure, whose first step is this level; so what pytest shows as failed is red.
+    """
+
+    items: tuple[str, ...]
+    level: float
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+
+def suspects(screening: Path) -> Suspects:
+    """What is to be measured again, of the session in that folder."""
+    found = flagged(records_in(screening))
+    return Suspects(tuple(dict.fromkeys(record.nodeid for record in found)), FAMILY_ALPHA / max(1, len(found)))
+
+
+def end_night(
+    records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None
+) -> int:
+    """Decides, tells and writes; the night's exit status."""
+    with contextlib.closing(Archive(records)) as archive:
+        found = decided(archive, screening, fresh, saved=saved, baseline=baseline)
+        notes = archive.notes
+    folder = records / "nights" / screening.name
+    facts = {"fresh_session": fresh.name if fresh else None, "baseline": baseline}
+    written = write_night(folder, found, facts)
+    if output is not None:
+        copy_night(written, output)
+    write_lines(["", *lines(found.report, screen_width()), *notes, f"night: {folder}"])
+    return int(found.report.light)

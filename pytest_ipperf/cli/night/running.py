@@ -1,0 +1,85 @@
+"""Running: pytest in a process of its own, which ends when the night does, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Of these there is one for both sessions, or it is for the first alone.
+_FOR_ONE = ("--junitxml", "--junit-xml", "--ipperf-resume", "--baseline")
+_SWITCHES = ("--clean-alluredir",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a session of pytest ended: its status and the folder of its records, None where it measured nothing."""
+
+    status: int
+    session: Path | None
+    records: Path | None
+
+
+def run_pytest(arguments: Sequence[str]) -> Ended:
+    """Runs pytest to its end, with its output on ours. What asks us to end asks it, and it ends in order."""
+    with tempfile.TemporaryDirectory(prefix="ipperf-night-") as scratch:
+        outcome = Path(scratch) / "outcome.json"
+        argv = [sys.executable, "-m", "pytest", *arguments, f"--ipperf-outcome={outcome}"]
+        status = _to_its_end([*_tied(), *argv])
+        told: dict[str, Any] = json.loads(outcome.read_bytes()) if outcome.exists() else {}
+    session, records = told.get("session"), told.get("records")
+    return Ended(status, Path(session) if session else None, Path(records) if records else None)
+
+
+def only_arguments(arguments: Sequence[str]) -> list[str]:
+    """What both sessions are given, without what is meant for one report or one session alone."""
+    kept, words = [], iter(arguments)
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if option in _FOR_ONE:
+            if not equals:
+                next(words, None)
+        elif word not in _SWITCHES:
+            kept.append(word)
+    return kept
+
+
+def _tied() -> list[str]:
+    """Has the kernel interrupt it when this process dies."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "INT", "--"] if setpriv else []
+
+
+def _to_its_end(argv: Sequence[str]) -> int:
+    # A group of its own, so that a Ctrl-C reaches it once, from here, and not a second time while it clears up.
+    process = subprocess.Popen(argv, process_group=0)
+    with _passing_on(process):
+        return process.wait()
+
+
+@contextlib.contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """What asks this process to end interrupts that one, which then has its records in order."""
+
+    def interrupt(number: int, frame: object) -> None:
+        del number, frame
+        process.send_signal(signal.SIGINT)
+
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    try:
+        for each in _SIGNALS:
+            if before[each] is not signal.SIG_IGN:
+                signal.signal(each, interrupt)
+        yield
+    finally:
+        for each in _SIGNALS:
+            signal.signal(each, before[each])

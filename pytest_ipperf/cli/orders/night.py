@@ -1,0 +1,95 @@
+"""`night` measures everything once, what seems worse once more, and decides of all together, by one exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
+from pytest_ipperf.cli.orders.base import Order
+
+_NAME = "night"
+_NOTHING = 5
+_STOPPED = {
+    2: "it was interrupted",
+    3: "an internal error of pytest or of a plugin, see above",
+    4: "wrong usage, see above",
+    _NOTHING: "nothing was measured",
+}
+"""The statuses of pytest after which there is nothing to decide."""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ipperf-save", dest="saved", default=_NAME, metavar="NAME",
+        help=f"the name of this night's history; default {_NAME}. Another selection of tests wants another name",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baseline", default="", metavar="NAME",
+        help="the name of the nights to compare with; default: that of --ipperf-save",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ipperf-output", dest="output", default="", metavar="FOLDER",
+        help="where verdict.json, report.html, summary.md and junit.xml are copied, for a job to publish",
+    )  # fmt: skip
+
+
+def _run(asked: argparse.Namespace) -> int:
+    common = ["--design=nightly", "--ipperf-twin=yes"]
+    named = [f"--ipperf-save={asked.saved}", *([f"--baseline={asked.baseline}"] if asked.baseline else [])]
+    screening = run_pytest([*common, *asked.rest, *named, "--ipperf-exceeds=flag"])
+    if screening.session is None or screening.records is None or screening.status in _STOPPED:
+        return _stopped(screening)
+    # Here, as scipy comes with it, which wrong usage need not wait for.
+    from pytest_ipperf.cli.night.ending import end_night, suspects  # noqa: PLC0415
+
+    fresh = Ended(0, None, None)
+    if found := suspects(screening.session):
+        fresh = _again([*common, *only_arguments(asked.rest)], found.items, found.level)
+        if fresh.status in (2, 3):
+            return _stopped(fresh)
+    return end_night(
+        screening.records,
+        screening.session,
+        fresh.session,
+        saved=asked.saved,
+        baseline=asked.baseline or asked.saved,
+        output=Path(asked.output) if asked.output else None,
+    )
+
+
+def _again(arguments: Sequence[str], items: Sequence[str], level: float) -> Ended:
+    """The second session, of the flagged items alone, in epochs of their own; it has no name, as it is no night."""
+    _tell(f"{len(items)} flagged, measured once more in fresh epochs")
+    with tempfile.NamedTemporaryFile("w", prefix="ipperf-", suffix=".txt", encoding="utf-8") as only:
+        only.write("".join(f"{item}\n" for item in items))
+        only.flush()
+        own = [f"--ipperf-only={only.name}", f"--ipperf-level={level:.6g}", "--ipperf-save=", "--baseline="]
+        return run_pytest([*arguments, *own])
+
+
+def _stopped(ended: Ended) -> int:
+    _tell(f"no verdict: {_STOPPED.get(ended.status, _STOPPED[_NOTHING])}")
+    return ended.status or _NOTHING
+
+
+def _tell(sentence: str) -> None:
+    """Flushed, as pytest writes to the same output."""
+    print(f"\npytest-ipperf night: {sentence}", flush=True)  # noqa: T201 - that is what it is for
+    sys.stdout.flush()
+
+
+order = Order(
+    help="measure everything, what seems worse once more, and decide of all together: the gate of a night",
+    description=(
+        "Runs pytest with design nightly and the reference's twin, measures the cells beyond their margin once more in "
+        "fresh epochs, and decides of all cells together, also against earlier nights. Other arguments are pytest's."
+    ),
+    epilog="Exit status: 0 green, 1 red, 10 nothing decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's.",
+    arguments=_arguments,
+    run=_run,
+    passes_on=True,
+)

@@ -1,0 +1,24 @@
+"""HTML: the page for people, one file that loads nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.report.page import page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Html(Report):
+    """Of a session, and of the night that it was the screening of."""
+
+    name: str = "html"
+    title: str = "HTML page"
+    suffix: str = ".html"
+
+    def render(self, story: Story) -> bytes:
+        return page(story).encode()
+
+
+report = Html()

@@ -1,0 +1,52 @@
+"""The night in a terminal: what needs a person, cell by cell, then the one answer."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from pytest_ipperf.core.night import CellReport, NightReport, Ruling
+
+# In the order in which a reader wants them; what is within its margin is counted in the headline.
+_TOLD = (
+    Ruling.EXCEEDS,
+    Ruling.WORSE,
+    Ruling.TROUBLE,
+    Ruling.MISSING,
+    Ruling.ACCEPTED,
+    Ruling.GONE,
+    Ruling.INCONCLUSIVE,
+)
+_MOST = 20
+_INDENT = "    "
+
+
+def lines(report: NightReport, width: int | None = None) -> list[str]:
+    """The night as lines of `width` characters at most."""
+    found = [line for ruling in _TOLD for line in _group(ruling, report.having(ruling))]
+    calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is Ruling.WITHIN]
+    found += _listed("flagged, and not confirmed", calmed)
+    found += [f"warning: {each}" for each in report.warnings]
+    if report.sentinel is not None:
+        found.append(
+            f"A/A: in {report.sentinel.excludes} of {report.sentinel.cells} cells the reference differs from its twin; "
+            f"chance gives {report.sentinel.at_most} at most"
+        )
+    found += [f"trouble: {nodeid}: {sentence}" for nodeid, sentence in report.troubles.items()]
+    return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
+
+
+def _group(ruling: Ruling, cells: tuple[CellReport, ...]) -> list[str]:
+    return _listed(ruling.value, cells)
+
+
+def _listed(title: str, cells: tuple[CellReport, ...] | list[CellReport]) -> list[str]:
+    told = [f"{title}: {cell.key}: {cell.sentence}" for cell in cells[:_MOST]]
+    return told + ([f"{title}: {len(cells) - _MOST} more"] if len(cells) > _MOST else [])
+
+
+def _wrapped(line: str, width: int | None) -> Iterator[str]:
+    if width is None:
+        yield line
+    else:
+        yield from textwrap.wrap(line, max(width, 40), subsequent_indent=_INDENT, break_on_hyphens=False)

@@ -1,0 +1,260 @@
+"""Nights of pytest sessions in a made network: what they decide, say and leave, and with what they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.cli.night.running import only_arguments
+from pytest_ipperf.core.night import Light
+from pytest_ipperf.store import Archive
+
+NIGHT = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night"]
+FEW, MANY = "loopback-smtp-c1-1k", "loopback-smtp-c10-1k"
+ITEM = "test_a_night.py::test_smtp_response_time[{}-ipv6]"
+NOT_OURS = """
+    def test_of_something_else():
+        assert False, "the roof leaks"
+"""
+
+
+@pytest.fixture
+def night(project):
+    """Runs a night in the project's folder; gives its status, its output, and its verdict where it has one."""
+
+    def run(*arguments):
+        argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q", *arguments]
+        done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
+        verdicts = sorted((project.pytester.path / ".ipperf" / "nights").glob("*/verdict.json"))
+        return done.returncode, done.stdout + done.stderr, json.loads(verdicts[-1].read_text()) if verdicts else None
+
+    return run
+
+
+def rulings(verdict):
+    return {cell["cell"]: cell["ruling"] for cell in verdict["cells"]}
+
+
+def test_a_calm_night_is_green_and_leaves_its_files(project, night):
+    project.network(slower=0.01)
+    status, said, verdict = night("--ipperf-output=out")
+    assert status == 0, said
+    assert "green: 2 of 2 cells are within the margin" in said
+    assert (verdict["status"], verdict["light"], verdict["fresh_session"]) == (0, "green", None)
+    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "within"}
+    assert (verdict["sentinel"]["cells"], verdict["saved"], verdict["baseline"]) == (2, "night", "night")
+    names = {"verdict.json", "report.html", "summary.md", "junit.xml"}
+    assert {path.name for path in (project.pytester.path / "out").iterdir()} == names
+    kept = project.pytester.path / ".ipperf" / "nights" / verdict["session"]
+    assert {path.name for path in kept.iterdir()} == names
+    assert "flagged" not in said
+
+
+def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
+    project.network(slower={MANY: 0.2})
+    status, said, verdict = night()
+    assert status == 1, said
+    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
+    assert "1 flagged, measured once more in fresh epochs" in said
+    assert "1 of 2 cells is beyond the margin, confirmed in fresh epochs" in said
+    # The screening has both arms and the twin of both workloads, the fresh session what was flagged and the reference.
+    assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]
+    assert project.measured[-1].split()[1:] == ["ipv4", "ipv6"]
+    (red,) = [cell for cell in verdict["cells"] if cell["flagged"]]
+    assert red["p_fresh"] == red["p_adjusted"] < 1e-6
+
+
+def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
+    project.network(slower={MANY: 0.2})
+    _, said, verdict = night("-rA")
+    folder = project.pytester.path / ".ipperf" / "runs"
+    (screening, fresh) = [
+        [json.loads(line) for line in (folder / verdict[name] / "main.jsonl").read_text().splitlines()]
+        for name in ("session", "fresh_session")
+    ]
+    assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
+    assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # where it fails as any test does
+    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "")
+    assert "1 flagged" in said
+
+
+def test_an_accepted_change_is_told_and_not_red_until_it_gets_worse(project, night):
+    project.network(slower={MANY: 0.2})
+    assert night()[0] == 1
+    project.network(slower={MANY: 0.2}, noise=0.006)
+    reason = ["--reason", "the new firewall", "--for", "30d", "--up-to", "25%"]
+    accept = [*NIGHT[:-1], "accept", f"{MANY}-ipv6", *reason]
+    subprocess.run(accept, cwd=project.pytester.path, check=True)
+    status, said, verdict = night()
+    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (0, "accepted"), said
+    assert "the new firewall" in said
+    project.network(slower={MANY: 0.4})
+    status, said, verdict = night()
+    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
+    assert "worse than" in said
+
+
+def test_fewer_cells_than_the_night_before_are_no_green(project, night):
+    project.network()
+    assert night()[0] == 0
+    status, said, verdict = night("--connections=1")
+    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (Light.SHRUNK, "missing"), said
+    assert f"no longer measured: {MANY}-ipv6 response_time" in said
+    assert night("--connections=1")[0] == Light.SHRUNK  # nor are they the night after
+    assert night("--connections=1", "--ipperf-save=small")[0] == 0  # another name is another history
+
+
+def test_a_broken_testbed_is_red_with_its_sentence(project, night):
+    project.network()
+    assert night()[0] == 0
+    project.network(broken=[MANY])
+    status, said, verdict = night()
+    assert status == 1
+    assert rulings(verdict)[f"{MANY}-ipv6"] == "trouble"
+    assert "host server: the server died" in said
+
+
+def test_a_failure_that_no_measurement_tells_of_is_red_too(project, night):
+    project.network()
+    project.pytester.makepyfile(test_other=NOT_OURS)
+    status, said, verdict = night()
+    assert (status, set(rulings(verdict).values())) == (1, {"within"}), said
+    assert "ended with status 1, for a test that measures nothing" in said
+
+
+def test_a_reference_that_differs_from_its_twin_decides_nothing(project, night):
+    project.pytester.makepyfile(
+        "\n".join(
+            f"""
+@pytest.mark.smtp
+@pytest.mark.levels(connections=[{count}], payload=["1k"])
+def test_{count}(measured, margin):
+    assert measured.slowdown <= margin
+"""
+            for count in range(1, 8)
+        ).replace("\n@", "import pytest\n@", 1)
+    )
+    project.network(slower=0.0, twin=0.05)
+    status, said, verdict = night()
+    assert (status, verdict["light"]) == (Light.UNSTABLE, "unstable"), said
+    assert "nothing else of this night is to be believed" in said
+
+
+def earlier_nights(root, count, spread):
+    """Copies the only session so many times into the past, each with changes that lie a little elsewhere."""
+    (now,) = (root / "runs").iterdir()
+    draw = random.Random(1)
+    for number in range(count):
+        folder = root / "runs" / f"20260101T0000{number:02}Z-000000"
+        folder.mkdir()
+        lines = []
+        for event in map(json.loads, (now / "main.jsonl").read_text().splitlines()):
+            if event["event"] in ("session", "record", "end"):
+                event["at"] = 1.7e9 + 86400 * number
+                if event["event"] == "record":
+                    event["estimate"] += draw.gauss(0, spread)
+                lines.append(json.dumps(event) + "\n")
+        (folder / "main.jsonl").write_text("".join(lines))
+
+
+@pytest.mark.parametrize(("slower", "ruling"), [(0.0, "within"), (0.05, "worse")])
+def test_worse_than_its_own_nights_is_red_within_the_margin(project, night, slower, ruling):
+    project.network()
+    assert night("--connections=10")[0] == 0
+    earlier_nights(project.pytester.path / ".ipperf", 20, spread=0.3)
+    project.network(slower=slower, noise=0.006)
+    status, said, verdict = night("--connections=10")
+    assert (status, rulings(verdict)) == (ruling == "worse", {f"{MANY}-ipv6": ruling}), said
+    assert verdict["cells"][0]["nights"] == 21
+    assert ("worse than in the last nights" in said) is (ruling == "worse")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["--design=fast"], 4, "no verdict: wrong usage, see above"),
+        (["-k", "zilch"], 5, "no verdict: nothing was measured"),
+        (["--ipperf-save=last"], 4, "'last' is no name for a session"),
+    ],
+)
+def test_what_measures_nothing_has_no_verdict(project, night, arguments, status, sentence):
+    project.network()
+    ended, said, verdict = night(*arguments)
+    assert (ended, verdict) == (status, None)
+    assert sentence in said
+
+
+def test_xdist_gives_the_same_verdict(project, night):
+    project.network(slower={MANY: 0.2})
+    status, said, verdict = night("-n", "2")
+    assert status == 1, said
+    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
+
+
+def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
+    """Its pytest ends in order when it is asked to, and by the kernel's hand when it is killed."""
+    project.network(slower=0.01)
+    project.pytester.makepyfile(test_long="import time\ndef test_long():\n    time.sleep(60)\n")
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        argv = [*NIGHT, "-p", "no:randomly", "test_long.py"]
+        process = subprocess.Popen(argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE)
+        assert process.stdout
+        while b"collected" not in process.stdout.readline():
+            pass
+        child = _only_child(process.pid)
+        process.send_signal(ending)
+        status = process.wait(30)
+        assert status == (-signal.SIGKILL if ending is signal.SIGKILL else 2)
+        assert _gone(child)
+        process.stdout.close()
+    assert not (project.pytester.path / ".ipperf" / "nights").exists()
+
+
+def _only_child(pid):
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def _gone(pid, wait_s=20.0):
+    end = time.monotonic() + wait_s
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_the_second_session_is_not_given_what_is_the_firsts():
+    words = [
+        "suites",
+        "--junitxml=a.xml",
+        "--junit-xml",
+        "b.xml",
+        "-m",
+        "smtp",
+        "--ipperf-resume=last",
+        "--alluredir=r",
+    ]
+    assert only_arguments([*words, "--clean-alluredir"]) == ["suites", "-m", "smtp", "--alluredir=r"]
+
+
+def test_a_verdict_can_be_found_again(project, night):
+    project.network(slower={MANY: 0.2})
+    _, _, verdict = night()
+    archive = Archive(project.pytester.path / ".ipperf")
+    screening, fresh = archive.sessions()
+    assert (screening.light, fresh.light, screening.saved) == (1, None, "night")
+    sound = {key.cell: past.sound for key, past in archive.pasts(screening).items()}
+    assert sound == {f"{FEW}-ipv6": True, f"{MANY}-ipv6": False, f"{FEW}-ipv4-twin": True, f"{MANY}-ipv4-twin": True}
+    archive.close()
+    assert verdict["fresh_session"] == fresh.name
