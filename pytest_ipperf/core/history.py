@@ -80,7 +80,7 @@ def predicted(
 
 
 def _variance(values: Sequence[float]) -> float:
-    """That of `statistics`, which is exact, to rounding, and in a tenth of its time: there may be thousands of cells."""
+    """That of `statistics`, which is exact, to rounding, in a tenth of the time: there may be thousands of cells."""
     mean = statistics.fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
