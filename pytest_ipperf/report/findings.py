@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.effect import percent_text
@@ -99,11 +99,22 @@ def headline(story: Story, told: Sequence[Finding]) -> str:
         return story.night.headline
     codes = Counter(finding.code for finding in told)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{len(told)} cell{'s' * (len(told) != 1)}"
+    others = {"failed": codes["failed"], "in trouble": sum(finding.kind is Kind.BROKEN for finding in told)}
+    more = "".join(f"; {count} {word}" for word, count in others.items() if count)
     if beyond:
-        return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin"
+        return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin{more}"
     if within:
-        return f"No cell exceeds its margin; {within} of {cells} {'is' if within == 1 else 'are'} within"
-    return f"No cell was decided, of {cells}" if told else "Nothing was measured"
+        return f"No cell exceeds its margin; {within} of {cells} {'is' if within == 1 else 'are'} within{more}"
+    return f"No cell was decided, of {cells}{more}" if told else "Nothing was measured"
+
+
+def asked(story: Story) -> dict[str, str]:
+    """What was the same for all cells of a session, as far as its question tells it: design, seed, reference."""
+    question = story.question
+    design = question.get("design", "")
+    told = {"design": design["name"] if isinstance(design, Mapping) else design}
+    told |= {name: f"{question[name]}" for name in ("seed", "reference") if name in question}
+    return {name: text for name, text in told.items() if text}
 
 
 def counts_text(told: Iterable[Finding]) -> str:

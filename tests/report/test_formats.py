@@ -35,7 +35,7 @@ def story_of(records=(), troubles=(), night=None, **change):
         folder=Path(".ipperf/runs/20261122T013000Z-0a1b2c"),
         began_at=1795311000.0,
         seconds=62.5,
-        question={"design": "nightly", "seed": 7, "reference": "ipv4", "arguments": ["suites"]},
+        question={"design": {"name": "nightly", "epochs": 10}, "seed": 7, "reference": "ipv4", "arguments": ["suites"]},
         records=tuple(records),
         troubles=tuple(troubles),
         hosts=(Host(testbed="lab", role="client", facts={"kernel": "6.1", "cpus": (2, 3)}),),
@@ -154,6 +154,7 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
         (("exceeds", "within"), "1 of 2 cells exceeds its margin"),
         (("exceeds", "exceeds", "within"), "2 of 3 cells exceed their margin"),
         (("inconclusive",), "No cell was decided, of 1 cell"),
+        (("within", "invalid"), "No cell exceeds its margin; 1 of 2 cells is within; 1 in trouble"),
     ],
 )
 def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, told):
@@ -444,12 +445,13 @@ def test_markdown_tells_the_answer_first_and_all_that_is_not_green_in_full(night
     ]  # fmt: skip
     assert "1 within margin" in text
     assert "the hosts changed" in text
+    assert "Design nightly, seed 7, reference ipv4." in text
     assert "The full page is report.html of the same folder or artifact. Records: .ipperf/runs/2026" in text
 
 
 def test_markdown_of_a_session_says_what_was_found(session):
     text, table, _ = shown(session)
-    assert text.split("\n")[:2] == ["Measurements", "1 of 8 cells exceeds its margin"]
+    assert text.split("\n")[:2] == ["Measurements", "1 of 8 cells exceeds its margin; 1 failed; 2 in trouble"]
     assert len(table) == 6
     assert "2 of 8" not in text
 

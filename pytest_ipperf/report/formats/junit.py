@@ -18,7 +18,7 @@ from pytest_ipperf.core.night import Light, NightReport
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import Finding, Kind, change_text, findings
+from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, findings
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
 
@@ -65,9 +65,8 @@ def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
 
 def _about(story: Story) -> dict[str, str]:
     """What every test of the session has in common."""
-    asked = {name: f"{story.question[name]}" for name in ("design", "seed", "reference") if name in story.question}
     night = {"light": story.night.light.name.lower(), "headline": story.night.headline} if story.night else {}
-    return {"session": story.name, "saved": story.saved, **asked, **night}
+    return {"session": story.name, "saved": story.saved, **asked(story), **night}
 
 
 def _night(night: NightReport | None) -> Iterator[Element]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pytest_ipperf.core.night import Light, NightReport
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.report.findings import Finding, Kind, change_text, counts_text, findings, headline
+from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
 from pytest_ipperf.report.formats.base import Report
 
 _MOST_BYTES = 60_000
@@ -107,9 +107,8 @@ def _about(story: Story) -> Iterator[str]:
     lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ", not ended in order"
     saved = f", saved as {story.saved}" if story.saved else ""
     yield f"Session {story.name} of {began}{lasted}{saved}"
-    asked = [f"{name} {story.question[name]}" for name in ("design", "reference", "seed") if name in story.question]
-    if asked:
-        yield ", ".join(asked).capitalize()
+    if told := [f"{name} {text}" for name, text in asked(story).items()]:
+        yield ", ".join(told).capitalize()
     if found := story.night and story.night.sentinel:
         yield (
             f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
