@@ -92,7 +92,7 @@ class Archive:
             if back >= len(there):
                 raise UsageError(f"session {name!r} does not exist; there are {len(there)}")
             return there[-1 - back]
-        if saved := [entry for entry in there if entry.saved == name]:
+        if saved := [entry for entry in there if name and entry.saved == name]:
             return saved[-1]
         told = Path(name).name
         found = [entry for entry in there if entry.name == told] or [e for e in there if e.name.startswith(told)]
@@ -146,7 +146,7 @@ class Archive:
             with (entry.folder / journal).open("rb") as file:
                 file.seek(at)
                 event = parsed(file.readline())
-            if event is None:
+            if event is None or event["event"] != "record":
                 raise UsageError(f"session {entry.name} no longer has the record of {cell}, which the index knows")
             yield record_of(event, schema)
 

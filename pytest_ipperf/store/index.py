@@ -15,39 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.store.migration import SCHEMA, check_schema, migrated
+from pytest_ipperf.store.migration import check_schema, migrated
 from pytest_ipperf.store.nights import nights_in
 from pytest_ipperf.store.reading import parsed
+from pytest_ipperf.store.tables import cannot, in_memory, opened, opened_to_read, remove
 
 FILE = "index.sqlite"
-_VERSION = 100 * SCHEMA + 1
-"""Of its tables; one of another version is made anew."""
-_WAIT_S = 10.0
 _BATCH = 500
-_WANTED = tuple(b'{"event": "%s"' % kind for kind in (b"session", b"record", b"undecided", b"trouble", b"end"))
-
-_TABLES = """
-CREATE TABLE session (
-    id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, began_at REAL, seconds REAL, status INTEGER,
-    design TEXT DEFAULT '', saved TEXT DEFAULT '', seed INTEGER, version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
-    schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER);
-CREATE INDEX session_by_name ON session (saved, began_at);
-CREATE TABLE journal (
-    session INTEGER, name TEXT, upto INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID;
-CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL);
-CREATE TABLE key (
-    id INTEGER PRIMARY KEY, cell TEXT, metric TEXT, version TEXT, UNIQUE (cell, metric, version));
-CREATE TABLE past (
-    session INTEGER, key INTEGER, change REAL, sd_epoch REAL, epochs INTEGER, test_value REAL, reference_value REAL,
-    margin INTEGER, margin_fraction REAL, header_cost REAL, verdict INTEGER, fingerprint INTEGER, sound INTEGER,
-    journal TEXT, at INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID;
-CREATE INDEX past_by_key ON past (key, session);
-CREATE TABLE tally (session INTEGER, verdict TEXT, cells INTEGER, PRIMARY KEY (session, verdict)) WITHOUT ROWID;
-CREATE TABLE night (name TEXT PRIMARY KEY, session INTEGER) WITHOUT ROWID;
-"""
+_BEGINS, _ENDS = b'{"event": "', b"}\n"
+_WANTED = tuple(_BEGINS + kind for kind in (b'session"', b'record"', b'undecided"', b'trouble"', b'end"'))
+_NEVER = 1 << 60
+"""Up to where a journal is read that is not read any further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +36,8 @@ class Entry:
     """What the index has of a session.
 
     `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
-    verdict, `troubles` the items without an answer. `trouble` says why its records cannot be read, else empty. `light`
-    is the status of the night of which it is the screening.
+    verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
+    `light` is the status of the night of which it is the screening.
     """
 
     name: str
@@ -75,7 +56,7 @@ class Entry:
 
 
 class Index:
-    """Opened over the folder of records `root`; LabError nowhere: what the disk refuses is a sentence in `notes`."""
+    """Opened over the folder of records `root`. `notes` are sentences about a disk that refuses, and about damage."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -84,21 +65,25 @@ class Index:
         self._base = self._opened()
         try:
             self._catch_up()
-        except sqlite3.OperationalError as error:
-            self.notes.append(f"index: {root / FILE} is not up to date ({error}); the records are whole")
-        except sqlite3.DatabaseError as error:
-            self._base.close()
-            self.notes.append(f"index: {root / FILE} was damaged ({error}) and is made anew from the records")
-            (root / FILE).unlink(missing_ok=True)
-            self._base = self._opened()
-            self._catch_up()
+        except sqlite3.Error as error:
+            self._go_on(error)
 
     def close(self) -> None:
         """Closes the file."""
         self._base.close()
 
     def ask(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows that answer a question in SQL."""
+        """The rows that answer a question in SQL; LabError where the file cannot be read."""
+        try:
+            return self._rows(question, *values)
+        except sqlite3.Error as error:  # the rest of it was not looked at before
+            self._go_on(error)
+        try:
+            return self._rows(question, *values)
+        except sqlite3.Error as error:
+            raise LabError(f"index: {self.root / FILE} cannot be read ({error}); remove it") from error
+
+    def _rows(self, question: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._base.execute(question, values).fetchall()
 
     # --- opening ------------------------------------------------------------------------------------------------------
@@ -107,64 +92,89 @@ class Index:
         """The file; where it cannot be written what is there of it, else one in memory for this time."""
         path = self.root / FILE
         if not (self.root / "runs").is_dir():
-            return _with_tables(sqlite3.connect(":memory:"))
+            return in_memory()
         try:
-            return _current(path)
-        except sqlite3.OperationalError as error:
-            why = str(error)
-        except sqlite3.DatabaseError:
-            self.notes.append(f"index: {path} is no index and is made anew from the records")
-            path.unlink()
-            return _current(path)
-        if os.access(path, os.R_OK) and path.stat().st_size:
-            return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=_WAIT_S)
-        self.notes.append(f"index: {path} cannot be written ({why}); it is made in memory for this time")
-        return _with_tables(sqlite3.connect(":memory:"))
+            return opened(path)
+        except sqlite3.Error as error:
+            if not cannot(error):
+                return self._anew(error)
+            found = opened_to_read(path)
+            if found is None:
+                self.notes.append(f"index: {path} cannot be written ({error}); it is made in memory for this time")
+            return found or in_memory()
+
+    def _anew(self, error: sqlite3.Error) -> sqlite3.Connection:
+        """An empty one in place of what is damaged."""
+        path = self.root / FILE
+        self.notes.append(f"index: {path} was damaged ({error}) and is made anew from the records")
+        self._words.clear()
+        try:
+            remove(path)
+            return opened(path)
+        except (OSError, sqlite3.Error) as again:
+            self.notes.append(f"index: {path} cannot be written ({again}); it is made in memory for this time")
+            return in_memory()
+
+    def _go_on(self, error: sqlite3.Error) -> None:
+        """Without what was damaged, or without the disk."""
+        path = self.root / FILE
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            self.notes.append(f"index: {path} is not up to date, as another process writes it; the records are whole")
+            return
+        before = self._base
+        if cannot(error):
+            self.notes.append(f"index: {path} cannot be written ({error}); what is new is read for this time only")
+            self._words.clear()
+            try:
+                self._base = in_memory(before)
+                before.close()
+                self._catch_up()
+            except sqlite3.Error as damage:
+                error = damage
+            else:
+                return
+        self._base.close()
+        self._base = self._anew(error)
+        self._catch_up()
 
     # --- catching up --------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        known = {name: number for number, name in self.ask("SELECT id, name FROM session")}
+        known = {name: number for number, name in self._rows("SELECT id, name FROM session")}
         upto: dict[int, dict[str, int]] = {}
-        for number, name, end in self.ask("SELECT session, name, upto FROM journal"):
+        for number, name, end in self._rows("SELECT session, name, upto FROM journal"):
             upto.setdefault(number, {})[name] = end
         there = {folder.name: folder for folder in _folders(self.root / "runs")}
         for name in known.keys() - there.keys():
             self._forget(known[name])
         for name, folder in sorted(there.items()):
-            number = known.get(name)
-            journals = {path.name: path.stat().st_size for path in sorted(folder.glob("*.jsonl"))}
-            if number is None or any(size > upto.get(number, {}).get(each, 0) for each, size in journals.items()):
-                self._read(folder, number, upto.get(number or 0, {}))
+            ends = upto.get(known.get(name, 0), {})
+            if name not in known or any(_has_more(path, ends.get(path.name, 0)) for path in _journals(folder)):
+                self._read(folder)
         self._mark_nights()
 
     def _forget(self, number: int) -> None:
         with self._base:
-            for table in ("past", "journal", "tally"):
+            for table in ("past", "journal", "tally", "night"):
                 self._base.execute(f"DELETE FROM {table} WHERE session = ?", (number,))  # noqa: S608 - of our names
             self._base.execute("DELETE FROM session WHERE id = ?", (number,))
 
-    def _read(self, folder: Path, number: int | None, upto: Mapping[str, int]) -> None:
-        """What the journals of a session have gained, in one transaction."""
+    def _read(self, folder: Path) -> None:
+        """What the journals of a session have gained, in one transaction: two processes may read at once."""
         with self._base:
             self._base.execute("BEGIN IMMEDIATE")
-            if number is None:
-                told = self._base.execute("INSERT OR IGNORE INTO session (name) VALUES (?)", (folder.name,))
-                if not told.rowcount:  # another process was quicker
-                    return
-                number = told.lastrowid or 0
+            self._base.execute("INSERT OR IGNORE INTO session (name) VALUES (?)", (folder.name,))
+            ((number,),) = self._rows("SELECT id FROM session WHERE name = ?", folder.name)
+            upto = dict(self._rows("SELECT name, upto FROM journal WHERE session = ?", number))
             reading = _Reading(self._base, self._words, number)
-            try:
-                for path in sorted(folder.glob("*.jsonl")):
-                    reading.journal(path, upto.get(path.name, 0))
-                reading.finish()
-            except UsageError as error:
-                self._base.execute("UPDATE session SET trouble = ? WHERE id = ?", (str(error), number))
+            for path in _journals(folder):
+                reading.journal(path, upto.get(path.name, 0))
+            reading.finish()
 
     def _mark_nights(self) -> None:
         """What the nights found worse, with which later ones are not compared."""
-        for night in nights_in(self.root, but={name for (name,) in self.ask("SELECT name FROM night")}):
-            found = self.ask("SELECT id FROM session WHERE name = ?", night.session)
+        for night in nights_in(self.root, but={name for (name,) in self._rows("SELECT name FROM night")}):
+            found = self._rows("SELECT id FROM session WHERE name = ?", night.session)
             if not found:
                 continue
             ((number,),) = found
@@ -192,20 +202,39 @@ class _Reading:
         self._rows: list[tuple[Any, ...]] = []
 
     def journal(self, path: Path, start: int) -> None:
-        """From byte `start` on, where the last reading ended."""
+        """From byte `start` on, where the last reading ended; up to what cannot be read, which is said."""
         at = start
         with path.open("rb") as file:
             file.seek(start)
             for line in file:
                 if not line.endswith(b"\n"):
                     break  # it is being written, or its writer was killed
-                if line.startswith(_WANTED):
-                    event = parsed(line)
-                    if event is None:
-                        break
-                    self._take(event, path.name, at)
+                try:
+                    self._line(line, path.name, at)
+                except UsageError as error:
+                    self._say(str(error))
+                    at = _NEVER
+                    break
                 at += len(line)
         self._base.execute("INSERT OR REPLACE INTO journal VALUES (?, ?, ?)", (self._number, path.name, at))
+
+    def _line(self, line: bytes, journal: str, at: int) -> None:
+        """Of lines that are not wanted, which are the most, only the ends are looked at."""
+        damage = f"session {self._name}: {journal} is damaged at byte {at}; what stands before that is used"
+        if not line.startswith(_WANTED):
+            if not line.startswith(_BEGINS) or not line.endswith(_ENDS):
+                raise UsageError(damage)
+            return
+        event = parsed(line)
+        if event is None:
+            raise UsageError(damage)
+        try:
+            self._take(event, journal, at)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise UsageError(damage) from error
+
+    def _say(self, trouble: str) -> None:
+        self._base.execute("UPDATE session SET trouble = ? WHERE id = ?", (trouble, self._number))
 
     def finish(self) -> None:
         """Writes what is waiting, and counts."""
@@ -238,7 +267,7 @@ class _Reading:
         if self._schema is None:
             raise UsageError(f"session {self._name} has records, and no event 'session' before them")
         if kind == "record":
-            self._record(record_of(event, self._schema), journal, at)
+            self._record(Record.from_plain(_plain(event, self._schema)), journal, at)
         elif kind == "end":
             facts = (event["status"], event["seconds"], self._number)
             self._base.execute("UPDATE session SET status = ?, seconds = ? WHERE id = ?", facts)
@@ -290,9 +319,15 @@ class _Reading:
 
 
 def record_of(event: Mapping[str, Any], schema: int) -> Record:
-    """The record of an event that holds one."""
-    plain = {name: value for name, value in migrated(event, schema).items() if name not in ("event", "at")}
-    return Record.from_plain(plain)
+    """The record of an event that holds one; UsageError where it lacks something, or has what no record has."""
+    try:
+        return Record.from_plain(_plain(event, schema))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UsageError(f"the record of {event['cell']} cannot be read ({error})") from None
+
+
+def _plain(event: Mapping[str, Any], schema: int) -> dict[str, Any]:
+    return {name: value for name, value in migrated(event, schema).items() if name not in ("event", "at")}
 
 
 def _folders(runs: Path) -> Iterator[Path]:
@@ -300,26 +335,14 @@ def _folders(runs: Path) -> Iterator[Path]:
         yield from (Path(each.path) for each in found if each.is_dir())
 
 
-def _current(path: Path) -> sqlite3.Connection:
-    """The file with today's tables, and write access to it, so that who may not write learns it here."""
-    base = sqlite3.connect(path, timeout=_WAIT_S)
-    try:
-        ((version,),) = base.execute("PRAGMA user_version").fetchall()
-        if version != _VERSION:
-            base.close()
-            if version:
-                path.unlink()
-            base = sqlite3.connect(path, timeout=_WAIT_S)
-            base.execute("PRAGMA page_size = 8192")
-            return _with_tables(base)
-        base.execute("BEGIN IMMEDIATE")
-        base.rollback()
-    except sqlite3.Error:
-        base.close()
-        raise
-    return base
+def _journals(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.jsonl"))
 
 
-def _with_tables(base: sqlite3.Connection) -> sqlite3.Connection:
-    base.executescript(f"BEGIN IMMEDIATE;{_TABLES}PRAGMA user_version = {_VERSION};COMMIT;")
-    return base
+def _has_more(path: Path, upto: int) -> bool:
+    """Whether there is a whole line that was not read; half of one is all that a killed session adds."""
+    if path.stat().st_size <= upto:
+        return False
+    with path.open("rb") as file:
+        file.seek(upto)
+        return file.readline().endswith(b"\n")

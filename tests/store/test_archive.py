@@ -1,0 +1,175 @@
+"""The archive: sessions by their names, what each found, and the course of a cell."""
+
+import json
+
+import pytest
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.store import Archive, records_in
+from pytest_ipperf.store.index import FILE
+from tests.store.kept import BEGAN, SUITE, keep, name_of, record, single
+
+ONE, TWO = (Key(record(number).cell, "response_time", "1-apache-ipv4") for number in (1, 2))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Five sessions, of which the last was broken off; two are saved as `main`."""
+    root = tmp_path_factory.mktemp("archive")
+    keep(root, 0, [record(1), record(2)], saved="main")
+    keep(root, 1, [record(1, 1.01), record(2, 1.3)], saved="main", troubles={"failed": f"{SUITE}::test_x"}, status=1)
+    keep(root, 2, [record(1, 1.02), record(1, 1.02, margin="5%")])
+    keep(root, 3, [single(1)], troubles={"inconclusive": f"{SUITE}::test_y"})
+    keep(root, 4, [record(2, 1.05, workload_version="2")], status=None)
+    return root
+
+
+@pytest.fixture
+def archive(root):
+    found = Archive(root)
+    yield found
+    assert found.notes == []
+    found.close()
+
+
+def test_all_sessions_are_there_the_oldest_first(archive, root):
+    entries = archive.sessions()
+    assert [entry.name for entry in entries] == [name_of(number) for number in range(5)]
+    assert [entry.verdicts for entry in entries] == [
+        {"within": 2},
+        {"within": 1, "exceeds": 1},
+        {"within": 1},
+        {"measured": 1},
+        {"within": 1},
+    ]
+    assert [entry.troubles for entry in entries] == [0, 1, 0, 1, 0]
+    assert [entry.status for entry in entries] == [0, 1, 0, 0, None]
+    first = entries[0]
+    assert (first.began_at, first.seconds, first.design, first.saved) == (BEGAN, 61.5, "nightly", "main")
+    assert (first.version, first.arguments, first.folder) == ("0.1", ("suites",), root / "runs" / name_of(0))
+    assert [entry.name for entry in archive.sessions("main")] == [name_of(0), name_of(1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("last", 4),
+        ("last~0", 4),
+        ("last~4", 0),
+        ("main", 1),
+        (name_of(2), 2),
+        ("20261124", 2),
+        (f"x/runs/{name_of(3)}", 3),
+    ],
+)
+def test_a_session_is_found_by_what_a_person_calls_it(archive, name, number):
+    assert archive.find(name).name == name_of(number)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("last~5", "session 'last~5' does not exist; there are 5"),
+        ("2026112", f"session '2026112' may be any of {name_of(0)}, {name_of(1)}, {name_of(2)}; say more"),
+        (
+            "mian",
+            (
+                "session 'mian' does not exist in {root}; there are 5, the last is "
+                f"{name_of(4)}; last, main or the beginning of a session's name is right"
+            ),
+        ),
+        ("", "session '' does not exist in {root}; there are 5, "),
+    ],
+)
+def test_a_session_that_is_not_there_is_told_with_what_is(archive, root, name, said):
+    with pytest.raises(UsageError) as told:
+        archive.find(name)
+    assert str(told.value).startswith(said.format(root=root))
+
+
+def test_what_a_session_found_is_as_its_records_have_it(archive):
+    entry = archive.find("main")
+    assert archive.pasts(entry) == {
+        each.key: each.past(entry.name, entry.began_at) for each in (record(1, 1.01), record(2, 1.3))
+    }
+
+
+def test_of_several_questions_about_a_cell_the_strictest_stays(archive):
+    (past,) = archive.pasts(archive.find("last~2")).values()
+    assert (past.margin, past.margin_fraction) == ("5%", 0.05)
+
+
+def test_the_course_of_a_cell_is_that_of_its_own_version(archive):
+    assert [past.session for past in archive.course(ONE)] == [name_of(number) for number in range(4)]
+    assert [past.session for past in archive.course(TWO)] == [name_of(0), name_of(1)]
+    assert [past.session for past in archive.course(ONE, most=2)] == [name_of(2), name_of(3)]
+    assert [past.session for past in archive.course(ONE, saved="main")] == [name_of(0), name_of(1)]
+    assert [past.session for past in archive.course(ONE, before=BEGAN + 86400)] == [name_of(0)]
+    assert archive.course(Key("nowhere", "loss")) == []
+
+
+def test_courses_are_those_of_each_key(archive):
+    keys = [ONE, TWO, Key("nowhere", "loss")]
+    for more in ({}, {"most": 1}, {"saved": "main"}, {"before": BEGAN + 2 * 86400}):
+        found = archive.courses(keys, **more)
+        assert found == {key: archive.course(key, **{"most": 60, **more}) for key in (ONE, TWO)}
+
+
+def test_cells_are_found_by_their_text(archive):
+    assert archive.keys("c1-") == [ONE]
+    assert archive.keys("http") == [ONE, TWO, TWO._replace(version="2")]
+    assert archive.keys("c1_") == []
+
+
+def test_records_come_back_whole(archive):
+    entry = archive.find("main")
+    assert list(archive.records(entry)) == [record(1, 1.01), record(2, 1.3)]
+    assert list(archive.records(entry, [TWO.cell])) == [record(2, 1.3)]
+
+
+def test_a_folder_elsewhere_is_read_without_an_index(tmp_path):
+    folder = keep(tmp_path, 0, [record(1), record(2)])
+    assert records_in(folder) == [record(1), record(2)]
+    assert not (tmp_path / FILE).exists()
+
+
+def test_without_any_session_there_is_nothing_and_no_file(tmp_path):
+    archive = Archive(tmp_path)
+    assert (archive.sessions(), archive.notes, list(tmp_path.iterdir())) == ([], [], [])
+    with pytest.raises(UsageError, match=r"^there is no session in .*/runs yet$"):
+        archive.find("last")
+    archive.close()
+
+
+def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
+    for number in range(3):
+        keep(tmp_path, number, [record(1), record(2)], saved="main")
+    Archive(tmp_path).close()  # what is in the index already is marked too
+    cells = [
+        {"cell": key.cell, "metric": key.metric, "ruling": "exceeds" if key == ONE else "within"} for key in (ONE, TWO)
+    ]
+    for number, status in ((1, 1), (2, 11)):
+        told = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
+        folder = tmp_path / "nights" / name_of(number)
+        folder.mkdir(parents=True)
+        (folder / "verdict.json").write_text(json.dumps(told))
+    for _ in range(2):
+        archive = Archive(tmp_path)
+        assert [entry.light for entry in archive.sessions()] == [None, 1, 11]
+        assert [past.sound for past in archive.course(ONE)] == [True, False, False]
+        assert [past.sound for past in archive.course(TWO)] == [True, True, False]
+        archive.close()
+        # What was marked stays marked when the session is read on, and when it comes back from elsewhere.
+        journal = tmp_path / "runs" / name_of(1) / "main.jsonl"
+        journal.write_text(
+            journal.read_text() + json.dumps({"event": "end", "at": 0, "status": 0, "seconds": 1}) + "\n"
+        )
+    moved = (tmp_path / "runs" / name_of(1)).rename(tmp_path / "elsewhere")
+    archive = Archive(tmp_path)
+    assert len(archive.course(ONE)) == 2
+    archive.close()
+    moved.rename(tmp_path / "runs" / name_of(1))
+    archive = Archive(tmp_path)
+    assert [past.sound for past in archive.course(ONE)] == [True, False, False]
+    archive.close()
