@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.cell import client_text
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
-from pytest_ipperf.protocols import flow
+from pytest_ipperf.report.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
-
-# Of more cells of which the same is said only the number is told.
-_NAMED = 3
 
 
 def header(config: pytest.Config, version: str) -> list[str]:
@@ -60,8 +54,6 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         for line in tables(tally.records, width):
             reporter.write_line(line)
     _reasons(reporter, tally)
-    if any(record.twin for record in tally.records):
-        _sentinel(reporter, tally)
     for line in session.lacking:
         reporter.write_line(_shorter(line) if line in session.told else line)
     _resumed(reporter, tally, session)
@@ -90,56 +82,8 @@ def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: b
 
 
 def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
-    exceeding = [record for record in tally.records if record.verdict == "exceeds"]
-    for record in exceeding:
-        reporter.write_line(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
-    for sentence, cells in _undecided(tally).items():
-        named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
-        for name in named:
-            reporter.write_line(f"INCONCLUSIVE {name}: {sentence}", yellow=True)
-    for record in tally.records:
-        # What a flow loses has a metric and rows of its own.
-        if (record.test.failed or record.reference.failed) and not flow(record.protocol):
-            reporter.write_line(_failures(record), yellow=True)
-
-
-def _undecided(tally: Tally) -> dict[str, list[str]]:
-    """The undecided cells by what is said of them."""
-    found: dict[str, list[str]] = {}
-    for nodeid, told in tally.undecided.items():
-        # What a design found that never judges stands in the tables.
-        sentence = told.rpartition("; ")[2] if told.endswith("never judges") else told
-        found.setdefault(sentence, []).append(nodeid.split("::")[-1])
-    return found
-
-
-def _failures(record: Record) -> str:
-    """Said of every verdict, as a few lost connections weigh more in a mean than all others together."""
-    test, reference = record.test, record.reference
-    return (
-        f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
-        f"{reference.attempted - reference.completed} of {reference.attempted} by {reference.arm}; "
-        f"each counts as {seconds_text(record.deadline_s)}"
-    )
-
-
-def _sentinel(reporter: pytest.TerminalReporter, tally: Tally) -> None:
-    from pytest_ipperf.core.sentinel import watched  # noqa: PLC0415 - loads scipy, see the plugin's charter
-
-    found = watched(tally.records, lambda name: METRICS[name].metric)
-    if found is None:
-        return
-    cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
-    reporter.write_line(
-        f"A/A: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference against its "
-        f"twin excludes 0; chance gives {found.at_most} at most, in 999 of 1000 sessions"
-    )
-    if not found.stable:
-        reporter.write_line(
-            "environment unstable: the reference differs from itself more often than chance explains; do not believe "
-            "the other differences of this session",
-            red=True,
-        )
+    for each in (*reasons(tally.records, tally.undecided), *twin_reasons(tally.records)):
+        reporter.write_line(each.text, red=each.red, yellow=not each.red and not each.plain)
 
 
 def _resumed(reporter: pytest.TerminalReporter, tally: Tally, session: Session) -> None:

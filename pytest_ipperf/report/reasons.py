@@ -1,0 +1,81 @@
+"""Reasons: below the tables of a session every cell that is not green, with its sentence; then its A/A comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import flow
+
+# Of more cells of which the same is said only the number is told.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A line; `red` where something is wrong, else something is only lacking, or is to be known (`plain`)."""
+
+    text: str
+    red: bool = False
+    plain: bool = False
+
+
+def reasons(records: Sequence[Record], undecided: Mapping[str, str]) -> Iterator[Reason]:
+    """What exceeds, what is `undecided` (the sentences by pytest's name of the item), and what failed to connect."""
+    for record in records:
+        if record.verdict == "exceeds":
+            yield Reason(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
+    for sentence, cells in _by_sentence(undecided).items():
+        named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
+        yield from (Reason(f"INCONCLUSIVE {name}: {sentence}") for name in named)
+    for record in records:
+        # What a flow loses has a metric and rows of its own.
+        if (record.test.failed or record.reference.failed) and not flow(record.protocol):
+            yield Reason(_failures(record))
+
+
+def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
+    """How often the reference differed from its twin; nothing without one."""
+    told = list(records)
+    if not any(record.twin for record in told):
+        return
+    from pytest_ipperf.core.sentinel import watched  # noqa: PLC0415 - loads scipy, which most sessions do not need
+
+    found = watched(told, lambda name: METRICS[name].metric)
+    if found is None:
+        return
+    cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
+    yield Reason(
+        f"A/A: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference against its "
+        f"twin excludes 0; chance gives {found.at_most} at most, in 999 of 1000 sessions",
+        plain=True,
+    )
+    if not found.stable:
+        yield Reason(
+            "environment unstable: the reference differs from itself more often than chance explains; do not believe "
+            "the other differences of this session",
+            red=True,
+        )
+
+
+def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
+    """The undecided cells by what is said of them."""
+    found: dict[str, list[str]] = {}
+    for nodeid, told in undecided.items():
+        # What a design found that never judges stands in the tables.
+        sentence = told.rpartition("; ")[2] if told.endswith("never judges") else told
+        found.setdefault(sentence, []).append(nodeid.split("::")[-1])
+    return found
+
+
+def _failures(record: Record) -> str:
+    """Said of every verdict, as a few lost connections weigh more in a mean than all others together."""
+    test, reference = record.test, record.reference
+    return (
+        f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
+        f"{reference.attempted - reference.completed} of {reference.attempted} by {reference.arm}; "
+        f"each counts as {seconds_text(record.deadline_s)}"
+    )
