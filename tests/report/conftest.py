@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import math
 import random
 import statistics
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import levels_text
-from pytest_ipperf.core.effect import percent_of_log
+from pytest_ipperf.core.acceptance import Acceptance
+from pytest_ipperf.core.cell import Arm, levels_text
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.effect import Effect, percent_of_log
+from pytest_ipperf.core.gate import decide
 from pytest_ipperf.core.interval import t_interval
+from pytest_ipperf.core.judge import judge
+from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.story import Host, Story, Trouble
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
@@ -121,3 +130,143 @@ def study(epochs=6, blocks=2, seed=1, spread=0.01, arms=tuple(RATIOS)):
 def made():
     """What makes records: `record`, `side`, `study`."""
     return SimpleNamespace(record=record, side=side, study=study)
+
+
+METRIC = METRICS["response_time"].metric
+NIGHTLY = DESIGNS["nightly"]
+TODAY = 1795309200.0  # 2026-11-22, 01:00 UTC
+NIGHT_S = 86400.0
+
+
+def application(protocol, count, arm, ratio, *, spread=0.03, seed=1, epochs=10, blocks=3, **change):
+    """A judged cell of an application: `arm` takes `ratio` times as long as IPv4, with that spread between epochs."""
+    draw = random.Random(f"{protocol} {count} {arm} {seed}")
+    mean = 0.002 * count**0.7 * (2.5 if protocol == "smtp" else 1.0)
+    reference = [mean * math.exp(draw.gauss(0, spread / 3)) for _ in range(epochs * blocks)]
+    between = [math.exp(draw.gauss(0, spread)) for _ in range(epochs)]
+    values = [
+        ratio * between[at // blocks] * each * math.exp(draw.gauss(0, spread / 5)) for at, each in enumerate(reference)
+    ]
+    twin = arm.endswith("-twin")
+    cell = f"lab.100mbit-{protocol}-c{count}-1k-{arm}"
+    told = Record(
+        cell=cell, testbed="lab.100mbit", protocol=protocol, connections=count, payload_bytes=1024, ipver=int(arm[3]),
+        transport="native" if twin else arm.partition("-")[2] or "native", twin=twin, client="lean",
+        server={"smtp": "postfix 3.7.11", "http": "apache 2.4.67"}[protocol], metric=METRIC.name, design=NIGHTLY.name,
+        judges=True, seed=7, look=1, looks=1, epochs=epochs, blocks=blocks, deadline_s=10.0,
+        test=_served(arm, values), reference=_served("ipv4", reference), estimate=None, low=None, high=None,
+        confidence=0.95, sd_epoch=None, sd_block=None, margin="", margin_fraction=None, alpha=0.05, verdict="measured",
+        reasons=(), sentence="", backend="kernel" if told_through(arm) else "", rate_bit_s=1e8, fingerprint="f1",
+        workload_version="1", nodeid=f"suites/response_time/test_response_time.py::test_{protocol}[{cell}]",
+    )  # fmt: skip
+    return dataclasses.replace(_judged(told, values, reference), **change)
+
+
+def told_through(arm):
+    return "tunnel" in arm or "isatap" in arm
+
+
+def _served(arm, values):
+    phases = {"dns": 0.0004, "connect": 0.0007, "first_byte": 0.0011, "total": statistics.fmean(values)}
+    return ArmSummary(
+        arm=arm, values=tuple(values), completed_values=tuple(values), attempted=9000, completed=9000, failed={},
+        phases=phases,
+    )  # fmt: skip
+
+
+def _judged(told, values, reference):
+    pairs = [math.log(a / b) for a, b in zip(values, reference, strict=True)]
+    located = [statistics.median(pairs[at : at + told.blocks]) for at in range(0, len(pairs), told.blocks)]
+    effect = Effect(
+        metric=METRIC, change=t_interval(located, 0.95), n_epochs=told.epochs, n_blocks=len(pairs),
+        sd_epoch=statistics.stdev(located), sd_block=None, test=Arm.parse(told.test.arm), reference=Arm.parse("ipv4"),
+        test_value=told.test.mean, reference_value=told.reference.mean,
+    )  # fmt: skip
+    shown = effect.shown
+    own = dataclasses.replace(told, estimate=shown.estimate, low=shown.low, high=shown.high, sd_epoch=effect.sd_epoch)
+    return own.judged(judge(effect, Margin.parse("10%,0.5ms")))
+
+
+def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
+    """So many earlier nights of a cell; from night `changed` on they are 8 % slower, and before 10 on other hosts."""
+    draw = random.Random(f"{record.cell} {seed}")
+    level = math.log1p(record.estimate / 100) if level is None else level
+    return [
+        Past(
+            key=record.key, session=f"night-{at:02d}", began_at=TODAY - (nights - at) * NIGHT_S,
+            change=level + draw.gauss(0, spread) + (0.08 if changed is not None and at >= changed else 0.0),
+            sd_epoch=0.03, epochs=10, test_value=record.test.mean, reference_value=record.reference.mean,
+            margin=record.margin, margin_fraction=record.margin_fraction, header_cost=0.0, verdict="within",
+            fingerprint="f0" if at < 10 else "f1",
+        )
+        for at in range(nights)
+    ]  # fmt: skip
+
+
+def samples_of(records, failures=()):
+    """Times of single connections for every arm; those cells in `failures` lose one in fifty."""
+    found = {}
+    for told in records:
+        workload = told.cell.removesuffix(f"-{told.test.arm}")
+        for side_ in (told.test, told.reference):
+            draw = random.Random(f"{workload} {side_.arm}")
+            times = [draw.lognormvariate(math.log(side_.mean), 0.25) for _ in range(600)]
+            lost = [math.inf] * 12 if told.cell in failures and side_ is told.test else []
+            found[workload, side_.arm] = times + lost
+    return found
+
+
+def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
+    """A night with a red cell, an accepted one, one that is missing, one undecided, and one with trouble."""
+    arms = ("ipv6", "ipv6-tunnel", "ipv6-isatap", "ipv4-twin")
+    ratio = {"ipv6": 1.01, "ipv6-tunnel": 1.03, "ipv6-isatap": 1.035, "ipv4-twin": 1.0}
+    slow, known, wide = ("http", 100, "ipv6"), ("smtp", 100, "ipv6-tunnel"), ("smtp", 10, "ipv6-isatap")
+
+    def cell(place, seed):
+        protocol, count, arm = place
+        times = {slow: 1.21, known: 1.24}.get(place, ratio[arm])
+        return application(protocol, count, arm, times, spread=0.2 if place == wide else 0.03, seed=seed)
+
+    places = [(protocol, count, arm) for protocol in ("http", "smtp") for count in (1, 10, 100) for arm in arms]
+    screen = [cell(place, 1) for place in places]
+    fresh = [cell(place, 2) for place in (slow, known)]
+    judged = [told for told in screen if not told.twin]
+    courses = {
+        told.key: past_of(told, nights, changed=25 if told.cell.startswith("lab.100mbit-http-c10-") else None)
+        for told in judged
+    }
+    courses[fresh[0].key] = past_of(fresh[0], nights, level=0.01)
+    gone = Key("lab.100mbit-ftp-c10-1m-ipv6", METRIC.name, "1")
+    accepted = [
+        Acceptance(
+            cell="*-smtp-c100-*-ipv6-tunnel", metric="", reason="sit has no offloads here, ticket NET-7", by="ada",
+            at=TODAY - 3 * NIGHT_S, until=dt.date(2026, 12, 24), up_to=0.4,
+        )
+    ]  # fmt: skip
+    trouble = "suites/response_time/test_response_time.py::test_dns[lab.100mbit-dns-c10-1k-ipv6]"
+    troubles = {trouble: "bind did not answer on 198.18.0.6 port 53 within 10 s"}
+    return Story(
+        name=Path(folder).name, folder=Path(folder), began_at=TODAY, seconds=1510.0,
+        question={"schema": 6, "arguments": ["suites", "-m", "a b"], "pytest": "9.2.0", "pytest_ipperf": "0.1.0"},
+        records=tuple(screen),
+        troubles=tuple(
+            Trouble(nodeid=name, kind="infrastructure", sentence=sentence) for name, sentence in troubles.items()
+        ),
+        hosts=tuple(
+            Host(testbed="lab.100mbit", role=role, facts={"kernel": "6.12.5", "cpus": 2, "sysctl": {"net.a": place}})
+            for place, role in enumerate(("client", "router", "server"))
+        ),
+        samples=samples_of(screen, failures={screen[0].cell}),
+        courses=courses,
+        night=decide(
+            screen=screen, fresh=fresh, expected={told.key for told in judged} | {gone}, courses=courses,
+            accepted=accepted, today=dt.date(2026, 11, 22), troubles=troubles,
+            metric_of=lambda name: METRICS[name].metric,
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def told():
+    """What makes stories: `application`, `past_of`, `samples_of`, `night_story`."""
+    return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_story=night_story)

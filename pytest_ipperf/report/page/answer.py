@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_ipperf.core.cell import Arm, client_text
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.core.story import Trouble
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.findings import change_text
@@ -50,7 +50,7 @@ def question(records: Sequence[Record]) -> str:
     """What was asked in one sentence: `Is IPv6 as good as IPv4 for HTTP and SMTP?`."""
     arms = sorted({Arm.parse(record.test.arm) for record in records if not record.twin}, key=arm_rank)
     if not arms:
-        return "How far does the reference differ from itself?" if records else "Nothing was measured"
+        return "How far does the reference differ from itself?" if records else "Nothing was judged"
     references = listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))
     protocols = listed(dict.fromkeys(PROTOCOLS[record.protocol].title for record in records))
     return f"Is {_arms(arms)} as good as {references} for {protocols}?"
@@ -72,14 +72,14 @@ def answers(records: Iterable[Record]) -> list[Markup]:
     return [_of_arm(arm, by_arm[arm]) for arm in sorted(by_arm, key=lambda arm: (arm.twin, arm_rank(arm)))]
 
 
-def counted(story: Story) -> Markup:
+def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
     """How many cells there are of each verdict, and how many tests without an answer."""
-    found = Counter(verdict_of(record) for record in latest(story.records))
+    found = Counter(verdict_of(record) for record in latest(records))
     told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in _ORDER if found[verdict]]
-    kinds = Counter(trouble.kind for trouble in story.troubles)
+    kinds = Counter(trouble.kind for trouble in without)
     told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
-    never = dict.fromkeys(record.design for record in story.records if not record.judges)
-    said = f"Design {listed(never)} never judges: these are changes{_bare(story.records)}." if never else ""
+    never = dict.fromkeys(record.design for record in records if not record.judges)
+    said = f"Design {listed(never)} never judges: these are changes{_bare(records)}." if never else ""
     return joined((element("p", *told, class_="counts"), element("p", said, class_="soft") if said else NOTHING))
 
 

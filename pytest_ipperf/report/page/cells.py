@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.cell import Arm
@@ -15,7 +15,7 @@ from pytest_ipperf.report.findings import change_text
 from pytest_ipperf.report.flow.table import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
-from pytest_ipperf.report.page.markup import Markup, boxed, caption, element
+from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element
 from pytest_ipperf.report.page.words import subject, verdict_of
 
 _BETTER, _WORSE = -1.5, 2.5
@@ -45,29 +45,33 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
         for record in records
         if record.key not in ruled
     ]
-    rows, seen = list[Markup](), set[Key]()
+    judged = night is not None or any(record.judges for record in records)
+    bodies, seen = list[Markup](), set[Key]()
     for each in told:
-        rows.append(_row(each, named=each.key not in seen))  # of several questions about one cell the first
+        name = {} if each.key in seen else {"id": anchor(each.key)}  # of several questions about one cell the first
+        bodies.append(element("tbody", *_rows(each, judged=judged), **name))
         seen.add(each.key)
-    heads = ("cell", "verdict", "change", "against the margin", "in a sentence")
-    judged = any(record.judges for record in records)
+    heads = ("cell", "verdict", "change", "against the margin")[: None if judged else -1]
     title = "Every cell, with its change against the reference" + (" and its 95 % interval" if judged else "")
     head = element("thead", element("tr", *(element("th", each, scope="col") for each in heads)))
-    return boxed("All cells", element("table", caption(title), head, element("tbody", *rows), class_="cells"))
+    return boxed("All cells", element("table", caption(title), head, *bodies, class_="cells"))
 
 
-def _row(told: _Told, *, named: bool) -> Markup:
+def _rows(told: _Told, *, judged: bool) -> Iterator[Markup]:
+    """The figures, and below them the sentence that says what they mean."""
     about, change, margin, picture = told.key.metric.replace("_", " "), "", "", ""
     if told.record:
         about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}"
         change = change_text(told.record) or change_of_means(told.record)
         margin, picture = _margin(told.record), _picture(told.record)
-    name = {"id": anchor(told.key)} if named else {}
-    return element(
-        "tr", element("th", element("code", told.key.cell), element("small", about), scope="row"),
-        element("td", told.found), element("td", change, element("small", margin)), element("td", picture),
-        element("td", told.sentence, class_="sentence"), **name,
-    )  # fmt: skip
+    name = element("th", element("code", told.key.cell), element("small", about), scope="row")
+    figures = (name, element("td", told.found), element("td", change, element("small", margin)))
+    if not judged:
+        yield element("tr", *figures)
+        return
+    yield element("tr", *figures, element("td", picture))
+    sentence = element("p", capital(told.sentence)) if told.sentence else NOTHING
+    yield element("tr", element("td", sentence, colspan="4"), class_="sentence")
 
 
 def _margin(record: Record) -> str:

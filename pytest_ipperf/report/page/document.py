@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_ipperf.core.night import Ruling
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.sentinel import watched
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
@@ -18,14 +20,16 @@ from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.levels import level_figure, level_lines
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
 from pytest_ipperf.report.page.method import environment, method
-from pytest_ipperf.report.page.night import night_part
+from pytest_ipperf.report.page.night import night_part, sentinel_line
 from pytest_ipperf.report.page.spread import spread_figure, workload_of
 from pytest_ipperf.report.page.tables import tables
-from pytest_ipperf.report.page.trend import Course, course, trend_figure
+from pytest_ipperf.report.page.trend import course, trend_figure
 from pytest_ipperf.report.page.words import day_text, listed
 
 _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
 """Figures of each kind at most; of more cells the numbers are in the tables and files."""
+_SOUGHT = 400
+"""Courses that are looked at for changes, those of bad cells first."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Whatever a record holds, a browser loads nothing and runs nothing."""
 _ICON = (
@@ -95,7 +99,7 @@ def _section(name: str, title: str, content: Markup) -> Markup:
 def _sections(story: Story) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
     told = latest(story.records)
-    yield "answer", "The answer", _answer(story)
+    yield "answer", "What the screening found" if story.night else "The answer", _answer(story)
     yield "tables", "Tables", tables(story.records, files) if story.records else NOTHING
     yield "levels", "By connections and other levels", _levels(told, files)
     yield "spread", "Distributions", _spreads(story, told)
@@ -106,9 +110,14 @@ def _sections(story: Story) -> Iterator[Section]:
 
 
 def _answer(story: Story) -> Markup:
-    parts = [counted(story), element("div", *answers(story.records), class_="arms")]
-    if story.troubles:
-        parts += [element("h3", "Without an answer"), troubles(story.troubles)]
+    """By arm; what a night says above is not said again."""
+    night = story.night
+    left = [each for each in story.troubles if night is None or each.nodeid not in night.troubles]
+    records = [record for record in story.records if not record.twin]
+    parts = [counted(records, left), element("div", *answers(records), class_="arms")]
+    sentinel = None if night else watched(story.records, lambda name: METRICS[name].metric)
+    parts += [sentinel_line(sentinel)] if sentinel else []
+    parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)
 
 
@@ -119,10 +128,12 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
 
 
 def _spreads(story: Story, records: Sequence[Record]) -> Markup:
-    by_workload = {workload_of(record): record for record in _worst_first(records)}
+    """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
     kept = {workload for workload, _ in story.samples}
-    chosen = [record for workload, record in by_workload.items() if workload in kept]
-    shown = [record for record in records if record in chosen[:_SPREADS]]
+    by_workload = {workload_of(record): record for record in records if workload_of(record) in kept}
+    chosen = {workload_of(record): None for record in _worst_first(records) if workload_of(record) in kept}
+    drawn = set(list(chosen)[:_SPREADS])
+    shown = [record for workload, record in by_workload.items() if workload in drawn]
     found = [
         spread_figure(record, story.samples, _same(record, records), number) for number, record in enumerate(shown)
     ]
@@ -130,19 +141,21 @@ def _spreads(story: Story, records: Sequence[Record]) -> Markup:
 
 
 def _trends(story: Story, records: Sequence[Record]) -> Markup:
-    drawn: list[Course] = []
     by_key = {record.key: record for record in records}
     if story.night:
         by_key |= {cell.key: cell.record for cell in story.night.cells if cell.record}
-    found = {key: made for key, record in by_key.items() if (made := course(record, story.courses.get(key, ())))}
-    drawn = sorted(found.values(), key=lambda each: not _matters(each, story))[:_TRENDS]
-    figures = [trend_figure(each, number) for number, each in enumerate(drawn)]
-    return _figures(figures, len(found) - len(figures), "the records of all sessions have them")
+    noticed = _noticed(story)
+    keys = sorted((key for key in by_key if story.courses.get(key)), key=lambda key: not _bad(by_key[key], noticed))
+    # Where a level changes takes long to find in very many courses.
+    found = [made for key in keys[:_SOUGHT] if (made := course(by_key[key], story.courses[key]))]
+    drawn = sorted(found, key=lambda each: not (each.marks or _bad(each.record, noticed)))[:_TRENDS]
+    figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
+    return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
 
 
-def _matters(found: Course, story: Story) -> bool:
-    """Whether a course is one that a reader wants to see: of a cell that is worse, or has changed."""
-    return bool(found.marks) or found.record.verdict == "exceeds" or found.record.key in _noticed(story)
+def _bad(record: Record, noticed: Collection[Key]) -> bool:
+    """Whether a reader wants to see how it came to that."""
+    return record.verdict == "exceeds" or record.key in noticed
 
 
 def _noticed(story: Story) -> set[Key]:

@@ -15,6 +15,7 @@ from pytest_ipperf.report.page.words import short_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 FONT_PT = 8.5
 DOTTED = (0, (1, 1.5))
@@ -52,6 +53,15 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
         return svg_of(figure)
 
 
+def plain_log(axis_: Axis) -> None:
+    """A logarithmic axis with numbers as people write them, of which there are enough on less than a decade too."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415
+
+    axis_.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis_.set_major_formatter(lambda value, _: f"{value:g}")
+    axis_.set_minor_formatter(NullFormatter())
+
+
 def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float], aside: Mapping[Arm, float]) -> None:
     for curve in curves:
         x = [at[dot.at] + aside[curve.arm] for dot in curve.dots]
@@ -60,7 +70,7 @@ def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float],
     means = values_of(curves)
     if min(means) > 0 and max(means) > _FAR * min(means):
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        plain_log(axes.yaxis)
     elif min(means) < max(means) / 2 or not max(means):
         axes.set_ylim(bottom=0, top=None if max(means) else 1)
     axes.grid(visible=True, alpha=0.3, linewidth=0.6)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pytest_ipperf.core.night import CellReport, Light, NightReport, Ruling
+from pytest_ipperf.core.sentinel import Sentinel
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, capital, element, joined
@@ -45,8 +47,11 @@ def night_part(night: NightReport) -> Markup:
 def _light(night: NightReport) -> Markup:
     class_ = light_class(night.light)
     light = element("span", shape(class_), _LIGHTS[night.light], class_="light")
+    told = night.headline.removeprefix(f"{_LIGHTS[night.light]}: ")
+    first, *others = re.split("[:;] ", told, maxsplit=1)  # which cells these are may take many lines
     exit_status = element("p", f"Exit status {night.light.value}. {_levels(night)}", class_="soft")
-    return element("div", element("h1", light, " ", night.headline), exit_status, class_=f"banner {class_}")
+    more = [element("p", f"{each}.") for each in others]
+    return element("div", element("h1", light, " ", first), *more, exit_status, class_=f"banner {class_}")
 
 
 def _levels(night: NightReport) -> str:
@@ -70,11 +75,17 @@ def _sentinel(night: NightReport) -> Markup:
     found = night.sentinel
     if found is None:
         return element("p", "Sentinel: the reference had no twin in this night.", class_="soft")
+    return sentinel_line(found)
+
+
+def sentinel_line(found: Sentinel) -> Markup:
+    """What the reference's twin says of the environment."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
-    word = "nothing disturbed the night" if found.stable else "the environment is unstable: do not believe this night"
+    stable = "no sign that anything but the networks made differences"
+    word = stable if found.stable else "the environment is unstable, and the other differences are not to be believed"
     said = (
         f"Sentinel (A/A): in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
-        f"against its twin excludes 0; chance gives {found.at_most} at most. So {word}."
+        f"against its twin excludes 0; chance gives {found.at_most} at most: {word}."
     )
     return element("p", said, class_="soft" if found.stable else "warning")
 

@@ -13,7 +13,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.drawing import OTHER, PAPER, STYLES, settings, svg_of
 from pytest_ipperf.report.flow.quantity import Unit, number, unit_of
 from pytest_ipperf.report.page.figure import Figure
-from pytest_ipperf.report.page.level_plot import FONT_PT
+from pytest_ipperf.report.page.level_plot import FONT_PT, plain_log
 from pytest_ipperf.report.page.words import level_text
 from pytest_ipperf.report.sides import arm_rank
 
@@ -21,10 +21,10 @@ _SIZE_IN = (5.8, 2.9)
 _POINTS = 160
 """Of more samples so many quantiles are drawn: closer ones fall into one pixel."""
 _WIDE = 12
-"""Where the 99th percentile is so many times the first, the axis is logarithmic."""
+"""Where the axis ends at so many times its beginning, it is logarithmic."""
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-_DRAWN = 0.995
-"""The axis ends where so many are done, so that a single slow one does not press the others together."""
+_DRAWN = (0.005, 0.995)
+"""The axis goes from where so many are done to there, so that single ones do not press the others together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def spread_figure(
     if not any(each.seconds for each in found.values()):
         return None
     what = "round-trip times" if record.protocol == "rtt" else "response times"
-    unit = unit_of(METRICS["rtt"].metric, [each.within(_DRAWN) for each in found.values() if each.seconds])
+    unit = unit_of(METRICS["rtt"].metric, [each.within(_DRAWN[1]) for each in found.values() if each.seconds])
     level = level_text(record, among)
     failed = any(len(each.seconds) < each.attempted for each in found.values())
     ends = " A curve that ends below 100 % is of an arm with failures, which never came to an end." if failed else ""
@@ -78,7 +78,7 @@ def spread_figure(
         svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
         keys={arm.title: STYLES.get(str(arm), OTHER) for arm in found},
         caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
-        f"The axis ends with the slowest {100 - 100 * _DRAWN:g} %.{ends}",
+        f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis.{ends}",
         head=(
             "arm",
             "number",
@@ -104,7 +104,6 @@ def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
 def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> str:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.ticker import LogLocator  # noqa: PLC0415
 
     with settings(f"spread {workload}", **{"font.size": FONT_PT}):
         figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
@@ -119,15 +118,11 @@ def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> 
                 x, y, color=colour, linestyle=dashes, marker=marker, markersize=4, markevery=(at * every // 4, every),
                 linewidth=1.3, drawstyle="steps-post",
             )  # fmt: skip
-        low = min(each.quantile(0.01) for each in found.values())
-        high = max(each.within(_DRAWN) for each in found.values() if each.seconds)
-        if 0 < low < math.inf and high > _WIDE * low:
+        low = min(each.within(_DRAWN[0]) for each in found.values() if each.seconds)
+        high = max(each.within(_DRAWN[1]) for each in found.values() if each.seconds)
+        if low > 0 and high > _WIDE * low:
             axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.xaxis.set_minor_formatter(lambda *_: "")
-        else:
-            low = min(low, *(each.seconds[0] for each in found.values() if each.seconds))
+            plain_log(axes.xaxis)
         if 0 < low < high:
             axes.set_xlim(low / unit.size * 0.97, high / unit.size * 1.03)
         axes.set_ylim(0, 102)

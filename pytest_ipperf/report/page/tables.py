@@ -19,6 +19,8 @@ _INDENT = "  "
 _MOST = 60
 """Tables of a page; more of them are in the files that go with it."""
 _VERDICT = "verdict"
+_ANSWER = {"change", "change of the means", "95 % interval", "margin", _VERDICT}
+"""Rows that are read first."""
 
 
 def tables(records: Sequence[Record], files: str) -> Markup:
@@ -88,7 +90,7 @@ def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, 
             continue
         shown = [_cell(told, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
         kind = "minor" if name.startswith(_INDENT) else "arm"
-        weight = " answer" if told in (_VERDICT, "change", "95 % interval", "margin") else ""
+        weight = " answer" if told in _ANSWER else ""
         made.append(element("tr", element("th", told, scope="row"), *shown, class_=f"{kind}{weight}"))
     return element("tbody", *made)
 

@@ -20,7 +20,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
 from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.level_plot import DOTTED, FONT_PT
-from pytest_ipperf.report.page.words import subject
+from pytest_ipperf.report.page.words import at_levels, subject
 
 _SIZE_IN = (5.8, 2.6)
 _CONFIDENCE = 0.95
@@ -68,8 +68,8 @@ def course(record: Record, past: Sequence[Past]) -> Course | None:
     return Course(record=record, nights=tuple(nights), marks=tuple(change_points(values)))
 
 
-def trend_figure(found: Course, number: int) -> Figure:
-    """The figure of a course."""
+def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
+    """The figure of a course; its level is told as far as those among which it is differ."""
     record, nights = found.record, found.nights
     arm = Arm.parse(record.test.arm)
     colour, marker, _ = STYLES.get(str(arm), OTHER)
@@ -79,7 +79,7 @@ def trend_figure(found: Course, number: int) -> Figure:
     hollow = f" Hollow: {_OTHER_HOSTS} ({others} of {len(nights)})."
     return Figure(
         name=f"trend{number}",
-        title=f"{subject(record)}, {arm.title}: change over {len(nights)} sessions",
+        title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(nights)} sessions",
         svg=_svg(found, colour, marker),
         keys=keys,
         caption=f"{record.cell}: change of each session with its 95 % interval; dotted: the margin; the last dot, with "

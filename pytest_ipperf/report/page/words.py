@@ -36,7 +36,7 @@ def listed(words: Iterable[str]) -> str:
 def subject(record: Record) -> str:
     """What was asked of: `SMTP`, `TCP throughput at the receiver`."""
     title = PROTOCOLS[record.protocol].title
-    if not flow(record.protocol):
+    if not flow(record.protocol) or record.metric == record.protocol:
         return title
     metric = METRICS[record.metric].metric.title
     return metric if metric.startswith(title) else f"{title} {metric}"
