@@ -90,7 +90,9 @@ def warnings(
 
 
 def _is_changed(record: Record, course: Sequence[Past]) -> bool:
-    return bool(course) and record.fingerprint != course[-1].fingerprint
+    """Whether the last night's is known too, and another."""
+    before = course[-1].fingerprint if course else ""
+    return before not in ("", record.fingerprint)
 
 
 # --- a cell -----------------------------------------------------------------------------------------------------------

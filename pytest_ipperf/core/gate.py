@@ -262,10 +262,15 @@ def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, st
     found: dict[str, str] = {}
     cells = sorted({cell for cell, _ in known}, key=len, reverse=True)
     for nodeid, trouble in troubles.items():
-        within = next((cell for cell in cells if re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid)), None)
+        within = next((cell for cell in cells if _names(nodeid, cell)), None)
         if within is not None:
             found.setdefault(within, trouble)
     return found
+
+
+def _names(nodeid: str, cell: str) -> bool:
+    """Whether a cell is the one of an item; other parameters may stand before it and after it."""
+    return cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid) is not None
 
 
 def _light(
