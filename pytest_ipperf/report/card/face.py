@@ -1,0 +1,54 @@
+"""Face: what a cell is called where many are listed, and its factors as plain texts."""
+
+from __future__ import annotations
+
+from pytest_ipperf.core.cell import LEAN, Cell, load_text
+from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.protocols import PROTOCOLS, flow
+
+
+def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
+    """`SMTP, IPv6 tunnel, 10 connections, 1k`; of a flow also its metric, and the testbed on request."""
+    workload = cell.workload
+    protocol = PROTOCOLS[workload.protocol]
+    what, many = protocol.title, f"{workload.connections} connection{'s' * (workload.connections != 1)}"
+    size = load_text(workload.payload_bytes, workload.rate_per_s, workload.workers)
+    if flow(workload.protocol):
+        what += "" if metric == workload.protocol else f" {metric.replace('_', ' ')}"
+        many = "" if workload.connections == 1 else f"{workload.connections} streams"
+    own = [level.text for level in workload.levels if level.text]
+    client = "" if workload.client == LEAN else f"client {workload.client}"
+    where = f"on {workload.testbed}" if testbed else ""
+    return ", ".join(filter(None, (what, cell.arm.title, many, size, *own, client, where)))
+
+
+def factor_texts(cell: Cell) -> dict[str, str]:
+    """Every factor of a cell by name, as people write it; what goes without saying is left out.
+
+    The arm is two of them: `ipver`, such as `IPv6`, and `transport`, such as `tunnel` or, of a twin, `native twin`.
+    """
+    workload, arm = cell.workload, cell.arm
+    return {
+        "testbed": workload.testbed,
+        "protocol": workload.protocol,
+        "connections": str(workload.connections),
+        "payload": bytes_text(workload.payload_bytes),
+        **_load(cell),
+        **{level.name: level.text.removeprefix(_mark(cell, level.name)) for level in workload.levels if level.text},
+        "ipver": f"IPv{arm.ipver}",
+        "transport": f"{arm.transport} twin" if arm.twin else arm.transport,
+    }
+
+
+def _load(cell: Cell) -> dict[str, str]:
+    workload = cell.workload
+    told = {
+        "client": "" if workload.client == LEAN else workload.client,
+        "arrivals": f"{workload.rate_per_s!r}/s".replace(".0/s", "/s") if workload.rate_per_s else "",
+        "workers": str(workload.workers) if workload.workers > 1 else "",
+    }
+    return {name: text for name, text in told.items() if text}
+
+
+def _mark(cell: Cell, name: str) -> str:
+    return next((each.mark for each in PROTOCOLS[cell.workload.protocol].factors if each.name == name), "")

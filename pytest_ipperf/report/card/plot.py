@@ -1,0 +1,116 @@
+"""Plot: the runs of both arms epoch by epoch, and beside them the change with its interval against the margin.
+
+matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, settings
+from pytest_ipperf.report.flow.quantity import Unit, unit_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE_IN, _DPI = (8.2, 2.9), 110
+_BESIDE = 0.14
+"""So far an arm's dots stand beside their epoch."""
+_AMONG = 0.12
+"""Over so much of an epoch its blocks are spread."""
+
+
+def plot(record: Record) -> bytes:
+    """As PNG; the same record gives the same bytes. Raises ImportError where matplotlib is missing."""
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    answered = record.judges and None not in (record.estimate, record.low, record.high)
+    with settings(record.cell, **{"font.size": 9}):
+        figure = mpl_figure.Figure(figsize=_SIZE_IN, layout="constrained", facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        if answered:
+            runs, change = figure.subplots(1, 2, width_ratios=(3, 2))
+            _draw_change(change, record)
+        else:
+            runs = figure.subplots()
+        _draw_runs(runs, record)
+        written = io.BytesIO()
+        figure.savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
+    return written.getvalue()
+
+
+def _draw_runs(axes: Axes, record: Record) -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - see the module's charter
+
+    metric = METRICS[record.metric].metric
+    sides = (record.reference, record.test)
+    unit = unit_of(metric, [side.mean for side in sides])
+    for number, side in enumerate(sides):
+        _draw_side(axes, side, record.blocks, unit, aside=_BESIDE * (2 * number - 1))
+    axes.set_xlabel("epoch" if _by_epoch(record) else "run")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel(f"{metric.title}{f', {unit.name}' if unit.name else ''}")
+    axes.set_title("every run; lines: means", fontsize=9)
+    axes.grid(visible=True, axis="y", alpha=0.3)
+    least, most = min(min(side.values) for side in sides), max(max(side.values) for side in sides)
+    if least < most / 2 or not most:
+        axes.set_ylim(bottom=0, top=None if most else 1)
+    else:
+        axes.set_ylabel(f"{axes.get_ylabel()}\n(axis does not begin at 0)")
+    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=9)
+
+
+def _by_epoch(record: Record) -> bool:
+    """Whether no run lacks a value, so that a value's place tells its epoch."""
+    return all(len(side.values) % record.blocks == 0 for side in (record.reference, record.test))
+
+
+def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: float) -> None:
+    colour, marker, line = STYLES.get(side.arm, OTHER)
+    blocks = blocks if len(side.values) % blocks == 0 else 1
+    spread = [(block - (blocks - 1) / 2) * _AMONG / max(1, blocks - 1) for block in range(blocks)]
+    where = [at // blocks + 1 + aside + spread[at % blocks] for at in range(len(side.values))]
+    axes.plot(
+        where, [value / unit.size for value in side.values],
+        linestyle="none", marker=marker, markersize=5, color=colour, alpha=0.85, label=Arm.parse(side.arm).title,
+    )  # fmt: skip
+    axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
+
+
+def _draw_change(axes: Axes, record: Record) -> None:
+    estimate, low, high = record.estimate or 0.0, record.low or 0.0, record.high or 0.0
+    colour, marker, _ = STYLES.get(record.test.arm, OTHER)
+    axes.axvline(0, color=INK, linewidth=1, alpha=0.5)
+    axes.errorbar(
+        [estimate], [0], xerr=[[estimate - low], [high - estimate]],
+        color=colour, marker=marker, markersize=6, linewidth=1.8, capsize=5,
+    )  # fmt: skip
+    limit = _limit(record)
+    if limit is not None:
+        worse = (limit, limit + 1e9) if limit > 0 else (limit - 1e9, limit)
+        ends = min(low, 0.0, limit), max(high, 0.0, limit)
+        axes.axvspan(*worse, facecolor="none", edgecolor=OTHER[0], hatch="///", alpha=0.35, linewidth=0)
+        axes.axvline(limit, color=INK, linewidth=1.4, linestyle="--")
+        room = 0.12 * (ends[1] - ends[0] or 1.0)
+        axes.set_xlim(ends[0] - room, ends[1] + room)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([])
+    reference = Arm.parse(record.reference.arm).title
+    beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
+    axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
+    change = f"{percent_text(estimate)} {record.change_unit} [{percent_text(low)}, {percent_text(high)}]"
+    axes.set_title(f"change {change} ({100 * record.confidence:.0f} % interval)", fontsize=9)
+
+
+def _limit(record: Record) -> float | None:
+    """Where the margin stands on the axis of the change, with its sign."""
+    if record.margin_fraction is None:
+        return None
+    size = 100 * record.margin_fraction
+    return size if METRICS[record.metric].metric.direction == "lower_is_better" else -size
