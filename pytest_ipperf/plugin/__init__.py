@@ -15,6 +15,8 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
+from pytest_ipperf.plugin.baseline import find_baseline
+from pytest_ipperf.plugin.ending import ENDING, Ending
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.memory import Memory
@@ -45,16 +47,21 @@ def pytest_configure(config: pytest.Config) -> None:
         if told and told["resume"]:  # the last session is by now the one that has begun
             settings = dataclasses.replace(settings, resume=told["resume"])
         earlier = find_earlier(settings, config.invocation_params.dir)
+        baseline = None if told else find_baseline(settings, config.invocation_params.dir)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
-    config.stash[SESSION] = Session(config, settings, told, earlier)
+    config.stash[SESSION] = known = Session(config, settings, told, earlier)
+    known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     if told is None:
         config.stash[TALLY] = tally = Tally(config)
-        config.stash[KEEPER] = keeper = Keeper(config.stash[SESSION])
-        config.pluginmanager.register(Memory(config.stash[SESSION]), "ipperf-memory")
+        config.stash[KEEPER] = keeper = Keeper(known)
+        config.stash[ENDING] = ending = Ending(known)
+        config.pluginmanager.register(Memory(known), "ipperf-memory")
         config.pluginmanager.register(tally, "ipperf-tally")
+        # Of two that come last, the later one does.
         config.pluginmanager.register(keeper, "ipperf-keeper")
+        config.pluginmanager.register(ending, "ipperf-ending")
         if config.pluginmanager.hasplugin("xdist") and config.getoption("dist") != "no":
             from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
 
@@ -63,6 +70,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_ipperf.plugin.distribution import HandingOver  # noqa: PLC0415 - xdist is an extra
 
         config.pluginmanager.register(HandingOver(), "ipperf-handing-over")
+    if config.getoption("allure_report_dir", None):
+        from pytest_ipperf.plugin.allure import begin  # noqa: PLC0415 - allure-pytest is an extra
+
+        begin(config)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

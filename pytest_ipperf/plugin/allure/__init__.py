@@ -1,0 +1,27 @@
+"""Allure: what its reports show of measurements, where `--alluredir` asks for one; loaded only then.
+
+allure-pytest, an extra, writes a result for each test; these rooms finish those of measurements before that.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import allure_commons
+import pytest
+
+from pytest_ipperf.plugin.allure.results import Results
+from pytest_ipperf.plugin.allure.surroundings import Surroundings
+from pytest_ipperf.plugin.session import SESSION
+
+
+def begin(config: pytest.Config) -> None:
+    """Joins allure-pytest in this process; what stands beside the results is for the main process alone."""
+    session = config.stash[SESSION]
+    results = Results(session)
+    config.pluginmanager.register(results, "ipperf-allure-results")
+    # allure-pytest's own register of plugins outlives the session.
+    allure_commons.plugin_manager.register(results)
+    config.add_cleanup(partial(allure_commons.plugin_manager.unregister, results))
+    if not session.is_worker:
+        config.pluginmanager.register(Surroundings(config), "ipperf-allure-surroundings")

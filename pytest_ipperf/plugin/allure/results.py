@@ -1,0 +1,170 @@
+"""Results: each measurement's, finished when all of it is known and before it is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import allure_commons
+import pytest
+from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Parameter, StatusDetails
+
+from pytest_ipperf.core.cell import Cell
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, crash_text, outcome_of
+from pytest_ipperf.plugin.collection import cell_of
+from pytest_ipperf.plugin.questions import metric_of
+from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.protocols import PROTOCOLS
+
+_PCAP = "application/vnd.tcpdump.pcap"
+_NO_MATTER = {"testbed", "protocol", "connections", "payload", "factors", "ipver", "transport", "twin"}
+"""Fixtures that are no more than a parameter of the test, and that the result has as such."""
+
+
+class Results:
+    """Hooks of pytest, which tell what is under way, and of allure-pytest, which hand over what is about to be written.
+
+    In the process that runs the items, so also in xdist's workers.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._item: pytest.Item | None = None
+        self._reports: dict[str, pytest.TestReport] = {}
+        self._ours: set[str] = set()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Nothing is known of what begins now."""
+        self._item, self._reports = None, {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Of the items that measure, allure-pytest tells later only what it writes."""
+        self._item = item if cell_of(item) is not None else None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """What became of each part of it."""
+        if self._item is not None and report.nodeid == self._item.nodeid:
+            self._reports[report.when] = report
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_result(self, result: Any) -> None:
+        """A result is about to be written."""
+        if self._item is None or not self._reports:
+            return
+        self._ours.add(result.uuid)
+        finish(result, self._session, self._item, self._reports)
+
+    @allure_commons.hookimpl(tryfirst=True)
+    def report_container(self, container: Any) -> None:
+        """The fixtures of some results are about to be written."""
+        if self._item is not None or self._ours & set(container.children):
+            container.befores = [each for each in container.befores if each.name not in _NO_MATTER]
+
+
+def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[str, pytest.TestReport]) -> None:
+    """Makes of what allure-pytest knows of an item that which a reader of a measurement wants to see."""
+    cell = cell_of(item)
+    if cell is None:
+        return
+    told = getattr(reports.get("call"), "ipperf_record", "")
+    record = Record.from_json(told) if told else None
+    _name(result, session, item, cell)
+    outcome = outcome_of(reports, record)
+    if outcome is not None:
+        _rule(result, outcome, reports)
+    # allure-pytest begins the clock anew at the call, and the time goes by in the set-up that measures.
+    result.start = round(1000 * min(report.start for report in reports.values()))
+    result.stop = round(1000 * max(report.stop for report in reports.values()))
+    _describe(result, record, outcome)
+    if record is not None:
+        for name, kind, suffix, body in _attachments(session, cell, record):
+            result.attachments.append(_attached(name, kind, suffix, body))
+
+
+def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
+    """By what Allure takes the results of two sessions for those of one test.
+
+    allure-pytest's own is the digest of all parameters' values one after the other, so that 1 and 64 are 16 and 4.
+    """
+    return hashlib.sha256(json.dumps([item.nodeid, str(cell), metric]).encode()).hexdigest()[:32]
+
+
+def _name(result: Any, session: Session, item: pytest.Item, cell: Cell) -> None:
+    from pytest_ipperf.report.card import factor_texts, title  # noqa: PLC0415 - what only this report needs
+
+    metric = metric_of(item, cell.workload.protocol)
+    result.name = title(cell, metric, testbed=len(session.testbeds) > 1)
+    # Allure 3 makes the id of what it takes for a case and of the parameters, Allure 2 takes what it is given.
+    result.historyId = result.testCaseId = history_id(item, cell, metric)
+    plain = [Parameter(name=name, value=text) for name, text in factor_texts(cell).items()]
+    settings = session.settings
+    changing = {"design": settings.design.name, "seed": str(settings.seed), "session": session.folder.name}
+    result.parameters = [*plain, *(Parameter(name=name, value=each, excluded=True) for name, each in changing.items())]
+    given = {label.name for label in result.labels}
+    own = {
+        "epic": _suite(item),
+        "feature": PROTOCOLS[cell.workload.protocol].title,
+        "story": cell.arm.title,
+    }
+    result.labels += [Label(name=name, value=text) for name, text in own.items() if name not in given]
+
+
+def _suite(item: pytest.Item) -> str:
+    """The folder of the suite as words; of a file that lies beside pytest's own, its name."""
+    folder = item.path.parent
+    name = item.path.stem.removeprefix("test_") if folder == item.config.rootpath else folder.name
+    return name.replace("_", " ").capitalize()
+
+
+def _rule(result: Any, outcome: Outcome, reports: Mapping[str, pytest.TestReport]) -> None:
+    result.status = outcome.kind.status
+    # Of a fixture that broke the reader needs to know where, of a figure beyond its margin the picture.
+    trace = getattr(result.statusDetails, "trace", None) if outcome.kind is Kind.INFRASTRUCTURE else None
+    if outcome.kind is Kind.REGRESSION:
+        trace = crash_text(reports["call"])
+    result.statusDetails = StatusDetails(message=outcome.message, trace=trace)
+
+
+def _describe(result: Any, record: Record | None, outcome: Outcome | None) -> None:
+    from pytest_ipperf.report import card  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+    result.description = None
+    if record is not None:
+        try:
+            png = card.plot(record)
+        except ImportError:
+            png = None
+        result.descriptionHtml = card.description(record, png)
+    elif outcome is not None:
+        result.descriptionHtml = card.lack(outcome.kind.value[1], outcome.sentence)
+
+
+def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:
+    """Name, media type, suffix and content of each."""
+    from pytest_ipperf.report.card import values_csv  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+    yield "run values and answer", "text/csv", "csv", values_csv(record).encode()
+    yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()
+    for arm in (record.reference.arm, record.test.arm):
+        for file in sorted((session.folder / "captures").glob(f"{cell.workload}-{arm}-*.pcap")):
+            host = file.stem.removeprefix(f"{cell.workload}-{arm}-")
+            # The name of an arm may begin that of another.
+            if "-" not in host:
+                yield f"capture, {arm}, {host}", _PCAP, "pcap", file
+
+
+def _attached(name: str, kind: str, suffix: str, body: bytes | Path) -> Attachment:
+    source = ATTACHMENT_PATTERN.format(prefix=uuid.uuid4(), ext=suffix)
+    hooks = allure_commons.plugin_manager.hook
+    if isinstance(body, Path):
+        hooks.report_attached_file(source=str(body), file_name=source)
+    else:
+        hooks.report_attached_data(body=body, file_name=source)
+    return Attachment(name=name, source=source, type=kind)

@@ -1,0 +1,108 @@
+"""Surroundings: what stands beside the results, once for all: categories, environment, who ran the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf import __version__
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.core.cell import client_text
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.plugin.allure.kinds import categories
+from pytest_ipperf.plugin.outcome import TALLY
+from pytest_ipperf.plugin.session import SESSION, Session
+
+
+class Surroundings:
+    """Hooks of the main process."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_sessionfinish(self) -> None:
+        """Writes the files, where anything was to be measured."""
+        tally, session = self._config.stash[TALLY], self._config.stash[SESSION]
+        if not tally.measurements:
+            return
+        folder = Path(self._config.getoption("allure_report_dir"))
+        folder.mkdir(parents=True, exist_ok=True)
+        environment = properties(environment_of(session, tally.records))
+        (folder / "environment.properties").write_text(environment, encoding="ascii")
+        executor = executor_of(os.environ, session.folder.name)
+        (folder / "executor.json").write_text(_json(executor), encoding="utf-8")
+        (folder / "categories.json").write_text(_json(categories()), encoding="utf-8")
+
+
+def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
+    """What every figure of the session depends on, by name."""
+    told, settings = list(records), session.settings
+    backends = (name for record in told for name in record.backend.split(", ") if name)
+    tunnels = [BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in sorted({*backends})]
+    facts = {
+        "Testbed": _once(record.testbed for record in told) or ", ".join(each.name for each in session.testbeds),
+        "Tunnels": ", ".join(dict.fromkeys(tunnels)),
+        "Server": _once(record.server for record in told),
+        "Client": client_text(settings.client, settings.rate_per_s, settings.workers),
+        "Design": settings.design.name,
+        "Reference": settings.reference.title,
+        "Seed": str(settings.seed),
+        "Session": session.folder.name,
+        "Kernel": f"{platform.system()} {platform.release()}",
+        "Python": platform.python_version(),
+        "pytest": pytest.__version__,
+        "pytest-ipperf": __version__,
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int]:
+    """Who ran the tests, by the variables of GitHub Actions, GitLab CI or Jenkins; else this machine."""
+    get = environ.get
+    if get("GITHUB_ACTIONS") == "true":
+        home = f"{get('GITHUB_SERVER_URL', '')}/{get('GITHUB_REPOSITORY', '')}"
+        number, build = get("GITHUB_RUN_NUMBER", ""), get("GITHUB_WORKFLOW", "")
+        job = f"{home}/actions/runs/{get('GITHUB_RUN_ID', '')}"
+        told = {"name": "GitHub Actions", "type": "github", "url": home, "buildUrl": job}
+    elif get("GITLAB_CI") == "true":
+        number, build = get("CI_PIPELINE_IID", ""), get("CI_JOB_NAME", "")
+        told = {
+            "name": "GitLab CI",
+            "type": "gitlab",
+            "url": get("CI_PROJECT_URL", ""),
+            "buildUrl": get("CI_JOB_URL", ""),
+        }
+    elif get("JENKINS_URL"):
+        number, build = get("BUILD_NUMBER", ""), get("JOB_NAME", "")
+        told = {"name": "Jenkins", "type": "jenkins", "url": get("JENKINS_URL", ""), "buildUrl": get("BUILD_URL", "")}
+    else:
+        return {"name": "local", "type": "local", "buildName": session}
+    order = {"buildOrder": int(number)} if number.isdecimal() else {}
+    return {**{key: text for key, text in told.items() if text}, **order, "buildName": f"{build} #{number}"}
+
+
+def properties(facts: Mapping[str, str]) -> str:
+    """As Java's Properties reads them: ASCII, signs that it knows escaped."""
+    return "".join(f"{_escaped(name, ' =:#!')}={_escaped(text, '')}\n" for name, text in facts.items())
+
+
+def _escaped(text: str, signs: str) -> str:
+    plain = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    plain = "".join(f"\\{sign}" if sign in signs else sign for sign in plain)
+    units = plain.encode("utf-16-be")
+    pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)
+
+
+def _once(texts: Iterable[str]) -> str:
+    return ", ".join(sorted({text for text in texts if text}))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
