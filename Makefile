@@ -1,4 +1,5 @@
 # make measure     measure on this machine: IPv4 against IPv6, native and through tunnels, HTTP and SMTP, design quick
+# make report      one page of what --alluredir=.ipperf/allure left, or RESULTS=FOLDER, by Allure 3 (needs Node.js)
 # make test        run the project's own tests
 # make lint        ruff, mypy and the import contracts
 # make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
@@ -17,7 +18,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
-.PHONY: measure test lint servers evidence grids lock clean help venv
+.PHONY: measure report test lint servers evidence grids lock clean help venv
 
 # Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
 measure: ARGS ?= --connections=1,10
@@ -26,6 +27,10 @@ measure: venv
 	    print('' if unusable() else 'lab.100mbit')") && \
 	$(PYTEST) suites -m "smtp or http" -p no:randomly -o ipperf_testbed=$$testbed $(ARGS) || { status=$$?; \
 	    echo "pytest ended with status $$status; docs/exit-status.md says what each status means" >&2; exit $$status; }
+
+report: RESULTS ?= .ipperf/allure
+report:
+	@sh .ci/allure/report $(RESULTS)
 
 # Root's two workers have a network each; in one, sessions that measure would wait for each other.
 test: venv
@@ -63,7 +68,8 @@ lock:
 	    --extra library --extra test --group build $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	    .ci/allure/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:

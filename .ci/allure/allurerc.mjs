@@ -1,0 +1,37 @@
+// What the report shows. build.mjs names the places; the categories are those that the plugin wrote beside the results.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const { IPPERF_RESULTS: results = ".", IPPERF_OUTPUT: output, IPPERF_HISTORY: historyPath } = process.env;
+const categories = join(results, "categories.json");
+
+export default {
+  name: "IPv6 against IPv4",
+  output,
+  historyPath,
+  // Three months of nights.
+  historyLimit: 92,
+  // Of these the tree and the title tell, or nobody asks.
+  hideLabels: [
+    ...["host", "thread", "language", "framework", "package", "parentSuite", "suite", "subSuite", "tag"],
+    ...["epic", "feature", "story"],
+  ],
+  categories: { rules: existsSync(categories) ? JSON.parse(readFileSync(categories, "utf8")) : [] },
+  plugins: {
+    awesome: {
+      options: {
+        singleFile: true,
+        reportLanguage: "en",
+        groupBy: ["epic", "feature", "story"],
+        layout: "split",
+        sections: ["charts"],
+        defaultSection: "report",
+        charts: [
+          { type: "currentStatus", title: "This session" },
+          { type: "statusDynamics", title: "Verdicts by session (skipped: inconclusive or flagged)", limit: 30 },
+          { type: "durationDynamics", title: "Time by session", limit: 30 },
+        ],
+      },
+    },
+  },
+};
