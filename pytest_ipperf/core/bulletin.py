@@ -20,7 +20,7 @@ _NAMED = 3
 _WORDS = {
     Light.GREEN: "green",
     Light.RED: "red",
-    Light.NOTHING_DECIDED: "not decided",
+    Light.NOTHING_DECIDED: "nothing decided",
     Light.UNSTABLE: "unstable",
     Light.SHRUNK: "shrunk",
 }
@@ -63,6 +63,8 @@ def headline(light: Light, cells: Sequence[CellReport], sentinel: Sentinel | Non
             parts.append(f"{_share(len(found[ruling]), len(cells))} {words}: {_names(found[ruling])}")
     if troubles or found[Ruling.TROUBLE]:
         parts.append(f"trouble with {_count(max(len(troubles), len(found[Ruling.TROUBLE])), 'item')}")
+    if unsettled := sum(_is_unsettled(cell) for cell in cells):
+        parts.append(f"{_share(unsettled, len(cells))} flagged and not measured again")
     parts.append(f"{_share(len(found[Ruling.WITHIN]), len(cells))} within the margin")
     parts += _rest(cells, found)
     return f"{_WORDS[light]}: {'; '.join(parts)}"
@@ -181,19 +183,22 @@ def _over(lapsed: Acceptance) -> str:
 
 
 def _rest(cells: Sequence[CellReport], found: Mapping[Ruling, Sequence[str]]) -> list[str]:
-    open_flags = [cell for cell in cells if cell.flagged and cell.ruling is Ruling.INCONCLUSIVE]
-    unsettled = sum(cell.p_adjusted is None for cell in open_flags)
+    refuted = sum(cell.flagged and cell.ruling in _REFUTED and not _is_unsettled(cell) for cell in cells)
+    without = sum(cell.ruling is Ruling.INCONCLUSIVE and not cell.flagged for cell in cells)
     counts = (
         (len(found[Ruling.ACCEPTED]), "worse, as is accepted"),
-        (unsettled, "flagged and not measured again"),
-        (sum(cell.flagged and cell.ruling in _UNCONFIRMED for cell in cells) - unsettled, "flagged and not confirmed"),
-        (len(found[Ruling.INCONCLUSIVE]) - len(open_flags), "without enough evidence"),
+        (refuted, "flagged and not confirmed"),
+        (without, "without enough evidence"),
         (len(found[Ruling.GONE]), "no longer measured, as is accepted"),
     )
     return [f"{count} {words}" for count, words in counts if count]
 
 
-_UNCONFIRMED = (Ruling.WITHIN, Ruling.INCONCLUSIVE)
+_REFUTED = (Ruling.WITHIN, Ruling.INCONCLUSIVE)
+
+
+def _is_unsettled(cell: CellReport) -> bool:
+    return cell.flagged and cell.ruling is Ruling.INCONCLUSIVE and cell.p_adjusted is None
 
 
 def _share(count: int, cells: int) -> str:

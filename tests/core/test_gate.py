@@ -2,17 +2,22 @@ import datetime as dt
 import math
 import statistics
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.core import bulletin, gate
 from pytest_ipperf.core.acceptance import Acceptance
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.course import LEAST_NIGHTS
+from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.evidence import p_beyond, tonight
 from pytest_ipperf.core.gate import decide, flagged
+from pytest_ipperf.core.history import MOST_NIGHTS
 from pytest_ipperf.core.interval import t_interval
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
@@ -21,7 +26,10 @@ from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 
+PAGE = Path(__file__).parents[2] / "docs" / "night.md"
 TODAY = dt.date(2026, 11, 22)
+# The first that holds is the answer.
+ORDER = (Light.UNSTABLE, Light.RED, Light.SHRUNK, Light.NOTHING_DECIDED, Light.GREEN)
 V4, V6 = Arm(4, "native"), Arm(6, "native")
 TIME, RATE, LOSS = "response_time", "throughput", "loss"
 # Ten epochs whose mean is 0 and whose spread is 1.
@@ -180,7 +188,9 @@ def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
     screen = [record("a", 14, nodeid="t::t[a]"), record("b", 3)]
     report = night(screen)
     assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE, "b": Ruling.WITHIN})
-    assert report.headline == "not decided: 1 of 2 cells is within the margin; 1 flagged and not measured again"
+    assert report.headline == (
+        "nothing decided: 1 of 2 cells is flagged and not measured again; 1 of 2 cells is within the margin"
+    )
     assert told(report) == (
         "+14.0 % [+12.4, +15.6] seems beyond the margin of 10 %, and was neither confirmed nor refuted in fresh epochs"
     )
@@ -209,16 +219,14 @@ def test_rates_and_shares_are_decided_as_times_are():
     report = night(screen, screen)
     assert set(ruled(report).values()) == {Ruling.EXCEEDS}
     assert told(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
-    assert told(report, "b").startswith(
-        "+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin"
-    )
+    assert told(report, "b").startswith("+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin")
 
 
 def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     report = night([record("a", 14, margin="")])
     assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE})
     assert told(report) == "it was measured, and nothing was asked of it"
-    assert report.headline == "not decided: 0 of 1 cell is within the margin; 1 without enough evidence"
+    assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
 
 
 def test_an_invalid_cell_is_trouble():
@@ -361,7 +369,9 @@ def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
 def test_the_night_before_is_told_where_its_hosts_were_others():
     report = night([record("a", 3)], courses={KEY: [past(1, 0.0), past(2, 0.0, fingerprint="g")]})
     assert "of 1 cell the hosts or the server are not those of the last night" in report.warnings
-    assert len(night([record("a", 3)], courses={KEY: [past(1, 0.0, fingerprint="g"), past(2, 0.0)]}).warnings) == 1
+    for last in ("f", ""):
+        nights = [past(1, 0.0, fingerprint="g"), past(2, 0.0, fingerprint=last)]
+        assert len(night([record("a", 3)], courses={KEY: nights}).warnings) == 1
 
 
 def test_a_new_version_of_a_workload_begins_anew_and_says_so():
@@ -428,7 +438,10 @@ def test_trouble_is_red_also_of_a_cell_that_nobody_expects():
 
 def test_a_night_without_any_cell_has_decided_nothing():
     report = night([])
-    assert (report.light, report.headline) == (Light.NOTHING_DECIDED, "not decided: 0 of 0 cells are within the margin")
+    assert (report.light, report.headline) == (
+        Light.NOTHING_DECIDED,
+        "nothing decided: 0 of 0 cells are within the margin",
+    )
 
 
 # --- the sentinel -----------------------------------------------------------------------------------------------------
@@ -459,3 +472,30 @@ def test_many_cells_are_named_by_the_first_three():
         "5 of 5 cells are beyond the margin, confirmed in fresh epochs: a response_time, b response_time, " in headline
     )
     assert "c response_time and 2 more" in headline
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def table(header):
+    """The first two columns of the page's table under that header."""
+    lines = PAGE.read_text(encoding="utf-8").partition(f"\n{header}")[2].split("\n\n")[0].splitlines()
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")[:2]) for line in lines[2:]]
+
+
+def test_the_page_tells_all_rulings_and_answers_in_their_order():
+    assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in Ruling]
+    found = [(answer, int(status)) for answer, status in table("| answer |")]
+    assert found == [(bulletin._WORDS[light], light.value) for light in ORDER]
+
+
+def test_the_page_tells_the_levels():
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    design = DESIGNS["nightly"]
+    assert f"{design.epochs} epochs of {design.blocks} blocks" in page
+    assert f"flags at {100 * design.alpha:g} % a cell" in page
+    assert f"{100 * gate.FAMILY_ALPHA:g} % over all flagged cells" in page
+    assert f"{100 * gate.HISTORY_ALPHA:g} % over all cells with so many" in page
+    assert f"K is at least {gate.MIN_NIGHTS} and at most {MOST_NIGHTS}" in page
+    assert f"How much that is worth, {gate.PRIOR_DF} at most" in page
+    assert f"at least {LEAST_NIGHTS} nights on each side" in page
