@@ -125,7 +125,7 @@ def _of_fresh(each: Evidence, levels: Levels) -> str:
     if each.acceptance is not None and said.beyond_margin <= levels.family:
         beyond = f"beyond {_margin(now)}: {_by_holm(said.beyond_margin, said)}"
         return f"{found} ({screened}) is {beyond}; {_up_to(each.acceptance, now.change_unit)}"
-    if now.verdict == "within":
+    if said.within:
         return f"{found} ({screened}) is within {_margin(now)}"
     return f"{found} ({screened}) does not show that it is beyond {_margin(now)}: {_by_holm(said.adjusted, said)}"
 

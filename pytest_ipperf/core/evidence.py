@@ -30,12 +30,14 @@ class Confirmation:
     """What fresh data say of a flagged cell, as one of `of` such cells.
 
     `p` is the one-sided p-value of the slow-down being at most what it may be, `adjusted` the same by Holm over all of
-    them. `beyond_margin` is the adjusted one against the margin alone, where more than that is accepted.
+    them. `beyond_margin` is the adjusted one against the margin alone, where more than that is accepted. `within` says
+    that they show the cell inside its margin, at the level of the screening.
     """
 
     p: float
     adjusted: float
     beyond_margin: float
+    within: bool
     of: int
 
 

@@ -154,7 +154,9 @@ def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
     found = dict(evidence)
     for name, each in suspects.items():
         if each.fresh is not None and is_usable(each.fresh):
-            said = Confirmation(asked[name], by_holm[name], beyond_margin[name], of=len(suspects))
+            # By the level of the screening, as the second session may be judged at that of Holm's first step.
+            within = 1 - plain[name] <= each.screen.alpha
+            said = Confirmation(asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects))
             found[name] = replace(each, confirmation=said)
     return found
 
@@ -239,7 +241,7 @@ def _of_fresh(each: Evidence, alpha: float) -> Ruling:
         return Ruling.EXCEEDS
     if each.acceptance is not None and said.beyond_margin <= alpha:
         return Ruling.ACCEPTED
-    return Ruling.WITHIN if each.tells.verdict == "within" else Ruling.INCONCLUSIVE
+    return Ruling.WITHIN if said.within else Ruling.INCONCLUSIVE
 
 
 def _absentees(absent: Iterable[Key], accepted: _Accepted, trouble_of: Mapping[str, str]) -> Iterable[CellReport]:

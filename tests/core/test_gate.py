@@ -208,6 +208,15 @@ def test_fresh_data_that_are_not_believed_confirm_nothing(fault):
     assert report.cells[1].p_adjusted == pytest.approx(2 * (record("b", 20).p_exceeds or 0))
 
 
+@pytest.mark.parametrize("percent", [-20, 3, 8.5, 8.7, 8.8, 8.9, 9, 10])
+def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent):
+    """Whatever the level at which the second session has judged them."""
+    again = record("a", percent)
+    for verdict in ("within", "inconclusive"):
+        report = night([record("a", 14)], [replace(again, alpha=0.004, verdict=verdict)])
+        assert (ruled(report)["a"] is Ruling.WITHIN) == (again.verdict == "within")
+
+
 def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
     wide, narrow = record("a", 14, nodeid="wide", margin="30%"), record("a", 14, nodeid="narrow")
     report = night([wide, narrow], [replace(narrow, nodeid="narrow")])
@@ -248,7 +257,7 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
         alone = fresh[cell.key.cell].p_exceeds
         assert not red or (cell.flagged and alone is not None and alone <= 0.04)
         assert red == (cell.p_adjusted is not None and cell.p_adjusted <= 0.04)
-        assert cell.ruling is not Ruling.WITHIN or cell.record.verdict == "within"
+        assert (cell.ruling is Ruling.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
     assert (report.light is Light.RED) == bool(report.having(Ruling.EXCEEDS))
 
 
