@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,7 @@ class Curve:
     def judged(self) -> list[tuple[int, Record]]:
         """The levels whose change has an interval against a margin."""
         told = [(dot.at, dot.record) for dot in self.dots if dot.record]
-        return [(at, record) for at, record in told if record.judges and record.low is not None]
+        return [(at, record) for at, record in told if record.judges and all(map(math.isfinite, change_of(record)))]
 
 
 def curves_of(line: Line) -> list[Curve]:
@@ -75,6 +76,12 @@ def curves_of(line: Line) -> list[Curve]:
         for arm in sorted(by_arm, key=arm_rank)
     ]
     return [reference, *others]
+
+
+def change_of(record: Record) -> tuple[float, float, float]:
+    """The change and the ends of its interval; not a number where there is none."""
+    middle, low, high = (math.nan if each is None else each for each in (record.estimate, record.low, record.high))
+    return middle, low, high
 
 
 def limit(record: Record) -> float:

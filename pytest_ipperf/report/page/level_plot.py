@@ -10,7 +10,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
 from pytest_ipperf.report.flow.lines import Line
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.page.curves import Curve, limit, values_of
+from pytest_ipperf.report.page.curves import Curve, change_of, limit, values_of
 from pytest_ipperf.report.page.words import short_title
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Ma
     margins = {curve.arm: [limit(record) for _, record in curve.judged] for curve in curves}
     same = len({tuple(each) for each in margins.values()}) == 1
     for number, curve in enumerate(curves):
-        told = [(at[level], record.estimate or 0.0, record.low, record.high) for level, record in curve.judged]
+        told = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
         x = [place + aside[curve.arm] for place, *_ in told]
-        bars = [[middle - (low or 0.0), (high or 0.0) - middle] for _, middle, low, high in told]
+        bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in told]
         _draw(axes, curve, x, [middle for _, middle, *_ in told], list(zip(*bars, strict=True)))
         if not same or not number:
             colour = INK if same else curve.style[0]

@@ -144,7 +144,8 @@ def _svg(found: Course, colour: str, marker: str) -> str:
         figure.subplots_adjust(left=0.105, right=0.985, top=0.97, bottom=0.175)
         axes = figure.subplots()
         x = range(len(nights))
-        bars = [[night.change - night.low for night in nights], [night.high - night.change for night in nights]]
+        bars = [[max(0.0, night.change - night.low) for night in nights]]
+        bars.append([max(0.0, night.high - night.change) for night in nights])
         y = [night.change for night in nights]
         axes.errorbar(x, y, yerr=bars, color=colour, linestyle="-", linewidth=0.7, elinewidth=0.9, capsize=0)
         for hollow in (False, True):
