@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.engines import ENGINES
+from pytest_ipperf.cli.orders import ORDERS
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS
@@ -231,6 +233,10 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_no_page_names_an_option_of_ours_that_is_not_there(path):
     known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)}
+    for order in ORDERS.values():
+        parser = argparse.ArgumentParser()
+        order.arguments(parser)
+        known |= set(re.findall(r"--ipperf-\w+", parser.format_help()))
     assert set(re.findall(r"--ipperf-\w+", path.read_text())) <= known
 
 

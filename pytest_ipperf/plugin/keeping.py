@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,20 +85,18 @@ def keep_complete(session: Session, measurement: Measurement, state: ServerState
 
 
 class Keeper:
-    """Writes every answer down, in the main process also under xdist, and every cell that got none; at the end tables.
+    """Writes every answer down, in the main process also under xdist, every cell that got none, and the end.
 
     `trouble` is the sentence about an answer that could not be written; the summary tells it.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._records: list[Record] = []
         self._began = time.monotonic()
         self.trouble = ""
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer, with its question."""
-        self._records.append(record)
         self._keep("record", dataclasses.asdict(record))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -112,36 +108,11 @@ class Keeper:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """That it came to its end, and the tables of all answers beside the journal."""
+        """That it came to its end."""
         del exitstatus  # another hook may have changed it since
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
             self._keep("end", {"status": int(session.exitstatus), "seconds": seconds})
-        self._tell(int(session.exitstatus))
-        if not self._records:
-            return
-        from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
-
-        try:
-            self.trouble = (
-                write_tables(self._records, self._session.folder / "tables", datetime.now(UTC)) or self.trouble
-            )
-        except OSError as error:
-            self.trouble = f"tables: {self._session.folder / 'tables'} cannot be written ({error.strerror})"
-
-    def _tell(self, status: int) -> None:
-        """How it ended, to whoever started it."""
-        known = self._session
-        if known.settings.outcome is None:
-            return
-        facts = {
-            "status": status, "records": str(known.settings.records), "left_out": known.lacking,
-            "session": str(known.folder) if known.folder.exists() else None,
-        }  # fmt: skip
-        try:
-            known.settings.outcome.write_text(json.dumps(facts), encoding="utf-8")
-        except OSError as error:
-            self.trouble = f"--ipperf-outcome: {known.settings.outcome} cannot be written ({error.strerror})"
 
     def _keep(self, event: str, facts: dict[str, Any]) -> None:
         try:

@@ -103,6 +103,7 @@ class Tally:
         self._config = config
         self.records: list[Record] = []
         self.undecided: dict[str, str] = {}
+        self.flagged: set[str] = set()
         self.measurements = 0
         self.nothing_decided = False
 
@@ -115,6 +116,8 @@ class Tally:
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
             self.undecided[report.nodeid] = sentence
+        if getattr(report, "ipperf_flagged", ""):
+            self.flagged.add(report.nodeid)
         if text := getattr(report, "ipperf_record", ""):
             record = Record.from_json(text)
             self.records.append(record)

@@ -20,6 +20,7 @@ from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.plugin.baseline import Baseline
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.protocols import application, flow
@@ -64,6 +65,7 @@ class Session:
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
         self.measuring_since: float | None = None
+        self.baseline: Baseline = None
 
     @property
     def default_testbed(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.cell import client_text
+from pytest_ipperf.plugin.ending import ENDING, PAGE
 from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
@@ -57,8 +58,10 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
     for line in session.lacking:
         reporter.write_line(_shorter(line) if line in session.told else line)
     _resumed(reporter, tally, session)
-    if config.stash[KEEPER].trouble:
-        reporter.write_line(config.stash[KEEPER].trouble, red=True)
+    for line in config.stash[ENDING].changes:
+        reporter.write_line(line)
+    for trouble in filter(None, (config.stash[KEEPER].trouble, *config.stash[ENDING].troubles)):
+        reporter.write_line(trouble, red=True)
     _kept(reporter, session, interrupted=interrupted)
     _exit_line(reporter, tally, config)
 
@@ -74,9 +77,9 @@ def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: b
     if not session.folder.exists():
         return
     reporter.write_line(f"records: {session.folder}")
-    for name in ("tables", "captures"):
+    for title, name in (("tables", "tables"), ("captures", "captures"), ("page", PAGE)):
         if (session.folder / name).exists():
-            reporter.write_line(f"{name}: {session.folder / name}")
+            reporter.write_line(f"{title}: {session.folder / name}")
     if interrupted:
         reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
 

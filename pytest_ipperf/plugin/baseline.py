@@ -1,0 +1,31 @@
+"""The baseline: the earlier session with which this one is compared, found before anything is measured."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.store import LAST, Archive, Entry, read_session
+
+Baseline = Entry | Path | None
+
+
+def find_baseline(settings: Settings, directory: Path) -> Baseline:
+    """The session that `--baseline` names, or its folder where it lies elsewhere, a path from `directory`.
+
+    None where it names none, or one of a name that no session has yet, as in the first night. UsageError where it names
+    a folder that is none of records.
+    """
+    name = settings.baseline
+    if not name:
+        return None
+    if "/" in name:
+        try:
+            return read_session((directory / name).resolve()).folder
+        except UsageError as error:
+            raise UsageError(f"--baseline: {error}") from None
+    with contextlib.closing(Archive(settings.records)) as archive:
+        there = archive.sessions() if name == LAST else archive.sessions(saved=name)
+    return there[-1] if there else None

@@ -1,0 +1,113 @@
+"""The ending of a session: what is made of its records beside the journal, and what has changed since another one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.store import Archive, Entry, read_story, records_in
+
+PAGE = "report.html"
+
+
+class Ending:
+    """Writes tables and page when all is kept, in the main process.
+
+    `troubles` are the sentences about what could not be written, `changes` the lines about the baseline.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._records: list[Record] = []
+        self.troubles: list[str] = []
+        self.changes: list[str] = []
+
+    def pytest_ipperf_measured(self, record: Record) -> None:
+        """An answer."""
+        self._records.append(record)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """After the journal has its last event."""
+        if self._session.settings.outcome is not None:
+            self._make("--ipperf-outcome", partial(self._tell, self._session.settings.outcome, int(session.exitstatus)))
+        if not self._session.folder.exists():
+            return
+        if self._records:
+            self._make("tables", self._tables)
+        self._make(PAGE, self._page)
+        if self._session.settings.baseline:
+            self._make("--baseline", self._compare)
+
+    def _make(self, name: str, make: Callable[[], None]) -> None:
+        try:
+            make()
+        except OSError as error:
+            self.troubles.append(
+                f"{name}: {error.filename or self._session.folder} cannot be written ({error.strerror})"
+            )
+        except IpperfError as error:
+            self.troubles.append(f"{name}: {error}")
+
+    def _tell(self, path: Path, status: int) -> None:
+        """How it ended, to whoever started it."""
+        known = self._session
+        facts = {
+            "status": status, "records": str(known.settings.records), "left_out": known.lacking,
+            "session": str(known.folder) if known.folder.exists() else None,
+        }  # fmt: skip
+        path.write_text(json.dumps(facts), encoding="utf-8")
+
+    def _tables(self) -> None:
+        from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+
+        if lacking := write_tables(self._records, self._session.folder / "tables", datetime.now(UTC)):
+            self.troubles.append(lacking)
+
+    def _page(self) -> None:
+        """With the course of every cell where the session has a name, and so a history."""
+        from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
+
+        story = read_story(self._session.folder)
+        if not story.records and not story.troubles:
+            return
+        if saved := self._session.settings.saved:
+            with self._archive() as archive:
+                keys = [record.key for record in story.records]
+                courses = archive.courses(keys, saved=saved, before=story.began_at)
+            story = read_story(self._session.folder, courses=courses)
+        write(story, self._session.folder / PAGE)
+
+    def _compare(self) -> None:
+        from pytest_ipperf.core.comparison import comparison  # noqa: PLC0415 - loads scipy
+        from pytest_ipperf.report.comparison import lines  # noqa: PLC0415 - the same
+
+        then = self._session.baseline
+        now = {record.key: record.past(self._session.folder.name, 0.0) for record in self._records}
+        if isinstance(then, Entry):
+            with self._archive() as archive:
+                past = archive.pasts(then)
+        elif then is None:
+            self.changes = [f"baseline {self._session.settings.baseline}: there is no earlier session of that name"]
+            return
+        else:
+            past = {record.key: record.past(then.name, 0.0) for record in records_in(then)}
+        self.changes = lines(comparison(now, past, lambda name: METRICS[name].metric), then.name, "this session")
+
+    @contextlib.contextmanager
+    def _archive(self) -> Iterator[Archive]:
+        with contextlib.closing(Archive(self._session.settings.records)) as archive:
+            yield archive
+
+
+ENDING = pytest.StashKey[Ending]()
