@@ -47,17 +47,22 @@ class Night:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A cell's nights with today's, which is the last; `marks` are the numbers of those where a change begins."""
+    """A cell's nights with today's, which is the last; `marks` are the numbers of those where a change begins.
+
+    So many nights before them are `left` out.
+    """
 
     record: Record
     nights: tuple[Night, ...]
     marks: tuple[int, ...]
+    left: int
 
 
 def course(record: Record, past: Sequence[Past]) -> Course | None:
     """The course of a cell; None where there is none worth drawing."""
     metric = METRICS[record.metric].metric
-    earlier = [each for each in past if each.change is not None][-_MOST:]
+    told = [each for each in past if each.change is not None]
+    earlier = told[-_MOST:]
     if len(earlier) < _FEWEST:
         return None
     nights = [_night(each, metric, record.fingerprint) for each in earlier]
@@ -65,7 +70,7 @@ def course(record: Record, past: Sequence[Past]) -> Course | None:
     if record.estimate is not None:
         values.append(_on_scale(record.estimate, metric))
         nights.append(_today(record, earlier[-1].began_at))
-    return Course(record=record, nights=tuple(nights), marks=tuple(change_points(values)))
+    return Course(record=record, nights=tuple(nights), marks=change_points(values), left=len(told) - len(earlier))
 
 
 def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
@@ -77,13 +82,14 @@ def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
     others = sum(night.other for night in nights)
     changed = f" Upright dashes: {_CHANGED} (session {', '.join(nights[at].session for at in found.marks)})."
     hollow = f" Hollow: {_OTHER_HOSTS} ({others} of {len(nights)})."
+    left = f" {found.left} sessions before them are not drawn."
     return Figure(
         name=f"trend{number}",
         title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(nights)} sessions",
         svg=_svg(found, colour, marker),
         keys=keys,
         caption=f"{record.cell}: change of each session with its 95 % interval; dotted: the margin; the last dot, with "
-        f"a ring, is this session.{changed if found.marks else ''}{hollow if others else ''}",
+        f"a ring, is this session.{changed if found.marks else ''}{hollow if others else ''}{left if found.left else ''}",
         head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
         rows=[_row(night, at in found.marks) for at, night in enumerate(nights)],
     )

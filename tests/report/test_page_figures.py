@@ -1,0 +1,187 @@
+"""What the page's figures show: levels with their changes, distributions with failures, and the course over nights."""
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.interval import t_interval, t_quantile
+from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.report.flow.quantity import Unit
+from pytest_ipperf.report.page.curves import curves_of, limit
+from pytest_ipperf.report.page.levels import level_figure, level_lines
+from pytest_ipperf.report.page.spread import Sorted, spread_figure
+from pytest_ipperf.report.page.trend import course, trend_figure
+
+# --- by levels --------------------------------------------------------------------------------------------------------
+
+
+def by_arm(line):
+    return {str(curve.arm): curve for curve in curves_of(line)}
+
+
+def test_an_application_has_a_line_of_connections_with_all_arms(told):
+    records = [told.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (100, 1, 10)]
+    (line,) = level_lines(records)
+    assert (line.dimension.title, line.values) == ("connections at once", (1, 10, 100))
+    assert list(by_arm(line)) == ["ipv4", "ipv6", "ipv6-tunnel"]
+    assert line.held == "server postfix 3.7.11, client lean, payload 1k"
+
+
+def test_payloads_have_a_line_where_connections_do_not_vary(told):
+    one = told.application("http", 10, "ipv6", 1.0)
+    records = [dataclasses.replace(one, payload_bytes=size, cell=f"lab-http-c10-{size}-ipv6") for size in (65536, 1024)]
+    (line,) = level_lines(records)
+    assert (line.dimension.title, line.texts) == ("payload", ["1k", "64k"])
+    assert not level_lines(records[:1])
+
+
+def test_all_that_varies_of_flows_has_a_line_for_each_metric(made):
+    found = {(line.records[0].metric, line.dimension.title) for line in level_lines(made.study())}
+    assert found == {
+        ("throughput", "window"), ("throughput", "parallel streams"), ("rtt", "payload of a probe"),
+        ("throughput", "offered rate"), ("jitter", "offered rate"), ("loss", "offered rate"),
+    }  # fmt: skip
+
+
+def test_intervals_of_means_are_over_the_epochs_means(told):
+    records = [told.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
+    dot = by_arm(level_lines(records)[0])["ipv6"].dots[0]
+    values = records[0].test.values
+    means = [sum(values[at : at + 3]) / 3 for at in range(0, 30, 3)]
+    expected = t_interval(means, 0.95)
+    assert dot.interval is not None
+    assert (dot.interval.low, dot.interval.high) == pytest.approx((expected.low, expected.high))
+    assert dot.record is records[0]
+
+
+def test_a_design_of_few_epochs_that_never_judges_has_no_intervals(made):
+    records = [dataclasses.replace(each, design="smoke", judges=False) for each in made.study(epochs=2, blocks=1)]
+    figures = [level_figure(line, number) for number, line in enumerate(level_lines(records))]
+    assert figures
+    for line in level_lines(records):
+        assert {dot.interval for curve in curves_of(line) for dot in curve.dots} == {None}
+        assert not any(curve.judged for curve in curves_of(line))
+    assert all("Mean of 2 runs for each arm, without intervals." in each.caption for each in figures)
+
+
+def test_the_margin_lies_where_worse_is(made, told):
+    assert limit(told.application("smtp", 100, "ipv6", 1.0)) == pytest.approx(10)
+    rate = made.record("tcp", "throughput", "ipv6", [1.0, 2.0], [1.0, 1.0], levels={"window": 65536})
+    assert limit(rate) == pytest.approx(-10)
+
+
+def test_a_figures_table_has_means_and_changes_with_their_intervals(told):
+    records = [told.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
+    figure = level_figure(level_lines(records)[0], 0)
+    assert list(figure.head) == ["Connections at once", "IPv4 (ms)", "IPv6 (ms); change (%)"]
+    level, ipv4, ipv6 = figure.rows[0]
+    record = records[0]
+    assert level == "1"
+    assert ipv4.startswith(f"{1000 * record.reference.mean:.3g}"[:3])
+    assert record.low is not None
+    assert f"[{record.low:+.2f}"[:4] in ipv6
+
+
+# --- distributions ----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.001, 10), min_size=1), st.integers(0, 20), st.floats(0.001, 1))
+def test_a_quantile_is_the_first_time_by_which_the_share_is_done(times, failed, share):
+    own = Sorted(tuple(sorted(times)), len(times) + failed)
+    found = own.quantile(share)
+    done = sum(each <= found for each in times)
+    assert math.isinf(found) or done >= share * own.attempted
+    if math.isinf(found):
+        assert len(times) < share * own.attempted
+    else:
+        assert sum(each < found for each in times) < share * own.attempted
+
+
+@given(st.lists(st.floats(0.001, 10), min_size=1, max_size=1000), st.integers(0, 20))
+def test_a_curve_rises_and_ends_at_the_share_that_was_done(times, failed):
+    x, y = Sorted(tuple(sorted(times)), len(times) + failed).curve(Unit(1e-3, "ms"))
+    assert len(x) == len(y) <= 162
+    assert x == sorted(x)
+    assert y == sorted(y)
+    assert y[0] == 0
+    assert y[-1] == pytest.approx(100 * len(times) / (len(times) + failed))
+    assert x[-1] == pytest.approx(1000 * max(times))
+
+
+def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(told):
+    record = told.application("smtp", 10, "ipv6", 1.0)
+    times = [0.001 * at for at in range(1, 91)]
+    samples = {("lab.100mbit-smtp-c10-1k", "ipv4"): times, ("lab.100mbit-smtp-c10-1k", "ipv6"): times + [math.inf] * 10}
+    figure = spread_figure(record, samples, [record], 0)
+    assert figure is not None
+    assert list(figure.keys) == ["IPv4", "IPv6"]
+    rows = {row[0]: row for row in figure.rows}
+    assert rows["IPv4"][1:] == ("90", "100.0 %", "5.00", "23.0", "45.0", "68.0", "86.0", "90.0", "90.0")
+    assert rows["IPv6"][1:3] == ("100", "90.00 %")
+    assert rows["IPv6"][-3:] == ("never", "never", "never")
+    assert "ends below 100 %" in figure.caption
+
+
+@pytest.mark.parametrize("kept", [[], [math.inf, math.inf]])
+def test_what_keeps_no_times_has_no_figure(told, kept):
+    record = told.application("smtp", 10, "ipv6", 1.0)
+    assert spread_figure(record, {("lab.100mbit-smtp-c10-1k", "ipv6"): kept}, [record], 0) is None
+
+
+# --- over nights ------------------------------------------------------------------------------------------------------
+
+
+def test_a_night_has_its_change_with_the_interval_of_its_epochs(told):
+    record = told.application("smtp", 10, "ipv6", 1.02)
+    past = told.past_of(record, 3)
+    found = course(record, past)
+    assert found is not None
+    half = t_quantile(0.975, 9) * 0.03 / math.sqrt(10)
+    night, change = found.nights[0], past[0].change
+    expected = [100 * math.expm1(each) for each in (change, change - half, change + half)]
+    assert (night.change, night.low, night.high) == pytest.approx(expected)
+    assert (found.nights[-1].today, found.nights[-1].change) == (True, record.estimate)
+
+
+def test_a_share_is_told_in_points(made):
+    record = made.record("udp", "loss", "ipv6", [0.02, 0.021], [0.01, 0.01], levels={"rate": 1e7})
+    key = Key("lab", "loss")
+    past = [dataclasses.replace(_past(key), change=0.01, sd_epoch=None), _past(key)]
+    found = course(record, past)
+    assert found is not None
+    night = found.nights[0]
+    assert (night.change, night.low, night.high) == pytest.approx((1, 1, 1))
+    assert trend_figure(found, [record], 0).head[2] == "change (pp)"
+
+
+def _past(key):
+    return Past(
+        key=key, session="a", began_at=0.0, change=0.012, sd_epoch=0.001, epochs=6, test_value=0.02,
+        reference_value=0.01, margin="0.5pp", margin_fraction=0.005, header_cost=0.0, verdict="exceeds", fingerprint="",
+    )  # fmt: skip
+
+
+def test_a_lasting_change_and_other_hosts_are_marked(told):
+    record = told.application("smtp", 10, "ipv6", 1.09)
+    found = course(record, told.past_of(record, 40, level=0.0, changed=25))
+    assert found is not None
+    assert found.marks == (25,)
+    assert [night.other for night in found.nights] == [True] * 10 + [False] * 31
+    figure = trend_figure(found, [record], 0)
+    assert "a lasting change begins (session night-25)" in figure.caption
+    assert "(10 of 41)" in figure.caption
+    assert figure.rows[25][-1] == "a lasting change begins"
+    assert figure.rows[-1][:2] == ("this session", "")
+
+
+def test_one_night_is_no_course_and_of_many_the_last_are_drawn(told):
+    record = told.application("smtp", 10, "ipv6", 1.0)
+    assert course(record, told.past_of(record, 1)) is None
+    found = course(record, told.past_of(record, 300))
+    assert found is not None
+    assert len(found.nights) == 121
+    assert found.nights[0].session == "night-180"
+    assert "180 sessions before them are not drawn." in trend_figure(found, [record], 0).caption
