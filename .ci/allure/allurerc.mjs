@@ -11,11 +11,8 @@ export default {
   historyPath,
   // Three months of nights.
   historyLimit: 92,
-  // Of these the tree and the title tell, or nobody asks.
-  hideLabels: [
-    ...["host", "thread", "language", "framework", "package", "parentSuite", "suite", "subSuite", "tag"],
-    ...["epic", "feature", "story"],
-  ],
+  // Who reads of a measurement does not ask for these.
+  hideLabels: ["host", "thread", "language", "framework", "package", "parentSuite", "suite", "subSuite", "tag"],
   categories: { rules: existsSync(categories) ? JSON.parse(readFileSync(categories, "utf8")) : [] },
   plugins: {
     awesome: {
@@ -24,13 +21,9 @@ export default {
         reportLanguage: "en",
         groupBy: ["epic", "feature", "story"],
         layout: "split",
-        sections: ["charts"],
+        sections: ["charts", "metrics"],
         defaultSection: "report",
-        charts: [
-          { type: "currentStatus", title: "This session" },
-          { type: "statusDynamics", title: "Verdicts by session (skipped: inconclusive or flagged)", limit: 30 },
-          { type: "durationDynamics", title: "Time by session", limit: 30 },
-        ],
+        charts: [{ type: "statusDynamics", title: "Verdicts by session (skipped: inconclusive or flagged)", limit: 30 }],
       },
     },
   },

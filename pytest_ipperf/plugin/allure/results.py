@@ -16,6 +16,7 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 from pytest_ipperf.core.cell import Cell
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, crash_text, outcome_of
+from pytest_ipperf.plugin.allure.metrics import metrics_json
 from pytest_ipperf.plugin.collection import cell_of
 from pytest_ipperf.plugin.questions import metric_of
 from pytest_ipperf.plugin.session import Session
@@ -86,6 +87,8 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     if record is not None:
         for name, kind, suffix, body in _attachments(session, cell, record):
             result.attachments.append(_attached(name, kind, suffix, body))
+        told = metrics_json(record, result).encode()
+        allure_commons.plugin_manager.hook.report_attached_data(body=told, file_name=f"{result.uuid}-perf.json")
 
 
 def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
