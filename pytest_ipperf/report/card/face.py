@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ipperf.core.cell import LEAN, Cell, load_text
+from pytest_ipperf.core.cell import LEAN, Cell
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
@@ -10,16 +10,26 @@ from pytest_ipperf.protocols import PROTOCOLS, flow
 def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
     """`SMTP, IPv6 tunnel, 10 connections, 1k`; of a flow also its metric, and the testbed on request."""
     workload = cell.workload
-    protocol = PROTOCOLS[workload.protocol]
-    what, many = protocol.title, f"{workload.connections} connection{'s' * (workload.connections != 1)}"
-    size = load_text(workload.payload_bytes, workload.rate_per_s, workload.workers)
+    what, many = PROTOCOLS[workload.protocol].title, _many(workload.connections, "connection")
     if flow(workload.protocol):
         what += "" if metric == workload.protocol else f" {metric.replace('_', ' ')}"
-        many = "" if workload.connections == 1 else f"{workload.connections} streams"
+        many = "" if workload.connections == 1 else _many(workload.connections, "stream")
+    size = bytes_text(workload.payload_bytes)
+    load = _load(cell)
+    more = {
+        "arrivals": f"{load.get('arrivals')} arrivals",
+        "workers": _many(workload.workers, "worker"),
+        "client": f"client {workload.client}",
+    }
     own = [level.text for level in workload.levels if level.text]
-    client = "" if workload.client == LEAN else f"client {workload.client}"
     where = f"on {workload.testbed}" if testbed else ""
-    return ", ".join(filter(None, (what, cell.arm.title, many, size, *own, client, where)))
+    size += " bytes" if size.isdecimal() else ""
+    told = (what, cell.arm.title, many, size, *(more[name] for name in load), *own, where)
+    return ", ".join(filter(None, told))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def factor_texts(cell: Cell) -> dict[str, str]:

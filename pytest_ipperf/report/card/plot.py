@@ -6,6 +6,7 @@ matplotlib is imported where it is needed, so that no session loads it which has
 from __future__ import annotations
 
 import io
+import math
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.cell import Arm
@@ -30,13 +31,14 @@ def plot(record: Record) -> bytes:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
-    answered = record.judges and None not in (record.estimate, record.low, record.high)
+    change = (record.estimate, record.low, record.high)
+    answered = record.judges and all(value is not None and math.isfinite(value) for value in change)
     with settings(record.cell, **{"font.size": 9}):
         figure = mpl_figure.Figure(figsize=_SIZE_IN, layout="constrained", facecolor=PAPER)
         FigureCanvasAgg(figure)
         if answered:
-            runs, change = figure.subplots(1, 2, width_ratios=(3, 2))
-            _draw_change(change, record)
+            runs, beside = figure.subplots(1, 2, width_ratios=(3, 2))
+            _draw_change(beside, record)
         else:
             runs = figure.subplots()
         _draw_runs(runs, record)
@@ -50,7 +52,8 @@ def _draw_runs(axes: Axes, record: Record) -> None:
 
     metric = METRICS[record.metric].metric
     sides = (record.reference, record.test)
-    unit = unit_of(metric, [side.mean for side in sides])
+    finite = [value for side in sides for value in side.values if math.isfinite(value)] or [0.0]
+    unit = unit_of(metric, finite)
     for number, side in enumerate(sides):
         _draw_side(axes, side, record.blocks, unit, aside=_BESIDE * (2 * number - 1))
     axes.set_xlabel("epoch" if _by_epoch(record) else "run")
@@ -58,7 +61,7 @@ def _draw_runs(axes: Axes, record: Record) -> None:
     axes.set_ylabel(f"{metric.title}{f', {unit.name}' if unit.name else ''}")
     axes.set_title("every run; lines: means", fontsize=9)
     axes.grid(visible=True, axis="y", alpha=0.3)
-    least, most = min(min(side.values) for side in sides), max(max(side.values) for side in sides)
+    least, most = min(finite), max(finite)
     if least < most / 2 or not most:
         axes.set_ylim(bottom=0, top=None if most else 1)
     else:
@@ -80,7 +83,8 @@ def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: 
         where, [value / unit.size for value in side.values],
         linestyle="none", marker=marker, markersize=5, color=colour, alpha=0.85, label=Arm.parse(side.arm).title,
     )  # fmt: skip
-    axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
+    if math.isfinite(side.mean):
+        axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
 
 
 def _draw_change(axes: Axes, record: Record) -> None:

@@ -1,0 +1,185 @@
+"""The card of a cell: its title, its figures side by side, its plot, its values as a file."""
+
+import csv
+import dataclasses
+import html
+import io
+import math
+import re
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.card import description, factor_texts, lack, plot, title, values_csv
+from pytest_ipperf.report.terminal import tables
+
+ARMS = [Arm(4, "native", twin=True), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"), Arm(6, "isatap", twin=True)]
+
+
+def cell(protocol="smtp", arm="ipv6-tunnel", **change):
+    factors = PROTOCOLS[protocol].factors
+    asked = change.pop("levels", {})
+    levels = tuple(factor.level(asked.get(factor.name, _usual(factor))) for factor in factors)
+    known = {"testbed": "lab", "client": "lean", "connections": 10, "payload_bytes": 1024, "levels": levels}
+    return Cell(Workload(protocol=protocol, **{**known, **change}), Arm.parse(arm))
+
+
+def _usual(factor):
+    return factor.silent if factor.silent is not None else factor.levels[0]
+
+
+@st.composite
+def cells(draw):
+    """Any cell that a session could have."""
+    protocol = draw(st.sampled_from(list(PROTOCOLS)))
+    levels = {
+        factor.name: draw(st.sampled_from([_usual(factor), *factor.levels])) for factor in PROTOCOLS[protocol].factors
+    }
+    load = {} if levels else {
+        "client": draw(st.sampled_from(["lean", "library"])),
+        "rate_per_s": draw(st.sampled_from([0.0, 1.0, 11.0, 0.1])), "workers": draw(st.integers(1, 4)),
+    }  # fmt: skip
+    return cell(
+        protocol, str(draw(st.sampled_from(ARMS))), levels=levels,
+        testbed=draw(st.sampled_from(["lab", "lab.100mbit"])), connections=draw(st.integers(1, 2000)),
+        payload_bytes=draw(st.integers(1, 100_000)), **load,
+    )  # fmt: skip
+
+
+# --- title and factors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "metric", "shown"),
+    [
+        (cell(), "response_time", "SMTP, IPv6 tunnel, 10 connections, 1k"),
+        (cell(connections=1, arm="ipv6"), "response_time", "SMTP, IPv6, 1 connection, 1k"),
+        (cell(client="library", rate_per_s=200.0, workers=2), "response_time",
+         "SMTP, IPv6 tunnel, 10 connections, 1k, client library, 200/s arrivals, 2 workers"),
+        (cell("udp", connections=1, payload_bytes=1400, levels={"rate": 2e7}), "loss",
+         "UDP loss, IPv6 tunnel, 1400 bytes, 20mbit"),
+        (cell("tcp", "ipv4-twin", connections=4, levels={"window": 65536}), "throughput",
+         "TCP throughput, IPv4 twin, 4 streams, 1k, window64k"),
+        (cell("rtt", connections=1, payload_bytes=64), "rtt", "RTT, IPv6 tunnel, 64 bytes, udp"),
+    ],
+)  # fmt: skip
+def test_titles_are_read_without_knowing_ids(told, metric, shown):
+    assert title(told, metric) == shown
+    assert title(told, metric, testbed=True) == f"{shown}, on lab"
+
+
+def test_the_arm_is_two_plain_factors():
+    told = cell("udp", "ipv6-isatap", connections=1, payload_bytes=1400, levels={"rate": 2e7})
+    assert factor_texts(told) == {
+        "testbed": "lab", "protocol": "udp", "connections": "1", "payload": "1400", "rate": "20mbit", "ipver": "IPv6",
+        "transport": "isatap",
+    }  # fmt: skip
+    assert factor_texts(cell(arm="ipv4-twin"))["transport"] == "native twin"
+    assert factor_texts(cell(client="library", rate_per_s=0.5, workers=2)) == {
+        "testbed": "lab", "protocol": "smtp", "connections": "10", "payload": "1k", "client": "library",
+        "arrivals": "0.5/s", "workers": "2", "ipver": "IPv6", "transport": "tunnel",
+    }  # fmt: skip
+
+
+@given(st.lists(cells(), min_size=2, max_size=2, unique_by=str))
+def test_no_two_cells_have_the_same_factors(pair):
+    """By these Allure 3 tells tests apart beside their case."""
+    first, second = (sorted(factor_texts(each).items()) for each in pair)
+    assert first != second
+
+
+# --- description ------------------------------------------------------------------------------------------------------
+
+
+def _texts(page, pattern):
+    return [html.unescape(re.sub("<[^>]*>", "", each)) for each in re.findall(pattern, page, re.DOTALL)]
+
+
+def _cells(page):
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    return {name: figures for name, *figures in (_texts(row, r"<t[hd].*?</t[hd]>") for row in rows)}
+
+
+def test_a_description_has_the_figures_of_the_terminals_table(made):
+    told = made.study(epochs=6)[1]
+    page = description(told)
+    lines = [" ".join(line.split()) for line in tables([told])]
+    shown = _cells(page)
+    assert shown["verdict"] == ["", "within"]
+    assert list(shown)[1:6] == ["mean of the runs", "change", "95 % interval", "margin", "verdict"]
+    for name, (reference, test) in list(shown.items())[2:]:
+        assert {f"{name} {text}" for text in (reference, test) if text} <= set(lines)
+    first, second = shown["mean of the runs"]
+    assert {f"IPv4 {first}", f"IPv6 isatap {second}"} <= set(lines)
+
+
+def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
+    told = dataclasses.replace(
+        made.study(epochs=6)[0], verdict="exceeds", sentence="IPv6 is slower than IPv4 by <b>4</b> % & more"
+    )
+    page = description(told, plot(told))
+    assert page.startswith(
+        "<p><b>Exceeds margin.</b> IPv6 is slower than IPv4 by &lt;b&gt;4&lt;/b&gt; % &amp; more.</p>"
+    )
+    assert re.findall(r"<img src=\"(.{22})", page) == ["data:image/png;base64,"]
+    assert not re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!data:image/png)\w", page)
+    assert "<svg" not in page
+
+
+def test_what_was_not_judged_is_said_so(made):
+    told = made.record("udp", "loss", "ipv6", [0.01], [0.0], levels={"rate": 2e7})
+    page = description(told)
+    assert page.startswith("<p><b>Measured, and nothing asked.</b>")
+    assert "change of the means" in _cells(page)
+    assert lack("Invalid", "the path <x> was not the path.") == (
+        "<p><b>Invalid.</b> The path &lt;x&gt; was not the path.</p>"
+    )
+
+
+# --- plot -------------------------------------------------------------------------------------------------------------
+
+
+def _size(png):
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", png[16:24])
+
+
+def test_the_same_record_gives_the_same_plot(made):
+    told = made.study(epochs=6)[0]
+    assert plot(told) == plot(told)
+    assert _size(plot(told)) == (902, 319)
+
+
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        ([0.0] * 12, {"estimate": 0.0, "low": 0.0, "high": 0.0}),
+        ([0.002] * 11 + [math.inf], {"estimate": math.inf, "low": 0.1, "high": math.inf}),
+        ([math.inf] * 12, {"estimate": None, "low": None, "high": None}),
+        ([0.002] * 11, {}),
+    ],
+)
+def test_a_plot_is_drawn_whatever_the_values(made, values, change):
+    told = made.study(epochs=6)[0]
+    sides = {name: dataclasses.replace(getattr(told, name), values=tuple(values)) for name in ("test", "reference")}
+    assert _size(plot(dataclasses.replace(told, **sides, **change)))
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_of_values_has_every_run_and_the_answer(made):
+    told = made.study(epochs=6)[0]
+    rows = list(csv.DictReader(io.StringIO(values_csv(told))))
+    for side in (told.reference, told.test):
+        runs = [row for row in rows if row["arm"] == side.arm and row["what"] == "throughput"]
+        assert [float(row["value"]) for row in runs] == list(side.values)
+        assert [row["run"] for row in runs] == [str(number) for number in range(1, 13)]
+        assert {row["unit"] for row in runs} == {"bit/s"}
+    answer = {row["what"]: row["value"] for row in rows if row["arm"] == told.test.arm}
+    assert float(answer["change"]) == told.estimate
+    assert (answer["margin"], answer["verdict"]) == ("10.0", "within")
