@@ -22,7 +22,7 @@ _MOST_BYTES = 60_000
 # Of cells that are not red; more of them are told by their number.
 _NAMED = 25
 _LONGEST, _LONGEST_HEADLINE = 300, 2000
-_HEAD = ("| cell | | change | margin | why |", "|---|---|---|---|---|")
+_HEAD = ("| cell | result | change | margin | why |", "|---|---|---|---|---|")
 _LIGHTS = {
     Light.GREEN: "green",
     Light.RED: "red",
