@@ -79,20 +79,28 @@ def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
     arm = Arm.parse(record.test.arm)
     colour, marker, _ = STYLES.get(str(arm), OTHER)
     keys: dict[str, Style] = {f"{arm.title} against {Arm.parse(record.reference.arm).title}": (colour, marker, "-")}
-    others = sum(night.other for night in nights)
-    changed = f" Upright dashes: {_CHANGED} (session {', '.join(nights[at].session for at in found.marks)})."
-    hollow = f" Hollow: {_OTHER_HOSTS} ({others} of {len(nights)})."
-    left = f" {found.left} sessions before them are not drawn."
     return Figure(
         name=f"trend{number}",
         title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(nights)} sessions",
         svg=_svg(found, colour, marker),
         keys=keys,
-        caption=f"{record.cell}: change of each session with its 95 % interval; dotted: the margin; the last dot, with "
-        f"a ring, is this session.{changed if found.marks else ''}{hollow if others else ''}{left if found.left else ''}",
+        caption=_caption(found),
         head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
         rows=[_row(night, at in found.marks) for at, night in enumerate(nights)],
     )
+
+
+def _caption(found: Course) -> str:
+    nights, others = found.nights, sum(night.other for night in found.nights)
+    dots = "change of each session with its 95 % interval; dotted: the margin"
+    parts = [f"{found.record.cell}: {dots}; the last dot, with a ring, is this session."]
+    if found.marks:
+        parts.append(f"Upright dashes: {_CHANGED} (session {', '.join(nights[at].session for at in found.marks)}).")
+    if others:
+        parts.append(f"Hollow: {_OTHER_HOSTS} ({others} of {len(nights)}).")
+    if found.left:
+        parts.append(f"{found.left} sessions before them are not drawn.")
+    return " ".join(parts)
 
 
 def _night(past: Past, metric: Metric, fingerprint: str) -> Night:

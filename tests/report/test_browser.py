@@ -1,0 +1,262 @@
+"""The page in a real browser: it shows the figures of the records, asks for nothing, and fits a phone.
+
+Chromium without a window, spoken to through two pipes: https://chromedevtools.github.io/devtools-protocol/
+"""
+
+import base64
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_ipperf.report.findings import change_text
+from pytest_ipperf.report.page import anchor, page
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium here (Debian: apt-get install chromium)")
+PATIENCE_S = 60
+# Not in the page, which runs nothing: what is wider than it, other than what scrolls in a box of its own.
+OVERFLOW = """(() => {
+  const width = document.documentElement.clientWidth;
+  const boxed = each => each.closest('.wide, .drawn, nav ul, svg');
+  const out = [...document.body.querySelectorAll('*')].filter(
+    each => !boxed(each.parentElement) && each.getBoundingClientRect().right > width + 0.5);
+  return [innerWidth, document.documentElement.scrollWidth, out.map(each => each.outerHTML.slice(0, 80))];
+})()"""
+
+
+class Browser:
+    """One Chromium with one tab; `heard` holds what it told since the last page was opened."""
+
+    def __init__(self, profile):
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        self._rest, self._count, self.heard = b"", 0, list[dict]()
+        options = ["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-background-networking"]
+        options += [f"--user-data-dir={profile}", "--no-first-run", *["--no-sandbox"] * (os.geteuid() == 0)]
+        # It reads from descriptor 3 and writes to 4.
+        redirect = f'exec "$@" 3<&{to_read} 4>&{to_write}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", redirect, "bash", CHROMIUM, *options, "about:blank"], pass_fds=(to_read, to_write),
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_read)
+        os.close(to_write)
+        self._session = ""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self._count += 1
+        message = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            told = self._next()
+            if told.get("id") == self._count:
+                assert "error" not in told, (method, told)
+                return told["result"]
+            self.heard.append(told)
+
+    def _next(self):
+        while b"\0" not in self._rest:
+            assert select.select([self._read], [], [], PATIENCE_S)[0], "Chromium does not answer"
+            data = os.read(self._read, 1 << 20)
+            assert data, "Chromium has ended"
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(line)
+
+    def open(self, url, *, width=1280, scheme="light"):
+        mobile = width < 600
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=mobile)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Page.navigate", url="about:blank")
+        self.heard.clear()
+        self.call("Page.navigate", url=url)
+        while not self.told("Page.loadEventFired"):
+            self.heard.append(self._next())
+        # What begins a little after the page is there.
+        self.evaluate("new Promise(done => setTimeout(done, 200))")
+
+    def evaluate(self, expression):
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def told(self, method):
+        return [each["params"] for each in self.heard if each.get("method") == method]
+
+    @property
+    def requests(self):
+        return [each["request"]["url"] for each in self.told("Network.requestWillBeSent")]
+
+    @property
+    def complaints(self):
+        logged = [each["entry"]["text"] for each in self.told("Log.entryAdded")]
+        thrown = [each["exceptionDetails"]["text"] for each in self.told("Runtime.exceptionThrown")]
+        return logged + thrown + [each["type"] for each in self.told("Runtime.consoleAPICalled")]
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._read)
+        os.close(self._write)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = Browser(tmp_path_factory.mktemp("chromium"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def night(told):
+    return told.night_story()
+
+
+@pytest.fixture(scope="module")
+def url(night, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page(night), encoding="utf-8")
+    return path.as_uri()
+
+
+def words(text):
+    return " ".join((text or "").split())
+
+
+def test_the_page_shows_the_figures_of_the_records(browser, url, night):
+    browser.open(url)
+    assert words(browser.evaluate("document.querySelector('h1').innerText")).startswith("▲ RED 1 of 19 cells is beyond")
+    rows = browser.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('.cells tbody')].map(each => [each.id, each.innerText]))"
+    )
+    cells = {cell.key: cell.record for cell in night.night.cells if cell.record}
+    shown = cells | {record.key: record for record in night.records if record.twin}
+    assert len(rows) == len(shown) + 1  # and one that is missing
+    for key, record in shown.items():
+        row = words(rows[anchor(key)])
+        assert key.cell in row
+        assert change_text(record) in row
+    tables = browser.evaluate("[...document.querySelectorAll('.tables table')].map(each => each.innerText)")
+    for record in night.records:
+        (table,) = [words(each) for each in tables if each.startswith(record.protocol.upper())]
+        assert change_text(record).partition(" %")[0] in table
+        assert (
+            f"{1000 * record.test.mean:.{2 if record.test.mean < 0.01 else 1 if record.test.mean < 0.1 else 0}f}"
+            in table
+        )
+
+
+def test_a_link_to_a_cell_leads_to_it(browser, url, night):
+    key = night.night.cells[3].key
+    browser.open(f"{url}#{anchor(key)}")
+    assert key.cell in browser.evaluate("document.querySelector(':target').innerText")
+
+
+def test_the_page_makes_no_request_and_has_nothing_to_complain_of(browser, url):
+    browser.open(url)
+    assert browser.requests == [url]
+    assert browser.complaints == []
+
+
+@pytest.fixture
+def server():
+    """Somebody at `url` who could be asked for something, and has nothing; `asked` is what was."""
+    asked = []
+
+    class Logging(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Logging) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.05,))
+        thread.start()
+        yield SimpleNamespace(url=f"http://127.0.0.1:{listening.server_port}", asked=asked)
+        listening.shutdown()
+        thread.join()
+
+
+def test_a_request_would_be_noticed_and_what_a_page_should_not_hold_is_refused(browser, night, server, tmp_path):
+    there = server.url
+    loads = f'<img src="{there}/a.png"><link rel="stylesheet" href="{there}/b.css">'
+    bare = tmp_path / "bare.html"
+    bare.write_text(f"<title>bare</title>{loads}<script>console.error('loud')</script>")
+    browser.open(bare.as_uri())
+    assert {f"{there}/a.png", f"{there}/b.css"} <= set(browser.requests)
+    assert "error" in browser.complaints
+    assert sorted(server.asked) == ["/a.png", "/b.css"]
+    held = tmp_path / "held.html"
+    small = dataclasses.replace(night, samples={}, courses={})
+    loads = loads.replace("/a.", "/c.").replace("/b.", "/d.")
+    held.write_text(page(small).replace("</main>", f"{loads}<script>document.title = 'ran'</script></main>"))
+    browser.open(held.as_uri())
+    assert {each.get("blockedReason") for each in browser.told("Network.loadingFailed")} == {"csp"}
+    assert sorted(server.asked) == ["/a.png", "/b.css"]
+    assert browser.evaluate("document.title") != "ran"
+    assert len([text for text in browser.complaints if "Content Security Policy" in text]) == 3
+
+
+def test_nothing_is_wider_than_a_phone_but_what_scrolls_in_its_own_box(browser, url, night, made, tmp_path):
+    long = dataclasses.replace(
+        night, samples={}, courses={}, troubles=(), night=None, records=tuple(
+            dataclasses.replace(each, server="x" * 300, cell=f"{'y' * 200}-{number}-{each.test.arm}")
+            for number, each in enumerate(night.records)
+        ),
+    )  # fmt: skip
+    flows = dataclasses.replace(night, samples={}, courses={}, night=None, records=tuple(made.study()))
+    urls = [url]
+    for name, story in (("long", long), ("flows", flows)):
+        path = tmp_path / f"{name}.html"
+        path.write_text(page(story), encoding="utf-8")
+        urls.append(path.as_uri())
+    for each in urls:
+        browser.open(each, width=360)
+        assert browser.evaluate(OVERFLOW) == [360, 360, []]
+    wide = tmp_path / "wide.html"
+    wide.write_text('<meta name="viewport" content="width=device-width"><body><div style="width: 900px">wide</div>')
+    browser.open(wide.as_uri(), width=360)
+    assert browser.evaluate(OVERFLOW)[1:] != [360, []]
+
+
+def test_the_page_is_light_or_dark_as_the_reader_likes_it_and_its_plots_too(browser, url):
+    colours = (
+        "['body', 'figure .drawn svg'].flatMap(name => {"
+        " const style = getComputedStyle(document.querySelector(name)); return [style.color, style.backgroundColor]; })"
+    )
+    brightness = {}
+    for scheme in ("light", "dark"):
+        browser.open(url, scheme=scheme)
+        found = [sum(map(int, re.findall(r"\d+", text)[:3])) for text in browser.evaluate(colours)]
+        brightness[scheme] = found
+    ink, ground, drawn, _ = zip(brightness["light"], brightness["dark"], strict=True)
+    assert max(ink[0], ground[1]) < 150
+    assert min(ink[1], ground[0]) > 600
+    assert drawn == ink
+
+
+def test_the_page_can_be_printed(browser, url):
+    browser.open(url)
+    printed = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    assert printed.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 3
