@@ -192,6 +192,18 @@ def test_a_design_that_never_judges_gives_changes_and_says_so(made):
     assert "95 % interval" not in " ".join(shown.of("table", class_="cells"))
 
 
+def test_the_studies_tables_are_there_in_their_own_shape(told, made):
+    cells = [told.application("http", count, "ipv6", 1.05, epochs=10, blocks=1) for count in (1, 10)]
+    study = [
+        dataclasses.replace(each, design="paper", judges=False, epochs=1, blocks=10, estimate=None, low=None, high=None)
+        for each in cells
+    ]
+    captions = Reader(page(story_of([*study, *made.study()]))).of("caption")
+    assert captions[0] == "Table 3-1: HTTP average response times in milliseconds, by connections at once"
+    assert "TCP: throughput at the receiver in Mbit/s, by window" in captions
+    assert "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures" in captions
+
+
 def test_a_twin_is_no_arm_but_the_sentinel(told):
     records = [told.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
     assert len(said(records)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,16 @@ from pytest_ipperf.report.router.ratio import units
 from pytest_ipperf.report.sides import arm_rank
 
 _CONFIDENCE = 0.95
+_FAR = 30
+"""Values whose largest is so many times the smallest stand on a logarithmic axis."""
+
+
+class Scale(enum.Enum):
+    """What the axis of the means is like."""
+
+    FROM_ZERO = "begins at 0"
+    CUT = "begins elsewhere"
+    LOGARITHMIC = "logarithmic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +104,14 @@ def limit(record: Record) -> float:
 def values_of(curves: Sequence[Curve]) -> list[float]:
     """All means."""
     return [dot.side.mean for curve in curves for dot in curve.dots]
+
+
+def scale_of(curves: Sequence[Curve]) -> Scale:
+    """From zero, unless all values lie in the upper half, where their differences could not be seen."""
+    means = values_of(curves)
+    if min(means) > 0 and max(means) > _FAR * min(means):
+        return Scale.LOGARITHMIC
+    return Scale.FROM_ZERO if min(means) < max(means) / 2 or not max(means) else Scale.CUT
 
 
 def _dot(at: int, side: ArmSummary, record: Record, *, tested: bool = False) -> Dot:

@@ -10,7 +10,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
 from pytest_ipperf.report.flow.lines import Line
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.page.curves import Curve, change_of, limit, values_of
+from pytest_ipperf.report.page.curves import Curve, Scale, change_of, limit, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ DOTTED = (0, (1, 1.5))
 _WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
 _CROWD = 7
 """More levels than that have their names aslant."""
-_FAR = 30
-"""Values whose largest is so many times the smallest stand on a logarithmic axis."""
 _APART = 3
 """So many times further beside their level than on an axis of numbers, as each of these levels has its name."""
 
@@ -67,12 +65,12 @@ def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float],
         x = [at[dot.at] + aside[curve.arm] for dot in curve.dots]
         bars = zip(*([reach / unit.size for reach in dot.bars] for dot in curve.dots), strict=True)
         _draw(axes, curve, x, [dot.side.mean / unit.size for dot in curve.dots], list(bars))
-    means = values_of(curves)
-    if min(means) > 0 and max(means) > _FAR * min(means):
+    scale = scale_of(curves)
+    if scale is Scale.LOGARITHMIC:
         axes.set_yscale("log")
         plain_log(axes.yaxis)
-    elif min(means) < max(means) / 2 or not max(means):
-        axes.set_ylim(bottom=0, top=None if max(means) else 1)
+    elif scale is Scale.FROM_ZERO:
+        axes.set_ylim(bottom=0, top=None if any(values_of(curves)) else 1)
     axes.grid(visible=True, alpha=0.3, linewidth=0.6)
 
 

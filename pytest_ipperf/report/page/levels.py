@@ -17,7 +17,7 @@ from pytest_ipperf.report.flow.lines import Line, lines
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.flow.table import in_order, latest
 from pytest_ipperf.report.network import testbed_text
-from pytest_ipperf.report.page.curves import Curve, Dot, curves_of, values_of
+from pytest_ipperf.report.page.curves import Curve, Dot, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.level_plot import level_svg
 from pytest_ipperf.report.page.markup import capital
@@ -45,11 +45,11 @@ def level_figure(line: Line, number: int) -> Figure:
     first, curves = line.records[0], curves_of(line)
     metric = METRICS[first.metric].metric
     unit = unit_of(metric, values_of(curves))
-    title = short_title(metric)
-    protocol = PROTOCOLS[first.protocol].title
+    title, protocol = short_title(metric), PROTOCOLS[first.protocol].title
+    own = first.metric == first.protocol or title.startswith(protocol)
     return Figure(
         name=f"level{number}",
-        title=f"{'' if title.startswith(protocol) else f'{protocol} '}{title} by {line.dimension.title}",
+        title=f"{capital(title) if own else f'{protocol} {title}'} by {line.dimension.title}",
         svg=level_svg(line, curves, unit),
         keys={curve.arm.title: curve.style for curve in curves},
         caption=_caption(line, curves),
@@ -94,7 +94,8 @@ def _caption(line: Line, curves: Sequence[Curve]) -> str:
     below = f" Below: change against {reference} with its 95 % interval; dotted: the margin." if judged else ""
     above = "Above: mean" if judged else "Mean"
     held = f"; {line.held}" if line.held else ""
-    return f"{above} of {runs} runs for each arm, {bars}.{below} {capital(testbed_text(line.records))}{held}."
+    cut = " The axis of the means does not begin at 0." if scale_of(curves) is Scale.CUT else ""
+    return f"{above} of {runs} runs for each arm, {bars}.{below}{cut} {capital(testbed_text(line.records))}{held}."
 
 
 def _head(curve: Curve, unit: Unit, first: Record) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ipperf.core.record import Record
@@ -13,6 +14,9 @@ from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined, paragraphs
 from pytest_ipperf.report.paper import study_notes, study_tables
+from pytest_ipperf.report.router.summary import Summary, summaries
+from pytest_ipperf.report.router.text import notes as graded_notes
+from pytest_ipperf.report.router.text import table as graded_table
 from pytest_ipperf.report.terminal import grouped, notes, table
 
 _INDENT = "  "
@@ -21,6 +25,20 @@ _MOST = 60
 _VERDICT = "verdict"
 _ANSWER = {"change", "change of the means", "95 % interval", "margin", _VERDICT}
 """Rows that are read first."""
+_ASIDE = (
+    "completed",
+    "failed",
+    "dns",
+    "connect",
+    "first byte",
+    "goodput",
+    "client",
+    "path",
+    "most",
+    "opened",
+    "study's",
+)
+"""How the others begin where a group has a heading and no figures of its own."""
 
 
 def tables(records: Sequence[Record], files: str) -> Markup:
@@ -50,7 +68,14 @@ def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
         groups = grouped(others)
         made = [table(group) for group in groups]
         told = list(dict.fromkeys(line for group in groups for line in notes(group)))
-    return made + tables_of(flows), [*told, "", *flow_notes(in_order(flows))]
+    graded = summaries(flows)
+    made += tables_of(flows) + [dataclasses.replace(graded_table(each), about=_about(each)) for each in graded]
+    return made, [*told, "", *flow_notes(in_order(flows))]
+
+
+def _about(summary: Summary) -> tuple[str, ...]:
+    """Below Table V what its ratios and grades are, as it is another study's than the other tables."""
+    return (*graded_table(summary).about, *graded_notes(summary))
 
 
 def _html(made: Table) -> Markup:
@@ -81,7 +106,7 @@ def _groups(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, Record]]) -> Markup:
-    own = answers.get(rows[0][0], {})
+    own, headed = answers.get(rows[0][0], {}), not rows[0][1]
     made = []
     for name, cells in rows:
         told = name.strip()
@@ -90,7 +115,7 @@ def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, 
             continue
         shown = [_cell(told, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
         kind = "minor" if name.startswith(_INDENT) else "arm"
-        weight = " answer" if told in _ANSWER else ""
+        weight = " answer" if told in _ANSWER or (headed and not told.startswith(_ASIDE)) else ""
         made.append(element("tr", element("th", told, scope="row"), *shown, class_=f"{kind}{weight}"))
     return element("tbody", *made)
 

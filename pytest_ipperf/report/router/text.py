@@ -10,7 +10,7 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.layout import Row, Table
 from pytest_ipperf.report.network import bucket_notes, testbed_text
 from pytest_ipperf.report.router.experiments import Experiment
 from pytest_ipperf.report.router.summary import Standing, Summary
@@ -25,12 +25,17 @@ _WIDTH = 120
 
 def lines(summary: Summary, width: int | None = None, made: str = "") -> list[str]:
     """The table with its notes; `made` is what `stamp` says, which a file tells."""
+    below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    return [*table(summary, made).lines(width), "", *below, ""]
+
+
+def table(summary: Summary, made: str = "") -> Table:
+    """The table alone, before it is written."""
     rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
     for experiment in summary.experiments:
         rows.append((f"{experiment.title}, {experiment.scale}", []))
         rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
-    below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
-    return [TITLE, where(summary), f"{made}{how(summary)}", "", *aligned(rows, width), "", *below, ""]
+    return Table(title=TITLE, about=(where(summary), f"{made}{how(summary)}"), rows=tuple(rows))
 
 
 def stamp(made_at: datetime) -> str:
