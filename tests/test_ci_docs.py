@@ -104,12 +104,14 @@ def shells(name) -> Iterator[str]:
         yield from re.findall(r"'''\n(.*?)'''", JENKINS_NIGHT if "night" in name else JENKINS_CHANGE, re.DOTALL)
     elif name.startswith("gitlab"):
         yield "\n".join(GITLAB["default"]["before_script"])
-        yield "\n".join(GITLAB[name.partition("-")[2]]["script"])
+        job = GITLAB[name.partition("-")[2]]
+        yield "\n".join([*job["script"], *job.get("after_script", [])])
     else:
         (job,) = (NIGHT if "night" in name else CHANGE)["jobs"].values()
         yield from (step["run"] for step in job["steps"] if "run" in step)
 
 
+NIGHTLY = ".venv/bin/pytest-ipperf night"
 RECIPES = ["github-night", "github-change", "gitlab-night", "gitlab-change", "jenkins-night", "jenkins-change", "cron"]
 
 
@@ -158,7 +160,7 @@ def test_the_pipeline_of_gitlab_has_its_shape():
     for name in ("night", "change"):
         job = GITLAB[name]
         assert set(job) <= {
-            "rules", "resource_group", "timeout", "script", "allow_failure", "cache", "artifacts",
+            "rules", "resource_group", "timeout", "script", "after_script", "allow_failure", "cache", "artifacts",
         }  # fmt: skip
         assert set(job["artifacts"]) <= {"name", "when", "expire_in", "paths", "reports"}
         assert job["artifacts"]["reports"] == {"junit": "report/junit.xml"}
@@ -225,10 +227,10 @@ def test_every_job_measures_the_same_by_the_same_lines():
         for name in RECIPES:
             if kind in name or (name, kind) == ("cron", "night"):
                 lines = [line.strip() for text in shells(name) for line in text.splitlines()]
-                (found[name],) = [line for line in lines if line.startswith(".venv/bin/pytest")]
+                (found[name],) = [line for line in lines if line.startswith((".venv/bin/pytest ", f"{NIGHTLY} "))]
         return {re.sub(r" (>|\|\|).*", "", line) for line in found.values()}
 
-    assert measuring("night") == {".venv/bin/pytest-ipperf night --ipperf-save=main --ipperf-output=report"}
+    assert measuring("night") == {f"{NIGHTLY} --ipperf-save=main --ipperf-output=report"}
     assert len(measuring("change")) == 1
 
 
@@ -342,9 +344,13 @@ def test_cron_says_that_its_folder_is_not_there(repository):
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="GitHub runs its lines by bash")
 def test_a_change_is_measured_by_the_lines_of_the_page(repository):
-    status, output, _ = run([*shells("github-change")][-1], repository, ("bash", "-e"))
+    status, output, summary = run([*shells("github-change")][-1], repository, ("bash", "-e"))
     assert "::warning title=No verdict::nothing was decided" in output, output
     assert status == 0
+    assert summary.startswith("### Measurements\n\n**No cell was decided, of ")
+    page, _, _ = run(f"{GITLAB['change']['after_script'][0]}\n", repository)
+    assert page == 0
+    assert (repository / "report" / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert (repository / "report" / "junit.xml").exists()
     assert [*(repository / ".ipperf" / "runs").iterdir()]
 

@@ -117,8 +117,9 @@ def _about(story: Story) -> Iterator[str]:
 
 
 def _where(story: Story) -> list[str]:
-    page = "The full page is `report.html` of the same folder or artifact. " if story.night else ""
-    return [f"{page}Records: {_code(str(story.folder))}"]
+    if story.night:
+        return [f"The full page is `report.html` of the same folder or artifact. Records: {_code(str(story.folder))}"]
+    return [f"Records, and the full page `report.html`: {_code(str(story.folder))}"]
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:
