@@ -149,6 +149,15 @@ def comparison(
     )
 
 
+def interval_of(past: Past, confidence: float = 0.95) -> Interval | None:
+    """The interval of a session's change on the metric's scale; None where it has none."""
+    if past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
+        return None
+    df = past.epochs - 1
+    half = t_quantile((1 + confidence) / 2, df) * past.sd_epoch / math.sqrt(past.epochs)
+    return Interval(estimate=past.change, low=past.change - half, high=past.change + half, confidence=confidence, df=df)
+
+
 def matched(
     now: Mapping[Key, Past], then: Mapping[Key, Past]
 ) -> tuple[tuple[tuple[Past, Past], ...], tuple[Key, ...], tuple[Key, ...]]:

@@ -1,9 +1,9 @@
 """The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
 
-from pytest_ipperf.store.acceptances import accept, acceptances
+from pytest_ipperf.store.acceptances import accept, acceptances, withdraw
 from pytest_ipperf.store.archive import LAST, Archive, records_in
 from pytest_ipperf.store.index import Entry
-from pytest_ipperf.store.journal import Journal, run_folder
+from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
 from pytest_ipperf.store.migration import SCHEMA
 from pytest_ipperf.store.nights import VERDICT, Night, last_night
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, last_session, read_session
@@ -21,10 +21,12 @@ __all__ = [
     "Night",
     "accept",
     "acceptances",
+    "is_being_written",
     "last_night",
     "last_session",
     "read_session",
     "read_story",
     "records_in",
     "run_folder",
+    "withdraw",
 ]

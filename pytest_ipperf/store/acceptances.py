@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import errno
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pytest_ipperf.core.acceptance import Acceptance
 from pytest_ipperf.core.errors import LabError, UsageError
 
 FILE = "accepted.jsonl"
+_WITHDRAWN = "withdrawn"
 
 
 def accept(root: Path, acceptance: Acceptance) -> None:
     """Appends an acceptance; LabError where that cannot be written."""
-    line = json.dumps({**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()}) + "\n"
-    path = root / FILE
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with path.open("ab", buffering=0) as file:
-            file.write(line.encode())
-            os.fsync(file)
-    except OSError as error:
-        raise LabError(f"acceptances: {path} cannot be written ({error.strerror})") from error
+    _append(root, {**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()})
+
+
+def withdraw(root: Path, cell: str, *, reason: str, by: str, at: float) -> None:
+    """Ends all acceptances of that very pattern, with the day before `at`; LabError where that cannot be written.
+
+    They stay in the file: nights before that were decided by them.
+    """
+    _append(root, {_WITHDRAWN: cell, "reason": reason, "by": by, "at": at})
 
 
 def acceptances(root: Path) -> list[Acceptance]:
@@ -33,11 +37,43 @@ def acceptances(root: Path) -> list[Acceptance]:
     Nothing is skipped: who believed it to hold would be told of a regression, and who believed it gone would not.
     """
     path = root / FILE
-    found = []
+    found: list[Acceptance] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
         try:
             plain = json.loads(line)
-            found.append(Acceptance(**{**plain, "until": dt.date.fromisoformat(plain["until"])}))
+            if _WITHDRAWN in plain:
+                found = [_ended(each, plain[_WITHDRAWN], plain["at"]) for each in found]
+            else:
+                found.append(_acceptance(plain))
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}:{number}: {line[:60]!r} is no acceptance ({error}); remove the line") from None
     return found
+
+
+def _acceptance(plain: Mapping[str, Any]) -> Acceptance:
+    return Acceptance(**{**plain, "until": dt.date.fromisoformat(plain["until"])})
+
+
+def _ended(acceptance: Acceptance, cell: str, at: float) -> Acceptance:
+    """As it is after a withdrawal of that pattern."""
+    last = dt.datetime.fromtimestamp(at, dt.UTC).date() - dt.timedelta(days=1)
+    if acceptance.cell != cell:
+        return acceptance
+    return dataclasses.replace(acceptance, until=min(acceptance.until, last))
+
+
+def _append(root: Path, plain: Mapping[str, Any]) -> None:
+    path = root / FILE
+    line = (json.dumps(plain) + "\n").encode()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:
+            start = file.tell()
+            written = file.write(line)
+            if written != len(line):
+                file.truncate(start)  # half a line would spoil all others
+            os.fsync(file)
+    except OSError as error:
+        raise LabError(f"acceptances: {path} cannot be written ({error.strerror})") from error
+    if written != len(line):
+        raise LabError(f"acceptances: {path} cannot be written ({os.strerror(errno.ENOSPC)})")

@@ -12,7 +12,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.store.index import Entry, Index, record_of
-from pytest_ipperf.store.migration import check_schema
+from pytest_ipperf.store.migration import check_schema, tells_end
 from pytest_ipperf.store.reading import events, parsed
 
 LAST = "last"
@@ -54,14 +54,16 @@ class Archive:
             counts.setdefault(number, {})[verdict] = cells
         rows = self._index.ask(
             "SELECT id, name, began_at, seconds, status, design, saved, version, arguments, undecided, troubles, "
-            "trouble, light FROM session WHERE began_at IS NOT NULL AND (? = '' OR saved = ?) ORDER BY began_at, name",
+            "trouble, light, schema FROM session "
+            "WHERE began_at IS NOT NULL AND (? = '' OR saved = ?) ORDER BY began_at, name",
             saved,
             saved,
         )
         return [self._entry(row, counts.get(row[0], {})) for row in rows]
 
     def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> Entry:
-        _, name, began_at, seconds, status, design, saved, version, arguments, undecided, troubles, trouble, light = row
+        _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
+        troubles, trouble, light, schema = rest
         return Entry(
             name=name,
             folder=self.root / "runs" / name,
@@ -76,6 +78,7 @@ class Archive:
             troubles=troubles + undecided,
             trouble=trouble,
             light=light,
+            tells_end=tells_end(schema),
         )
 
     def find(self, name: str) -> Entry:

@@ -37,7 +37,8 @@ class Entry:
 
     `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
-    `light` is the status of the night of which it is the screening.
+    `light` is the status of the night of which it is the screening. `tells_end` is False of records that were written
+    before sessions kept that.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Entry:
     troubles: int
     trouble: str
     light: int | None
+    tells_end: bool
 
 
 class Index:

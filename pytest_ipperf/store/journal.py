@@ -6,6 +6,7 @@ A session's folder holds `NAME.jsonl` and `NAME.f64` for each writing process: `
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import fcntl
@@ -16,7 +17,7 @@ import time
 from collections.abc import Mapping
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_ipperf.core.errors import LabError
 
@@ -24,6 +25,28 @@ from pytest_ipperf.core.errors import LabError
 def run_folder(root: Path) -> Path:
     """A new folder name below `root` for a session that starts now; sorts by time."""
     return root / "runs" / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def is_being_written(folder: Path) -> bool:
+    """Whether a process has one of a session's journals open, so that the session runs and was not broken off.
+
+    Empty ones are not looked at: their writer is about to lock them, and this must not be in its way.
+    """
+    for path in folder.glob("*.jsonl"):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            if path.stat().st_size and not _is_free(file):
+                return True
+    return False
+
+
+def _is_free(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 class Journal:

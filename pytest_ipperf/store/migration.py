@@ -28,6 +28,7 @@ def _from_5(event: Facts) -> Facts:
 _STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5}
 OLDEST = min(_STEPS)
 """The oldest schema that is read."""
+_WITH_END = 6
 
 
 def check_schema(schema: object, where: str) -> int:
@@ -39,6 +40,11 @@ def check_schema(schema: object, where: str) -> int:
     raise UsageError(
         f"session {where} has records of schema {schema}; this version reads schemas {OLDEST} to {SCHEMA}{remedy}"
     )
+
+
+def tells_end(schema: int) -> bool:
+    """Whether sessions of a schema keep how they ended."""
+    return schema >= _WITH_END
 
 
 def migrated(event: Facts, schema: int) -> Facts:

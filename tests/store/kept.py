@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def facts(number: int, **more: Any) -> dict[str, Any]:
 
 def name_of(number: int) -> str:
     """Of the session of that day."""
-    return f"202611{22 + number:02d}T013000Z-{number:06x}"
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(BEGAN + 86400 * number))}-{number:06x}"
 
 
 def keep(

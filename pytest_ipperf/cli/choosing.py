@@ -1,0 +1,84 @@
+"""Choosing: the sessions that a person names, in the folder of records or in one that lies elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pytest_ipperf.cli.orders.base import records_root
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.store import Archive, Entry, records_in
+
+SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
+"""How a session is named, for help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A session that was named; without an `entry` it lies elsewhere."""
+
+    name: str
+    folder: Path
+    entry: Entry | None
+
+
+class Records:
+    """The folder of records that is `asked` for, opened when it is needed."""
+
+    def __init__(self, asked: str) -> None:
+        self._asked = asked
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder; UsageError where there is none."""
+        return records_root(self._asked)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """All sessions in it."""
+        return Archive(self.root)
+
+    def close(self) -> None:
+        """Tells what could not be used of it, and closes it."""
+        if "archive" in self.__dict__:
+            for note in self.archive.notes:
+                print(note, file=sys.stderr)  # noqa: T201 - beside the answer
+            self.archive.close()
+
+    def session(self, name: str) -> Chosen:
+        """The session of that name, or in that folder; UsageError where there is none."""
+        folder = Path(name)
+        if name and self._elsewhere(folder):
+            return Chosen(folder.resolve().name, folder, None)
+        entry = self.archive.find(name)
+        return Chosen(entry.name, entry.folder, entry)
+
+    def _elsewhere(self, folder: Path) -> bool:
+        if not any(folder.glob("*.jsonl")):
+            return False
+        with contextlib.suppress(UsageError):  # who names two folders needs no third one
+            return folder.resolve().parent != (self.root / "runs").resolve()
+        return True
+
+    def pasts(self, session: Chosen) -> dict[Key, Past]:
+        """What a session found, by key; of several questions about a cell the strictest stays."""
+        if session.entry:
+            return self.archive.pasts(session.entry)
+        found = [record.past(session.name, 0.0) for record in records_in(session.folder)]
+        found.sort(key=lambda past: -1e9 if past.margin_fraction is None else -past.margin_fraction)
+        return {past.key: past for past in found}
+
+
+@contextlib.contextmanager
+def records(asked: str) -> Iterator[Records]:
+    """The folder of records; closed at the end."""
+    found = Records(asked)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,256 @@
+"""`accept` has somebody say that cells are worse, why that is so, and until when the gate of a night lets them pass."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import getpass
+import math
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pytest_ipperf.cli.choosing import SESSION, Records, records
+from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.core.acceptance import Acceptance
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.units import parse_percent, parse_points
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.store import accept, acceptances, withdraw
+
+_FOR = "30d"
+_MOST_DAYS = 366
+_DAYS = {"d": 1, "w": 7}
+_NAMED = 3
+_HEAD = ["metric", "up to", "until", "state", "by", "said (UTC)", "reason"]
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cell", nargs="?", default="", metavar="CELL", help="the cells; * stands for any text")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why they are worse; reports show it")
+    ends = parser.add_mutually_exclusive_group()
+    ends.add_argument("--until", default="", metavar="DAY", help="the last day (UTC) on which it holds, as 2027-01-31")
+    ends.add_argument(
+        "--for", dest="days", default=_FOR, metavar="TIME", help=f"30d or 4w from today on; default {_FOR}"
+    )
+    levels = parser.add_mutually_exclusive_group()
+    levels.add_argument(
+        "--up-to", default="", metavar="SHARE",
+        help="how much worse than the reference, as 25%% or of shares 2pp; default: the far end of the 95 %% interval "
+        "that the worst of the cells has in the last session, up to a whole percent",
+    )  # fmt: skip
+    levels.add_argument("--gone", action="store_true", help="that they are no longer measured, and nothing else")
+    parser.add_argument("--metric", default="", metavar="NAME", help="of that metric alone, where cells have several")
+    parser.add_argument("--session", default="", metavar="SESSION", help=f"the session that has the level: {SESSION}")
+    others = parser.add_mutually_exclusive_group()
+    others.add_argument("--list", dest="listed", action="store_true", help="tell what was accepted")
+    others.add_argument("--withdraw", action="store_true", help="end what was accepted of exactly that CELL")
+    records_argument(parser)
+
+
+def _run(asked: argparse.Namespace) -> int:
+    with records(asked.records) as found:
+        if asked.listed:
+            write_lines(_table(acceptances(found.root), _today()))
+        elif not asked.cell:
+            raise UsageError("accept needs a CELL, or --list")
+        elif not asked.reason.strip():
+            raise UsageError("--reason is missing: who reads the next report wants to know why")
+        elif asked.withdraw:
+            _withdraw(found, asked.cell, asked.reason.strip())
+        else:
+            _accept(found, asked)
+    return 0
+
+
+def _accept(found: Records, asked: argparse.Namespace) -> None:
+    until = _until(asked.until, asked.days)
+    keys = _keys(found, asked.cell, asked.metric)
+    metric, up_to = asked.metric, None
+    if not asked.gone:
+        metric = _one_metric(keys)
+        up_to = _given(asked.up_to, metric) if asked.up_to else _level(found, keys, metric, asked.session)
+    told = Acceptance(
+        cell=asked.cell,
+        metric=metric,
+        reason=asked.reason.strip(),
+        by=_login(),
+        at=time.time(),
+        until=until,
+        up_to=up_to,
+    )
+    accept(found.root, told)
+    cells = len({key.cell for key in keys})
+    what = "that they are no longer measured" if up_to is None else f"up to {_share(told)} worse"
+    write_lines([f"accepted of {cells} cell{'s' * (cells != 1)}: {what}, until {until} ({told.reason})"])
+
+
+def _withdraw(found: Records, cell: str, reason: str) -> None:
+    holding = [each for each in acceptances(found.root) if each.holds(_today())]
+    if cell not in {each.cell for each in holding}:
+        there = ", ".join(dict.fromkeys(repr(each.cell) for each in holding)) or "nothing"
+        raise UsageError(f"nothing is accepted now of exactly {cell!r}; accepted is {there}")
+    withdraw(found.root, cell, reason=reason, by=_login(), at=time.time())
+    write_lines([f"withdrawn: {cell}"])
+
+
+# --- until when -------------------------------------------------------------------------------------------------------
+
+
+def _today() -> dt.date:
+    return dt.datetime.now(dt.UTC).date()
+
+
+def _until(day: str, days: str) -> dt.date:
+    today = _today()
+    found = _date(day) if day else today + dt.timedelta(days=_number(days))
+    if found < today:
+        raise UsageError(f"--until: {found} is over; today is {today} (UTC)")
+    if found > today + dt.timedelta(days=_MOST_DAYS):
+        raise UsageError(f"--until: {found} is more than a year from now; accept it again when it is still so then")
+    return found
+
+
+def _date(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--until: {text!r} is no day such as 2027-01-31") from None
+
+
+def _number(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,4})([dw])", text)
+    if not match:
+        raise UsageError(f"--for: {text!r} is not a number of days or weeks, such as 30d or 4w")
+    return int(match[1]) * _DAYS[match[2]]
+
+
+# --- of what, and how much --------------------------------------------------------------------------------------------
+
+
+def _keys(found: Records, pattern: str, metric: str) -> list[Key]:
+    """Those that the acceptance covers; UsageError where there are none, or not of one kind."""
+    there = found.archive.keys("")
+    keys = [key for key in there if fnmatchcase(key.cell, pattern)]
+    if not keys:
+        known = ", ".join(list(dict.fromkeys(key.cell for key in there))[:_NAMED]) or "none"
+        raise UsageError(
+            f"no cell is called {pattern!r}; there are {len({key.cell for key in there})}, such as {known}"
+        )
+    of_metric = [key for key in keys if metric in ("", key.metric)]
+    if not of_metric:
+        raise UsageError(f"--metric: {pattern!r} has no {metric!r}; there are {_metrics(keys)}")
+    return of_metric
+
+
+def _metrics(keys: Sequence[Key]) -> str:
+    return ", ".join(dict.fromkeys(key.metric for key in keys))
+
+
+def _one_metric(keys: Sequence[Key]) -> str:
+    metrics = list(dict.fromkeys(key.metric for key in keys))
+    if len(metrics) > 1:
+        raise UsageError(f"these cells have several metrics ({_metrics(keys)}); say by --metric which one is worse")
+    return metrics[0]
+
+
+def _given(text: str, name: str) -> float:
+    """A share as a margin has it."""
+    shares = METRICS[name].metric.scale == "difference"
+    try:
+        return parse_points(text) if shares else parse_percent(text)
+    except UsageError as error:
+        raise UsageError(f"--up-to: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Worst:
+    """The worst cell of a session, and how much worse than the reference it may be."""
+
+    past: Past
+    share: float
+
+
+def _level(found: Records, keys: Sequence[Key], name: str, session: str) -> float:
+    """The far end of the interval of the worst cell, up to the next whole percent."""
+    from pytest_ipperf.core.comparison import interval_of  # noqa: PLC0415 - loads scipy
+    from pytest_ipperf.core.planning import slowdown_fraction  # noqa: PLC0415
+
+    metric = METRICS[name].metric
+    shares: list[_Worst] = []
+    for past in _newest(found, keys, session):
+        if interval := interval_of(past):
+            far = interval.high if metric.direction == "lower_is_better" else -interval.low
+            shares.append(_Worst(past, slowdown_fraction(far, metric.direction, metric.scale)))
+    if not shares:
+        raise UsageError("no session has an interval of these cells; say by --up-to how much worse they may be")
+    worst = max(shares, key=lambda each: each.share)
+    if worst.share <= 0:
+        raise UsageError(
+            f"none of these cells is worse than its reference in {worst.past.session}, so there is nothing to accept; "
+            "--up-to says otherwise"
+        )
+    return math.ceil(round(100 * worst.share, 6)) / 100
+
+
+def _newest(found: Records, keys: Sequence[Key], session: str) -> Iterator[Past]:
+    """What the last session that measured any of them found, or the one that is named."""
+    if session:
+        pasts = found.pasts(found.session(session))
+        yield from (pasts[key] for key in keys if key in pasts)
+        return
+    last = [past for key in keys for past in found.archive.course(key, most=1)]
+    newest = max((past.began_at for past in last), default=0.0)
+    yield from (past for past in last if past.began_at == newest)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "unknown"
+
+
+# --- what was accepted ------------------------------------------------------------------------------------------------
+
+
+def _table(told: Sequence[Acceptance], today: dt.date) -> list[str]:
+    if not told:
+        return ["nothing was accepted"]
+    rows: list[Row] = [("cell", _HEAD)]
+    for number, each in enumerate(told):
+        said = dt.datetime.fromtimestamp(each.at, dt.UTC)
+        state = _state(each, told[number + 1 :], today)
+        share = "not measured" if each.up_to is None else _share(each)
+        cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{said:%Y-%m-%d %H:%M}", each.reason]
+        rows.append((each.cell, cells))
+    return aligned(rows, screen_width())
+
+
+def _state(acceptance: Acceptance, later: Sequence[Acceptance], today: dt.date) -> str:
+    if not acceptance.holds(today):
+        return "expired"
+    of_the_same = (each for each in later if (each.cell, each.metric) == (acceptance.cell, acceptance.metric))
+    return "superseded" if any(each.holds(today) for each in of_the_same) else "holds"
+
+
+def _share(acceptance: Acceptance) -> str:
+    """`25 %`, `2 pp`; of no metric that is known in percent."""
+    name = acceptance.metric
+    unit = "pp" if name in METRICS and METRICS[name].metric.scale == "difference" else "%"
+    return f"{100 * (acceptance.up_to or 0.0):g} {unit}"
+
+
+order = Order(
+    help="accept that cells are worse, with a reason and until when",
+    description=(
+        "Accepts that cells are worse than their margin allows, so that the gate of a night lets them pass until that "
+        "day, as far as they are not worse than accepted. The newest acceptance of a cell that has not expired counts."
+    ),
+    arguments=_arguments,
+    run=_run,
+)

@@ -1,0 +1,59 @@
+"""`compare` tells what has changed from one session to another."""
+
+from __future__ import annotations
+
+import argparse
+
+from pytest_ipperf.cli.choosing import SESSION, records
+from pytest_ipperf.cli.orders.base import Order, records_argument, write_lines
+from pytest_ipperf.core.errors import UsageError
+
+_WORSE, _NOTHING_DECIDED = 1, 10
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("then", metavar="A", help=f"the earlier session: {SESSION}")
+    parser.add_argument("now", metavar="B", nargs="?", default="last", help="the later one; default last")
+    parser.add_argument("--margin", default="", help="counts in place of each cell's own, such as 10%% or 10%%,0.5ms")
+    parser.add_argument("--all", dest="everything", action="store_true", help="a line for each cell")
+    records_argument(parser)
+
+
+def _run(asked: argparse.Namespace) -> int:
+    # Here, as scipy comes with them, for which wrong usage and the other orders need not wait.
+    from pytest_ipperf.core.comparison import comparison  # noqa: PLC0415
+    from pytest_ipperf.core.judge import Verdict  # noqa: PLC0415
+    from pytest_ipperf.core.margin import Margin  # noqa: PLC0415
+    from pytest_ipperf.metrics import METRICS  # noqa: PLC0415
+    from pytest_ipperf.report.comparison import lines  # noqa: PLC0415
+
+    try:
+        margin = Margin.parse(asked.margin) if asked.margin else None
+    except UsageError as error:
+        raise UsageError(f"--margin: {error}") from None
+    metrics = {name: METRICS[name].metric for name in METRICS}
+    with records(asked.records) as found:
+        then, now = (found.session(name) for name in (asked.then, asked.now))
+        told = comparison(
+            found.pasts(now),
+            found.pasts(then),
+            lambda name: metrics[name] if name in metrics else METRICS[name].metric,
+            margin=margin,
+        )
+        write_lines(lines(told, then.name, now.name, everything=asked.everything))
+    if told.having(Verdict.EXCEEDS):
+        return _WORSE
+    return 0 if told.decided else _NOTHING_DECIDED
+
+
+order = Order(
+    help="tell what has changed from one session to another",
+    description=(
+        "Tells which cells are worse in session B than they were in session A by more than their margin, which are "
+        "better, and which cannot be compared; the others are counted. What differs from night to night beside the "
+        "epochs is not in these intervals: pytest-ipperf night knows it from many nights."
+    ),
+    epilog="Exit status: 1 where a cell is worse by more than its margin, 10 where no cell was decided, else 0.",
+    arguments=_arguments,
+    run=_run,
+)

@@ -1,0 +1,163 @@
+"""`show` tells a session as pytest told it at its end, or the course of cells over all sessions."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records
+from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.store import VERDICT, read_story
+
+_NIGHTS = 30
+_MOST_CELLS = 20
+_NAMED = 3
+_FILES = ("tables", "captures", "logs", "report.html")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="WHAT", help=f"a session: {SESSION}; else text that occurs in cells")
+    parser.add_argument(
+        "cells", nargs="*", metavar="TEXT", help="of a session only the cells in which one of them occurs"
+    )
+    parser.add_argument(
+        "--saved", default="", metavar="NAME", help="of a course only the sessions saved under that name"
+    )
+    parser.add_argument(
+        "-n", dest="most", type=int, default=_NIGHTS, metavar="N",
+        help=f"of a course only the last N sessions; default {_NIGHTS}",
+    )  # fmt: skip
+    records_argument(parser)
+
+
+def _run(asked: argparse.Namespace) -> int:
+    if asked.most < 1:
+        raise UsageError(f"-n {asked.most} is not a number of 1 or more")
+    with records(asked.records) as found:
+        session = _session(found, asked)
+        if session is None:
+            _show_courses(found, asked)
+        else:
+            _show_session(found, session, asked.cells)
+    return 0
+
+
+def _session(found: Records, asked: argparse.Namespace) -> Chosen | None:
+    """None where it is cells that are meant."""
+    try:
+        return found.session(asked.what)
+    except UsageError as error:
+        if asked.cells or not found.archive.sessions():
+            raise
+        if found.archive.keys(asked.what):
+            return None
+        raise UsageError(f"{error}; nor does {asked.what!r} occur in any cell") from None
+
+
+# --- a session --------------------------------------------------------------------------------------------------------
+
+
+def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None:
+    from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, which no courses need
+
+    story = read_story(session.folder)
+    chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
+    if texts and not chosen:
+        raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
+    write_lines([*_head(story), "", *tables(chosen, screen_width())])
+    write_lines(_reasons(story, chosen, everything=not texts))
+    if not texts:
+        write_lines(_hosts(story))
+    write_lines(_places(found, session))
+
+
+def _head(story: Story) -> Iterator[str]:
+    question = story.question
+    saved = f" (saved as {story.saved})" if story.saved else ""
+    began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
+    lasted = "not ended in order" if story.seconds is None else f"lasted {seconds_text(story.seconds)}"
+    status = "" if story.status is None else f", exit status {story.status}"
+    yield f"session {story.name}{saved}: began {began:%Y-%m-%d %H:%M} UTC, {lasted}{status}"
+    told = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
+    design = question.get("design", {}).get("name", "unknown")
+    yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(told)}"
+    yield f"pytest {shlex.join(question.get('arguments', []))}"
+
+
+def _reasons(story: Story, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
+    """As pytest says them below its tables; then what has no answer."""
+    from pytest_ipperf.report.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
+
+    undecided = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "inconclusive"}
+    if everything:
+        undecided |= {each.nodeid: each.sentence for each in story.troubles if each.kind == "inconclusive"}
+    for reason in (*reasons(chosen, undecided), *(twin_reasons(chosen) if everything else ())):
+        yield reason.text
+    for trouble in story.troubles if everything else ():
+        if trouble.kind != "inconclusive":
+            yield f"{trouble.kind.upper()} {trouble.nodeid}: {trouble.sentence}"
+
+
+def _hosts(story: Story) -> Iterator[str]:
+    for host in story.hosts:
+        yield f"{host.role} of {host.testbed}: {'; '.join(_facts(host.facts))}"
+
+
+def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in facts.items():
+        if value not in ("", None, [], {}):
+            yield f"{name.replace('_', ' ')} {value}"
+
+
+def _places(found: Records, session: Chosen) -> Iterator[str]:
+    """Where everything is."""
+    if session.entry and session.entry.trouble:
+        yield session.entry.trouble
+    yield f"records: {session.folder}"
+    for name in _FILES:
+        if (session.folder / name).exists():
+            yield f"{name.removesuffix('.html')}: {session.folder / name}"
+    if session.entry:
+        night = found.root / "nights" / session.name
+        if (night / VERDICT).exists():
+            yield f"night: {night}"
+
+
+# --- courses ----------------------------------------------------------------------------------------------------------
+
+
+def _show_courses(found: Records, asked: argparse.Namespace) -> None:
+    from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - as above
+    from pytest_ipperf.report.course import course_lines  # noqa: PLC0415
+
+    keys = found.archive.keys(asked.what)
+    if len(keys) > _MOST_CELLS:
+        such = ", ".join(map(str, keys[:_NAMED]))
+        raise UsageError(f"{asked.what!r} occurs in {len(keys)} cells, such as {such}; say more")
+    told = False
+    for key in keys:
+        if course := found.archive.course(key, saved=asked.saved):
+            lines = course_lines(course, METRICS[key.metric].metric, most=asked.most, width=screen_width())
+            write_lines([*([""] * told), *lines])
+            told = True
+    if not told:
+        raise UsageError(f"no session that was saved as {asked.saved!r} has a cell in which {asked.what!r} occurs")
+
+
+order = Order(
+    help="show a session as pytest told it at its end, or the course of a cell over all sessions",
+    description=(
+        "Shows a session as pytest told it at its end: its tables, every cell that is not green with its reason, the "
+        "hosts, and where everything is. Where WHAT is no session, it is text of cells: shown is what each session "
+        "found of them, and at which one a lasting change begins."
+    ),
+    arguments=_arguments,
+    run=_run,
+)

@@ -1,0 +1,122 @@
+"""`pytest-ipperf show`: a session as pytest told it, and the course of cells."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ipperf.report.terminal import tables
+from pytest_ipperf.store import read_story
+from tests.store.kept import SUITE, keep, name_of, record
+
+
+def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, history):
+    status, lines, said = program(history, "show", "main")
+    folder = history / "runs" / name_of(23)
+    story = read_story(folder)
+    told = tables(story.records)
+    assert (status, said) == (0, "")
+    assert lines[:4] == [
+        f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, exit status 1",
+        "pytest-ipperf 0.1; design nightly; reference ipv4; client lean; seed 7",
+        "pytest suites",
+        "",
+    ]
+    assert lines[4 : 4 + len(told)] == told
+    slow = story.records[1]
+    assert lines[4 + len(told) :] == [
+        f"EXCEEDS {slow.cell}: {slow.sentence}",
+        "INCONCLUSIVE test_y: inconclusive indeed",
+        f"FAILED {SUITE}::test_x: failed indeed",
+        "client of lab: kernel 6.1; processors [0, 1]; server apache 2.4",
+        "server of lab: kernel 6.1; processors [0, 1]; server apache 2.4",
+        f"records: {folder}",
+    ]
+
+
+def test_only_some_of_its_cells(program, history):
+    _, lines, _ = program(history, "show", "main", "c1-", "c3-")
+    story = read_story(history / "runs" / name_of(23))
+    told = tables([story.records[0], story.records[2]])
+    assert lines[4:] == [*told, f"records: {story.folder}"]
+
+
+def test_a_session_that_lies_elsewhere(program, history, tmp_path):
+    failing = dataclasses.replace(record(1).test, failed={"connect refused": 2}, completed=8998)
+    folder = keep(tmp_path, 0, [record(1, test=failing), record(2, 1.1, spread=0.15)])
+    (folder / "tables").mkdir()
+    for name in (folder, folder.relative_to(tmp_path)):
+        status, lines, _ = program(tmp_path / "x", "show", name)
+        assert status == 0
+        assert lines[-2:] == [f"records: {name}", f"tables: {name}/tables"]
+    assert f"FAILURES {record(1).cell}: 2 of 9000 connections by ipv6, 0 of 9000 by ipv4; each counts as 10 s" in lines
+    assert sum(line.startswith(f"INCONCLUSIVE test_http[{record(2).cell}]: IPv6") for line in lines) == 1
+
+
+def test_a_session_that_was_damaged_says_so(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    folder = keep(root, 0, [record(1), record(2)])
+    path = folder / "main.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:-2], lines[-2][:100] + b"\n", lines[-1]]))
+    _, told, said = program(root, "show", "last")
+    at = len(b"".join(lines[:-2]))
+    damage = f"session {name_of(0)}: main.jsonl is damaged at byte {at}; what stands before that is used"
+    assert told[0].endswith("not ended in order")
+    assert (told[-2], said) == (damage, f"{damage}\n")
+
+
+def test_the_course_of_a_cell_has_a_line_for_each_session(program, history):
+    status, lines, said = program(history, "show", "c2-")
+    assert (status, said) == (0, "")
+    assert lines[:2] == ["lab-http-c2-10k-ipv6 response_time, version 1-apache-ipv4: 24 sessions", ""]
+    assert [line.split()[0] for line in lines[3:]] == [name_of(number) for number in range(24)]
+    assert [line.endswith("a lasting change begins") for line in lines[3:]] == [number == 12 for number in range(24)]
+    wanted = record(2, 1.25, seed=12)
+    assert f"+{wanted.estimate:.1f} %  [+{wanted.low:.1f}, +{wanted.high:.1f}]  exceeds" in lines[15]
+    _, last, _ = program(history, "show", "c2-", "-n", "2")
+    assert last[0].endswith(": 24 sessions; the last 2:")
+    assert [" ".join(line.split()) for line in last[3:]] == [" ".join(line.split()) for line in lines[-2:]]
+
+
+def test_a_course_tells_other_hosts_and_nights_without_an_interval(program, history, tmp_path):
+    _, lines, _ = program(history, "show", "c1-")
+    assert [line.split()[5:] for line in lines if name_of(24) in line] == [["measured"]]
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1), record(2, metric="loss", margin="1pp")], saved="main")
+    keep(root, 1, [record(1, fingerprint="beef")])
+    _, lines, _ = program(root, "show", "lab")
+    assert lines[0].startswith("lab-http-c1-10k-ipv6 response_time")
+    assert lines[4].endswith("other hosts than before")
+    assert lines[5:7] == ["", "lab-http-c2-10k-ipv6 loss, version 1-apache-ipv4: 1 session"]
+    assert " pp  [" in lines[-1]
+    _, lines, _ = program(root, "show", "c1-", "--saved", "main")
+    assert lines[0].endswith(": 1 session")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["c9-"], "session 'c9-' does not exist in .ipperf; *; nor does 'c9-' occur in any cell"),
+        (["main", "c9-"], f"session {name_of(23)} has no cell in which 'c9-' occurs"),
+        (["c2-", "c1-"], "session 'c2-' does not exist in *"),
+        (["c2-", "-n", "0"], "-n 0 is not a number of 1 or more"),
+        (["c2-", "--saved", "mian"], "no session that was saved as 'mian' has a cell in which 'c2-' occurs"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(program, history, arguments, sentence):
+    status, lines, said = program(history, "show", *arguments)
+    start, _, end = f"pytest-ipperf: {sentence}\n".replace(" .ipperf", f" {history}").partition("*")
+    assert (status, lines) == (4, [])
+    assert said.startswith(start)
+    assert said.endswith(end)
+    assert said.count("\n") == 1
+
+
+def test_text_that_occurs_in_very_many_cells_is_not_enough(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1, cell=f"lab-{number:02d}") for number in range(21)])
+    status, _, said = program(root, "show", "lab")
+    such = "lab-00 response_time, lab-01 response_time, lab-02 response_time"
+    assert (status, said) == (4, f"pytest-ipperf: 'lab' occurs in 21 cells, such as {such}; say more\n")
