@@ -10,9 +10,9 @@ from tests.store.kept import SUITE, keep, record, single
 
 @pytest.fixture(scope="session")
 def history(tmp_path_factory):
-    """Twenty-four nights saved as `main`, of which the second cell is slower from the thirteenth on; then three sessions more.
+    """24 nights saved as `main`, of which the second cell is slower from the thirteenth on; then three sessions.
 
-    One of those is of design paper, one of a few cells, and the last was broken off.
+    Of those one is of design paper, one has undecided cells, and the last was broken off.
     """
     root = tmp_path_factory.mktemp("history") / ".ipperf"
     for number in range(24):

@@ -1,0 +1,149 @@
+"""`pytest-ipperf accept`: what is written, what is refused, and what is told of it later."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+import pytest
+
+from pytest_ipperf.cli.orders import accept as order
+from pytest_ipperf.core.acceptance import acceptance_of
+from pytest_ipperf.store import acceptances
+from tests.store.kept import keep, name_of, record
+
+TODAY = dt.date(2026, 12, 20)
+SLOW = record(2, 1.25, seed=3)
+C1, C2, C3 = (f"lab-http-c{number}-10k-ipv6" for number in (1, 2, 3))
+
+
+@pytest.fixture(autouse=True)
+def today(monkeypatch):
+    """A day that does not pass while a test runs; and a login name."""
+    monkeypatch.setattr(order, "_today", lambda: TODAY)
+    monkeypatch.setenv("LOGNAME", "ada")
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(2, 1.6)], saved="main")
+    keep(root, 1, [record(1, 1.05), SLOW, record(3, metric="loss", margin="0.5pp")])
+    return root
+
+
+def test_it_is_written_down_with_the_far_end_of_the_interval(program, root):
+    status, lines, said = program(root, "accept", C2, "--reason", " a new kernel ")
+    assert (status, said) == (0, "")
+    assert SLOW.high
+    percent = math.ceil(SLOW.high)
+    assert lines == [f"accepted of 1 cell: up to {percent} % worse, until 2027-01-19 (a new kernel)"]
+    (told,) = acceptances(root)
+    assert (told.cell, told.metric, told.reason, told.by) == (C2, "response_time", "a new kernel", "ada")
+    assert (told.until, told.up_to) == (dt.date(2027, 1, 19), percent / 100)
+    assert acceptance_of(SLOW.key, [told], TODAY) == told
+
+
+@pytest.mark.parametrize(
+    ("more", "up_to", "until"),
+    [
+        (["--up-to", "40%"], 0.4, "2027-01-19"),
+        (["--up-to", "12.5%", "--for", "2w"], 0.125, "2027-01-03"),
+        (["--gone", "--until", "2026-12-20"], None, "2026-12-20"),
+        (["--session", "main", "--until", "2027-12-21"], math.ceil(record(2, 1.6).high or 0) / 100, "2027-12-21"),
+    ],
+)
+def test_a_person_may_say_more(program, root, more, up_to, until):
+    status, lines, _ = program(root, "accept", "*-c2-*", "--reason", "so", *more)
+    assert (status, lines[0].split(":")[0]) == (0, "accepted of 1 cell")
+    (told,) = acceptances(root)
+    assert (told.up_to, told.until.isoformat()) == (up_to, until)
+
+
+def test_of_several_cells_the_worst_counts_and_shares_are_points(program, root):
+    _, lines, _ = program(root, "accept", "*", "--reason", "so", "--metric", "response_time")
+    assert lines == [f"accepted of 2 cells: up to {math.ceil(SLOW.high or 0)} % worse, until 2027-01-19 (so)"]
+    _, lines, _ = program(root, "accept", "*-c3-*", "--reason", "so", "--up-to", "2pp")
+    assert lines == ["accepted of 1 cell: up to 2 pp worse, until 2027-01-19 (so)"]
+
+
+def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    slow = record(1, 0.7, metric="throughput", margin="10%")
+    keep(root, 0, [slow])
+    _, lines, _ = program(root, "accept", "*", "--reason", "so")
+    assert lines == [f"accepted of 1 cell: up to {math.ceil(-(slow.low or 0))} % worse, until 2027-01-19 (so)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["lab-x", "--reason", "so"],
+            f"no cell is called 'lab-x'; there are 3, such as {C1}, {C2}, lab-http-c3-10k-ipv6",
+        ),
+        ([C2], "--reason is missing: who reads the next report wants to know why"),
+        ([C2, "--reason", " "], "--reason is missing: who reads the next report wants to know why"),
+        (["--reason", "so"], "accept needs a CELL, or --list"),
+        ([C2, "--reason", "so", "--until", "2026-12-19"], "--until: 2026-12-19 is over; today is 2026-12-20 (UTC)"),
+        (
+            [C2, "--reason", "so", "--for", "53w"],
+            "--until: 2027-12-26 is more than a year from now; accept it again when it is still so then",
+        ),
+        ([C2, "--reason", "so", "--until", "soon"], "--until: 'soon' is no day such as 2027-01-31"),
+        ([C2, "--reason", "so", "--for", "a"], "--for: 'a' is not a number of days or weeks, such as 30d or 4w"),
+        ([C2, "--reason", "so", "--up-to", "9"], "--up-to: share '9' is not a percentage such as 10%"),
+        ([C2, "--reason", "so", "--metric", "loss"], f"--metric: '{C2}' has no 'loss'; there are response_time"),
+        (
+            ["*", "--reason", "so"],
+            "these cells have several metrics (response_time, loss); say by --metric which one is worse",
+        ),
+        (
+            [C2, "--reason", "so", "--session", "last~7"],
+            "session 'last~7' does not exist; there are 2",
+        ),
+        (
+            [C1, "--reason", "so", "--session", "main"],
+            "no session has an interval of these cells; say by --up-to how much worse they may be",
+        ),
+        (["x", "--withdraw", "--reason", "so"], "nothing is accepted now of exactly 'x'; accepted is nothing"),
+    ],
+)
+def test_what_is_refused_is_one_sentence_and_nothing_is_written(program, root, arguments, sentence):
+    assert program(root, "accept", *arguments) == (4, [], f"pytest-ipperf: {sentence}\n")
+    assert acceptances(root) == []
+
+
+def test_of_what_is_not_worse_there_is_nothing_to_accept(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1, 0.8)])
+    status, _, said = program(root, "accept", "*", "--reason", "so")
+    why = f"none of these cells is worse than its reference in {name_of(0)}, so there is nothing to accept"
+    assert (status, said) == (4, f"pytest-ipperf: {why}; --up-to says otherwise\n")
+
+
+def test_the_list_tells_what_holds(program, root, monkeypatch):
+    assert program(root, "accept", "--list") == (0, ["nothing was accepted"], "")
+    monkeypatch.setattr("time.time", lambda: 1797724800.0)
+    for arguments in (
+        [C2, "--until", "2026-12-20", "--reason", "one", "--up-to", "30%"],
+        [C2, "--until", "2027-01-31", "--reason", "two", "--up-to", "40%"],
+        ["*c3*", "--reason", "three", "--gone"],
+    ):
+        assert program(root, "accept", *arguments)[0] == 0
+    _, lines, _ = program(root, "accept", "--list")
+    assert [" ".join(line.split()) for line in lines] == [
+        "cell metric up to until state by said (UTC) reason",
+        f"{C2} response_time 30 % 2026-12-20 superseded ada 2026-12-20 00:00 one",
+        f"{C2} response_time 40 % 2027-01-31 holds ada 2026-12-20 00:00 two",
+        "*c3* all not measured 2027-01-19 holds ada 2026-12-20 00:00 three",
+    ]
+    monkeypatch.setattr(order, "_today", lambda: TODAY + dt.timedelta(days=1))
+    _, lines, _ = program(root, "accept", "--list")
+    assert [line.split()[-5] for line in lines[1:]] == ["expired", "holds", "holds"]
+    assert program(root, "accept", C2, "--withdraw", "--reason", "it is mended")[:2] == (0, [f"withdrawn: {C2}"])
+    told = acceptances(root)
+    assert [each.until.isoformat() for each in told] == ["2026-12-19", "2026-12-19", "2027-01-19"]
+    assert acceptance_of(SLOW.key, told, TODAY) is None
+    status, _, said = program(root, "accept", C2, "--withdraw", "--reason", "again")
+    assert (status, said) == (4, f"pytest-ipperf: nothing is accepted now of exactly '{C2}'; accepted is '*c3*'\n")

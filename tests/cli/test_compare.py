@@ -1,0 +1,86 @@
+"""`pytest-ipperf compare`: the lines of the report, and an answer by exit status."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ipperf.core.comparison import comparison
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.comparison import lines
+from pytest_ipperf.store import Archive
+from tests.store.kept import keep, name_of, record
+
+
+def wanted(root, then, now, *, margin=None, everything=False):
+    archive = Archive(root)
+    both = [archive.pasts(archive.find(name)) for name in (now, then)]
+    archive.close()
+    found = comparison(both[0], both[1], lambda name: METRICS[name].metric, margin=margin)
+    return lines(found, then, now, everything=everything)
+
+
+def test_what_became_worse_is_told_and_is_status_1(program, history):
+    status, told, said = program(history, "compare", name_of(3), "main")
+    assert (status, said) == (1, "")
+    assert told == wanted(history, name_of(3), name_of(23))
+    assert [line.split()[:2] for line in told[:-1]] == [["EXCEEDS", "lab-http-c2-10k-ipv6"]]
+    assert told[-1] == f"from {name_of(3)} to {name_of(23)}: 2 within margin, 1 exceeds margin"
+
+
+def test_what_became_better_is_told_and_is_status_0(program, history):
+    status, told, _ = program(history, "compare", "main", name_of(3))
+    assert status == 0
+    assert told[0].startswith("BETTER lab-http-c2-10k-ipv6 response_time: the change was +2")
+    assert told[-1].endswith(": 3 within margin, 1 of those within better by more than its margin")
+
+
+def test_a_margin_counts_in_place_of_the_cells_own(program, history):
+    status, told, _ = program(history, "compare", name_of(3), name_of(23), "--margin", "40%", "--all")
+    assert status == 0
+    assert told == wanted(history, name_of(3), name_of(23), margin=Margin.parse("40%"), everything=True)
+    assert len(told) == 4
+
+
+def test_where_nothing_could_be_decided_it_is_status_10(program, history):
+    status, told, _ = program(history, "compare", name_of(24), name_of(23))
+    assert (status, told[0]) == (
+        10,
+        f"NOT COMPARABLE lab-http-c1-10k-ipv6 response_time: {name_of(24)} has one epoch of it, which tells no spread",
+    )
+    assert told[-1].endswith(": 1 not comparable")
+    status, told, _ = program(history, "compare", name_of(24), name_of(24))
+    assert status == 10
+
+
+def test_the_later_session_is_the_last_if_none_is_named(program, history):
+    status, told, _ = program(history, "compare", "main")
+    assert (status, told[-1]) == (0, f"from {name_of(23)} to {name_of(26)}: 1 within margin")
+
+
+def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
+    one = keep(tmp_path / "a", 0, [record(1)])
+    other = keep(tmp_path / "b", 1, [record(1, 1.3), record(1, 1.3, margin="50%"), record(2)])
+    (tmp_path / "x").mkdir()
+    status, told, _ = program(tmp_path / "x" / "y", "compare", one, other)
+    assert status == 1
+    assert told[0].endswith("lies beyond the margin of 10 %")  # the strictest of two questions
+    assert told[1:] == [
+        f"ONLY IN {name_of(1)}: lab-http-c2-10k-ipv6 response_time",
+        f"from {name_of(0)} to {name_of(1)}: 1 exceeds margin",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["mian"], "session 'mian' does not exist in {root}; there are 27, the last is *"),
+        (["main", "last~99"], "session 'last~99' does not exist; there are 27"),
+        (["main", "last", "--margin", "10"], "--margin: share '10' is not a percentage such as 10%"),
+        ([], "the following arguments are required: A; pytest-ipperf compare --help tells what there is"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(program, history, arguments, sentence):
+    status, told, said = program(history, "compare", *arguments)
+    assert (status, told, said.count("\n")) == (4, [], 1)
+    assert said.startswith(f"pytest-ipperf: {sentence}".format(root=history).rstrip("*"))

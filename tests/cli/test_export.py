@@ -1,0 +1,82 @@
+"""`pytest-ipperf export`: every format that there is, from what was kept alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from pytest_ipperf import cli
+from pytest_ipperf.cli.night.ending import end_night
+from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.store import Archive, read_story
+from tests.store.kept import BEGAN, keep, name_of, record
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_session_is_written_in_every_format(history, monkeypatch, capfdbinary, tmp_path, form):
+    monkeypatch.chdir(history.parent)
+    output = tmp_path / "it"
+    assert cli.main(["export", "main", "--format", form]) == 0
+    shown = capfdbinary.readouterr().out
+    assert cli.main(["export", "main", "--format", form, "--output", str(output)]) == 0
+    assert shown == output.read_bytes()
+    story = read_story(history / "runs" / name_of(23))
+    archive = Archive(history)
+    keys = [each.key for each in story.records]
+    courses = archive.courses(keys, saved="main", before=BEGAN + 86400 * 23)
+    archive.close()
+    assert {len(course) for course in courses.values()} == {23}
+    assert shown == FORMATS[form].render(dataclasses.replace(story, courses=courses))
+
+
+def test_without_a_name_it_has_no_course_and_elsewhere_no_archive(history, tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    for folder in (history / "runs" / name_of(26), keep(tmp_path / "x", 0, [record(1)])):
+        assert cli.main(["export", str(folder), "--format", "json", "--records", str(history)]) == 0
+        assert capfdbinary.readouterr().out == FORMATS["json"].render(read_story(folder))
+
+
+def test_a_night_is_written_as_it_was_decided(tmp_path, monkeypatch, capfdbinary):
+    root = tmp_path / ".ipperf"
+    screening = keep(root, 0, [record(1), record(2, 1.3)], saved="night")
+    fresh = keep(root, 1, [record(2, 1.3, seed=9)])
+    assert end_night(root, screening, fresh, saved="night", baseline="night", output=None) == 1
+    monkeypatch.chdir(tmp_path)
+    capfdbinary.readouterr()
+    written = root / "nights" / screening.name
+    for name, form in {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}.items():
+        assert cli.main(["export", screening.name, "--format", form]) == 0
+        assert capfdbinary.readouterr().out == (written / name).read_bytes()
+    assert cli.main(["export", screening.name, "--format", "json"]) == 0
+    assert json.loads(capfdbinary.readouterr().out)["night"]["light"] == "red"
+
+
+def test_the_help_names_all_formats(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["export", "--help"])
+    assert f"one of {', '.join(FORMATS)}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["main", "--format", "pdf"], 4, f"--format: 'pdf' does not exist; there are {', '.join(FORMATS)}"),
+        (
+            ["main"],
+            4,
+            "the following arguments are required: --format; pytest-ipperf export --help tells what there is",
+        ),
+        (["last~99", "--format", "csv"], 4, "session 'last~99' does not exist; there are 27"),
+        (
+            ["main", "--format", "csv", "-o", "nowhere/x.csv"],
+            1,
+            "--output: nowhere/x.csv cannot be written (No such file or directory)",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(program, history, arguments, status, sentence):
+    found, lines, said = program(history, "export", *arguments)
+    assert (found, lines, said.count("\n")) == (status, [], 1)
+    assert said.startswith(f"pytest-ipperf: {sentence.rstrip('*')}")
