@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import math
 import random
 import statistics
@@ -216,6 +217,7 @@ def samples_of(records, failures=()):
     return found
 
 
+@functools.cache
 def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
     """A night with a red cell, an accepted one, one that is missing, one undecided, and one with trouble."""
     arms = ("ipv6", "ipv6-tunnel", "ipv6-isatap", "ipv4-twin")

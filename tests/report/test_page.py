@@ -18,6 +18,7 @@ from pytest_ipperf.core.story import Host, Story, Trouble
 from pytest_ipperf.report.page import anchor, document, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element, paragraphs
+from pytest_ipperf.store import SCHEMA, Journal
 
 INLINE = {"a", "b", "code", "i", "span"}
 ALONE = {"meta", "link", "path", "circle", "use", "br"}
@@ -235,8 +236,10 @@ def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
         assert cell.sentence[1:] in cells
 
 
-def test_a_night_without_a_sentinel_says_so(told, night):
-    bare = dataclasses.replace(night, night=dataclasses.replace(night.night, sentinel=None))
+def test_a_night_without_a_sentinel_says_so(night):
+    bare = dataclasses.replace(
+        night, night=dataclasses.replace(night.night, sentinel=None), samples={}, courses={}, records=night.records[:1]
+    )
     assert "Sentinel: the reference had no twin in this night." in page(bare)
 
 
@@ -427,3 +430,26 @@ def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
     code = "import sys, pytest_ipperf.report.page; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+# --- its documentation ------------------------------------------------------------------------------------------------
+
+DOCS = (Path(__file__).parents[2] / "docs" / "page.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
+    (code,) = re.findall(r"^```python\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
+    (folder,) = re.findall(r'Path\("(.ipperf/\S+)"\)', code)
+    journal = Journal(tmp_path / folder, "main")
+    journal.append("session", {"schema": SCHEMA, "seed": 1})
+    journal.close()
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    assert "Nothing was judged" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
+    counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} courses"
+    assert counts in DOCS
+    assert f"page.html#{anchor(Key('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
+    assert document._POLICY.partition(";")[0] in DOCS
