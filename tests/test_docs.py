@@ -20,6 +20,7 @@ from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.interval import t_quantile
+from pytest_ipperf.core.night import Light
 from pytest_ipperf.core.planning import MIN_EPOCHS, detectable, minimum_detectable
 from pytest_ipperf.core.proof import (
     Expected,
@@ -348,7 +349,8 @@ def test_hosts_and_their_keys_are_those_of_the_code():
 
 
 def test_exit_statuses_are_pytests_and_ours():
-    statuses = sorted({*range(pytest.ExitCode.NO_TESTS_COLLECTED + 1), NOTHING_DECIDED})
+    statuses = sorted({*range(pytest.ExitCode.NO_TESTS_COLLECTED + 1), NOTHING_DECIDED, *Light})
+    assert [int(row[0]) for row in table("docs/night.md", "status", "the night is")] == sorted(Light)
     assert [int(row[0]) for row in table("docs/exit-status.md", "status", "when")] == statuses
     assert re.findall(r"^\| exit status \| (.*) \|$", page("README.md"), re.MULTILINE) == [
         " | ".join(map(str, statuses))
