@@ -45,7 +45,7 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     record = _record(item) if call.when == "call" else None
     if record is not None:
         told.ipperf_record = record.to_json()
-        report.user_properties += _properties(record)
+        item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
     if isinstance(error, UndecidedError):
         told.ipperf_inconclusive = str(error)
         _skip(item, report, str(error))
