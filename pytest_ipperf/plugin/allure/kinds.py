@@ -64,7 +64,7 @@ def outcome_of(reports: Mapping[str, pytest.TestReport], record: Record | None) 
 def crash_text(report: pytest.TestReport) -> str:
     """What was raised, without where."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    return str(report.longreprtext if crash is None else crash.message).strip()
+    return str(report.longreprtext if crash is None else crash.message).removeprefix("Failed: ").strip()
 
 
 def categories() -> list[dict[str, Any]]:

@@ -128,10 +128,12 @@ def _suite(item: pytest.Item) -> str:
 
 def _rule(result: Any, outcome: Outcome, reports: Mapping[str, pytest.TestReport]) -> None:
     result.status = outcome.kind.status
-    # Of a fixture that broke the reader needs to know where, of a figure beyond its margin the picture.
-    trace = getattr(result.statusDetails, "trace", None) if outcome.kind is Kind.INFRASTRUCTURE else None
+    trace = getattr(result.statusDetails, "trace", None)
     if outcome.kind is Kind.REGRESSION:
         trace = crash_text(reports["call"])
+    # Of a fixture that broke the reader needs to know where; a sentence stands already in the message.
+    elif outcome.kind is not Kind.INFRASTRUCTURE or (trace or "").strip() == outcome.sentence:
+        trace = None
     result.statusDetails = StatusDetails(message=outcome.message, trace=trace)
 
 
