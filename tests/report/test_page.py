@@ -174,6 +174,16 @@ def test_tests_without_an_answer_are_told_at_once_each_sentence_once(told):
     assert "Not measured: the budget was spent. of the budget nothing is left (t.py::u)" in items
 
 
+def test_very_many_troubles_and_notes_are_counted(told):
+    lost = tuple(Trouble(nodeid=f"t.py::t[{at}]", kind="failed", sentence=f"boom {at}") for at in range(45))
+    records = [told.application("smtp", 10, "ipv6", 1.0)]
+    (main,) = Reader(page(story_of(records, troubles=lost, notes=tuple(f"note {at}." for at in range(20))))).of("main")
+    assert "boom 39" in main
+    assert "boom 40" not in main
+    assert "and 5 more" in main
+    assert "note 11. And 8 more, in the records." in main
+
+
 def test_a_session_without_any_answer_has_a_page(told):
     lost = Trouble(nodeid="t.py::t", kind="failed", sentence="boom")
     shown = Reader(page(story_of([], troubles=(lost,), seconds=None)))

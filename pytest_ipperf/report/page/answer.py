@@ -31,6 +31,8 @@ _ORDER = ("exceeds", "inconclusive", "invalid", "within", "measured")
 """What is said first."""
 _NAMED = 5
 """Of more cells or tests of which the same is said, only the number is told."""
+_SENTENCES = 40
+"""Of more different sentences about tests without an answer the others are counted; the records have them."""
 _LISTED = 3
 """More levels of which nothing was asked have their range told."""
 _WHY = {
@@ -105,6 +107,7 @@ def troubles(found: Iterable[Trouble]) -> Markup:
             )
             for (kind, sentence), nodeids in groups.items()
         ),
+        most=_SENTENCES,
         class_="said",
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.metrics import METRICS
@@ -21,10 +22,10 @@ FONT_PT = 8.5
 DOTTED = (0, (1, 1.5))
 """How margins are drawn."""
 _WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
-_CROWD = 7
-"""More levels than that have their names aslant."""
-_APART = 3
-"""So many times further beside their level than on an axis of numbers, as each of these levels has its name."""
+_CROWD = 64
+"""Names of levels with more letters than that, the gaps between them included, stand aslant."""
+_APART = 0.08
+"""So far the outermost arms' dots stand beside their level, of the way to the nearest other one."""
 
 
 def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
@@ -33,7 +34,7 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
     metric, judged = METRICS[line.records[0].metric].metric, [curve for curve in curves if curve.judged]
-    crowded, panels = len(line.values) > _CROWD, 2 if judged else 1
+    crowded, panels = sum(len(text) + 2 for text in ticks(line)) > _CROWD, 2 if judged else 1
     with settings(f"{line.dimension.name} {metric.name}", **{"font.size": FONT_PT}):
         figure = mpl_figure.Figure(figsize=(_WIDTH_IN, _HIGH_IN if judged else _LOW_IN), facecolor=PAPER)
         FigureCanvasAgg(figure)
@@ -41,7 +42,7 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
         figure.subplots_adjust(left=0.13, right=0.985, top=0.985, bottom=room, hspace=0.09)
         made = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])
         at = places(line.values, sizes=line.dimension.unit != "bit/s")
-        aside = {curve.arm: _APART * shift for curve, shift in zip(curves, shifts(at, len(curves)), strict=True)}
+        aside = dict(zip((curve.arm for curve in curves), _beside(at, len(curves)), strict=True))
         _means(made[0, 0], curves, unit, at, aside)
         made[0, 0].set_ylabel(f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}")
         if judged:
@@ -49,6 +50,18 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
         made[-1, 0].set_xticks(at, ticks(line), rotation=45 if crowded else 0)
         made[-1, 0].set_xlabel(axis(line))
         return svg_of(figure)
+
+
+def _beside(at: Sequence[float], arms: int) -> list[float]:
+    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    most = _APART * min(after - before for before, after in pairwise(at))
+    found = shifts(at, arms)
+    return [most * shift / found[-1] if arms > 1 else 0.0 for shift in found]
+
+
+def grid(axes: Axes, axis_: Literal["both", "y"] = "both") -> None:
+    """Faint lines behind the curves."""
+    axes.grid(visible=True, axis=axis_, color=INK, alpha=0.14, linewidth=0.6)
 
 
 def plain_log(axis_: Axis) -> None:
@@ -71,7 +84,7 @@ def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float],
         plain_log(axes.yaxis)
     elif scale is Scale.FROM_ZERO:
         axes.set_ylim(bottom=0, top=None if any(values_of(curves)) else 1)
-    axes.grid(visible=True, alpha=0.3, linewidth=0.6)
+    grid(axes)
 
 
 def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Mapping[Arm, float]) -> None:
@@ -87,7 +100,7 @@ def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Ma
             colour = INK if same else curve.style[0]
             axes.plot([place for place, *_ in told], margins[curve.arm], color=colour, linestyle=DOTTED, linewidth=1.4)
     axes.set_ylabel(f"change, {curves[0].judged[0][1].change_unit}")
-    axes.grid(visible=True, alpha=0.3, linewidth=0.6)
+    grid(axes)
 
 
 def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], bars: list[tuple[float, ...]]) -> None:

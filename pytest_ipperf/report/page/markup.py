@@ -26,9 +26,11 @@ def joined(parts: Iterable[str], between: str = "") -> Markup:
     return Markup(between.join(part if isinstance(part, Markup) else escape(part) for part in parts))
 
 
-def bullets(items: Iterable[str], **attributes: str) -> Markup:
-    """A list; nothing of nothing."""
-    told = [element("li", item) for item in items]
+def bullets(items: Iterable[str], most: int | None = None, **attributes: str) -> Markup:
+    """A list; nothing of nothing. Of more than `most` items the others are counted."""
+    found = list(items)
+    left = len(found[most:]) if most else 0
+    told = [element("li", item) for item in (*found[:most], *[f"and {left} more"] * bool(left))]
     return element("ul", *told, **attributes) if told else NOTHING
 
 

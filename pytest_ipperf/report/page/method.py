@@ -21,6 +21,8 @@ from pytest_ipperf.report.page.words import day_text, listed, margin_text
 from pytest_ipperf.report.verdicts import verdict_notes
 
 Facts = list[tuple[str, str]]
+_NOTES = 12
+"""Of more notes of a session the others are counted."""
 
 
 def method(story: Story) -> Markup:
@@ -114,8 +116,13 @@ def _of_question(story: Story) -> Facts:
         ("Session", f"{story.name}{f', saved as {story.saved}' if story.saved else ''}"),
         ("Measured", lasted),
         *([("Taken over", f"some cells from session {listed(taken)}")] if taken else []),
-        *([("Said on the way", " ".join(story.notes))] if story.notes else []),
+        *([("Said on the way", _notes(story.notes))] if story.notes else []),
     ]
+
+
+def _notes(notes: Sequence[str]) -> str:
+    left = len(notes[_NOTES:])
+    return " ".join(notes[:_NOTES]) + (f" And {left} more, in the records." if left else "")
 
 
 def _definitions(records: Iterable[Record]) -> list[Markup]:

@@ -111,5 +111,6 @@ def _name(cell: CellReport) -> Markup:
 def _troubles(night: NightReport) -> Markup:
     return bullets(
         (joined((element("code", nodeid), f": {sentence}")) for nodeid, sentence in night.troubles.items()),
+        most=_NAMED,
         class_="said",
     )

@@ -13,7 +13,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.drawing import OTHER, PAPER, STYLES, settings, svg_of
 from pytest_ipperf.report.flow.quantity import Unit, number, unit_of
 from pytest_ipperf.report.page.figure import Figure
-from pytest_ipperf.report.page.level_plot import FONT_PT, plain_log
+from pytest_ipperf.report.page.level_plot import FONT_PT, grid, plain_log
 from pytest_ipperf.report.page.words import level_text
 from pytest_ipperf.report.sides import arm_rank
 
@@ -128,5 +128,5 @@ def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> 
         axes.set_ylim(0, 102)
         axes.set_xlabel(label)
         axes.set_ylabel("done, % of all")
-        axes.grid(visible=True, alpha=0.3, linewidth=0.6)
+        grid(axes)
         return svg_of(figure)

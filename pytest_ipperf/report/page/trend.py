@@ -19,7 +19,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
 from pytest_ipperf.report.page.figure import Figure
-from pytest_ipperf.report.page.level_plot import DOTTED, FONT_PT
+from pytest_ipperf.report.page.level_plot import DOTTED, FONT_PT, grid
 from pytest_ipperf.report.page.words import at_levels, subject
 
 _SIZE_IN = (5.8, 2.6)
@@ -180,7 +180,7 @@ def _svg(found: Course, colour: str, marker: str) -> str:
         axes.set_xticks(shown, ["today" if nights[at].today else f"{_date(nights[at].at):%d %b}" for at in shown])
         axes.set_xlabel("session, the oldest first")
         axes.set_ylabel(f"change, {found.record.change_unit}")
-        axes.grid(visible=True, axis="y", alpha=0.3, linewidth=0.6)
+        grid(axes, "y")
         return svg_of(figure)
 
 
