@@ -78,6 +78,8 @@ class Index:
         """The rows that answer a question in SQL; LabError where the file cannot be read."""
         try:
             return self._rows(question, *values)
+        except sqlite3.ProgrammingError:  # a fault of ours
+            raise
         except sqlite3.Error as error:  # the rest of it was not looked at before
             self._go_on(error)
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.night import RED, Light, Ruling
+from pytest_ipperf.core.past import Key
 
 VERDICT = "verdict.json"
 _DROPPED = Ruling.GONE.name.lower()
@@ -27,7 +28,7 @@ class Night:
     saved: str
     light: int
     red: tuple[tuple[str, str], ...]
-    cells: tuple[tuple[str, str], ...]
+    cells: tuple[Key, ...]
 
     @property
     def believed(self) -> bool:
@@ -55,12 +56,12 @@ def last_night(root: Path, saved: str, *, before: str) -> Night | None:
 
 
 def _night(name: str, told: Mapping[str, Any]) -> Night:
-    cells = [((each["cell"], each["metric"]), each["ruling"]) for each in told["cells"]]
+    cells = [(Key(each["cell"], each["metric"], each["version"]), each["ruling"]) for each in told["cells"]]
     return Night(
         name=name,
         session=told["session"],
         saved=told["saved"],
         light=told["status"],
-        red=tuple(cell for cell, ruling in cells if ruling in _REDS),
-        cells=tuple(cell for cell, ruling in cells if ruling != _DROPPED),
+        red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),
+        cells=tuple(key for key, ruling in cells if ruling != _DROPPED),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -63,13 +64,10 @@ def opened_to_read(path: Path) -> sqlite3.Connection | None:
     """The file as it is; None where it is not there, cannot be read, or has other tables than today's."""
     if not os.access(path, os.R_OK):
         return None
-    base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S)
-    try:
-        if version_of(base) == VERSION:
+    with contextlib.suppress(sqlite3.Error):
+        base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S)
+        if _asked_version(base) == VERSION:
             return base
-    except sqlite3.Error:
-        pass
-    base.close()
     return None
 
 
@@ -88,6 +86,18 @@ def remove(path: Path) -> None:
     """Removes the file, and what a transaction that was broken off has left of it, which would spoil the next one."""
     for each in (path, *path.parent.glob(f"{path.name}-*")):
         each.unlink(missing_ok=True)
+
+
+def _asked_version(base: sqlite3.Connection) -> int:
+    """As `version_of`; closes what cannot tell it, or tells another one."""
+    try:
+        version = version_of(base)
+    except sqlite3.Error:
+        base.close()
+        raise
+    if version != VERSION:
+        base.close()
+    return version
 
 
 def version_of(base: sqlite3.Connection) -> int:

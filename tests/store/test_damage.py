@@ -1,0 +1,447 @@
+"""A folder that was damaged: what is said, and what is still there. docs/history.md tells the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.store import Archive, Journal, read_story
+from pytest_ipperf.store.index import FILE
+from pytest_ipperf.store.tables import VERSION
+from tests.store.kept import SUITE, facts, keep, name_of, record
+
+ROOT = Path(__file__).parents[2]
+NIGHTS = 4
+ONE = Key(record(1).cell, "response_time", "1-apache-ipv4")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Four nights of forty cells, with their index."""
+    root = tmp_path_factory.mktemp("whole")
+    one = record(1)
+    for number in range(NIGHTS):
+        cells = [record(1, cell=f"lab-{each:02d}", seed=number) for each in range(40)]
+        keep(root, number, [one, *cells], saved="main", troubles={"failed": f"{SUITE}::test_x"})
+    Archive(root).close()
+    return root
+
+
+@pytest.fixture
+def root(whole, tmp_path):
+    """A copy of them to spoil."""
+    return Path(shutil.copytree(whole, tmp_path / "records"))
+
+
+def told(root):
+    """All that the archive answers, and what it says beside that."""
+    archive = Archive(root)
+    entries = archive.sessions()
+    found = (
+        [(entry.name, entry.verdicts, entry.troubles, entry.status) for entry in entries],
+        [archive.pasts(entry) for entry in entries],
+        archive.course(ONE),
+        archive.keys("lab"),
+        [list(archive.records(entry, [ONE.cell])) for entry in entries],
+    )
+    notes = archive.notes
+    archive.close()
+    return found, notes
+
+
+@pytest.fixture
+def there(whole):
+    found, notes = told(whole)
+    assert notes == []
+    assert len(found[2]) == NIGHTS
+    return found
+
+
+# --- the index --------------------------------------------------------------------------------------------------------
+
+
+def test_a_removed_index_is_made_anew_without_a_word(root, there):
+    (root / FILE).unlink()
+    assert told(root) == (there, [])
+    assert (root / FILE).exists()
+
+
+def _scribble(path):
+    path.write_bytes(random.Random(1).randbytes(path.stat().st_size))
+
+
+def _scribble_from(share):
+    """From a part of the file on, so that its head is right and what is asked of it later is not."""
+
+    def spoil(path):
+        data = path.read_bytes()
+        at = int(len(data) * share)
+        path.write_bytes(data[:at] + random.Random(1).randbytes(len(data) - at))
+
+    return spoil
+
+
+def _truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _drop(path):
+    base = sqlite3.connect(path)
+    base.execute("DROP TABLE past")
+    base.commit()
+    base.close()
+
+
+def _leave_journal(path):
+    """What a transaction of another file left, which SQLite would roll back into this one."""
+    _scribble(path)
+    path.with_name(f"{FILE}-journal").write_bytes(random.Random(2).randbytes(4096))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (_scribble, "file is not a database"),
+        (_scribble_from(0.1), r"database disk image is malformed|malformed database schema .*"),
+        (_scribble_from(0.5), r"database disk image is malformed"),
+        (_truncate, r"database disk image is malformed"),
+        (_drop, "no such table: past"),
+        (_leave_journal, "file is not a database"),
+    ],
+    ids=["bytes", "tenth", "half", "truncated", "table", "journal"],
+)
+def test_a_damaged_index_is_made_anew_and_said(root, there, spoil, why):
+    spoil(root / FILE)
+    found, notes = told(root)
+    assert found == there
+    (note,) = notes
+    assert re.fullmatch(rf"index: {root}/{FILE} was damaged \(({why})\) and is made anew from the records", note)
+    assert told(root) == (there, [])
+    assert [path.name for path in root.glob(f"{FILE}*")] == [FILE]
+
+
+@pytest.mark.parametrize("version", [0, VERSION - 1, VERSION + 100])
+def test_an_index_of_another_version_is_made_anew_without_a_word(root, there, version):
+    base = sqlite3.connect(root / FILE)
+    base.execute("DROP TABLE past")
+    base.execute("CREATE TABLE other (thing TEXT)")
+    base.execute(f"PRAGMA user_version = {version}")
+    base.commit()
+    base.close()
+    assert told(root) == (there, [])
+
+
+def test_an_empty_index_is_made_anew_without_a_word(root, there):
+    (root / FILE).write_bytes(b"")
+    assert told(root) == (there, [])
+
+
+def test_an_index_that_cannot_be_a_file_is_made_in_memory(root, there):
+    (root / FILE).unlink()
+    (root / FILE).mkdir()
+    found, notes = told(root)
+    assert found == there
+    assert notes == [
+        f"index: {root}/{FILE} cannot be written (unable to open database file); it is made in memory for this time"
+    ]
+
+
+# --- the records ------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
+    """As kill -9 leaves it: what is whole before it is there, and nothing is said, as nothing whole is lost."""
+    folder = keep(root, NIGHTS, [record(1), record(2)], status=None)
+    path = folder / "main.jsonl"
+    os.truncate(path, path.stat().st_size - 10)
+    for _ in range(2):
+        archive = Archive(root)
+        entry = archive.find("last")
+        assert (entry.verdicts, entry.status, archive.notes) == ({"within": 1}, None, [])
+        assert list(archive.records(entry)) == [record(1)] == list(read_story(folder).records)
+        archive.close()
+    with path.open("ab") as file:  # and were it not the end, what follows would be read
+        file.write(b"nonsense\n")
+    archive = Archive(root)
+    assert archive.find("last").verdicts == {"within": 1}
+    assert archive.notes[0].startswith(f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte ")
+    archive.close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\0" * 100 + b"\n",
+        b"\n",
+        b'{"event": "record", "at": 1, "cell": "x"\n',
+        b'{"event": "record", "at": 1, "cell": "x", "metric": "loss", "test": {}, "reference": {}}\n',
+        b'{"event": "run", "at": \0\0\0\n',
+        b'{"event": "session", "at": "x", "schema": 6, "seed": 7, "design": 3}\n',
+    ],
+    ids=["zeros", "empty", "half", "lacking", "run", "session"],
+)
+def test_behind_a_damaged_line_nothing_is_read_and_that_is_said(root, line):
+    folder = keep(root, NIGHTS, [record(1)], status=None)
+    path = folder / "main.jsonl"
+    at = path.stat().st_size
+    if b'"session"' in line:
+        path.write_bytes(line + path.read_bytes())
+        at = 0
+    else:
+        path.write_bytes(path.read_bytes() + line)
+    journal = Journal(folder, "main")
+    journal.append("end", {"status": 0, "seconds": 1})
+    journal.close()
+    damage = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
+    for _ in range(2):
+        archive = Archive(root)
+        assert archive.notes == [damage]
+        assert len(archive.sessions()) == NIGHTS + (at > 0)
+        if at:
+            entry = archive.find("last")
+            assert (entry.verdicts, entry.status, entry.trouble) == ({"within": 1}, None, damage)
+        archive.close()
+
+
+@pytest.mark.parametrize(
+    ("schema", "remedy"), [(4, ""), (7, "; a newer pytest-ipperf wrote it, install that"), ("six", "")]
+)
+def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there(root, there, schema, remedy):
+    folder = keep(root, NIGHTS, [record(1)], schema=schema)
+    sentence = f"has records of schema {schema}; this version reads schemas 5 to 6{remedy}"
+    for _ in range(2):
+        found, notes = told(root)
+        assert (found, notes) == (there, [f"session {name_of(NIGHTS)} {sentence}"])
+    with pytest.raises(UsageError, match=re.escape(f"session {folder} {sentence}")):
+        read_story(folder)
+
+
+def test_a_session_that_was_removed_is_gone_without_a_word(root):
+    shutil.rmtree(root / "runs" / name_of(1))
+    found, notes = told(root)
+    assert [name for name, *_ in found[0]] == [name_of(0), name_of(2), name_of(3)]
+    assert ([past.session for past in found[2]], notes) == ([name_of(0), name_of(2), name_of(3)], [])
+
+
+# --- writers ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_two_writers_of_a_journal_the_second_is_refused(root):
+    first, second = (Journal(root / "runs" / "20261201T000000Z-aa", "main") for _ in range(2))
+    first.append("session", facts(9))
+    with pytest.raises(LabError) as refused:
+        second.append("session", facts(9))
+    assert str(refused.value) == (
+        f"records: {first.folder} cannot be written (another process is writing it); what was written before is kept; "
+        "name another folder with --ipperf-records"
+    )
+    first.append("end", {"status": 0, "seconds": 1})
+    first.close()
+    second.close()
+    archive = Archive(root)
+    assert (archive.find("last").status, archive.notes) == (0, [])
+    archive.close()
+
+
+WRITER = """
+import dataclasses, json, sys
+from pathlib import Path
+from pytest_ipperf.store import Journal
+from tests.store.kept import facts, record
+number, most = int(sys.argv[2]), int(sys.argv[3])
+journal = Journal(Path(sys.argv[1]) / "runs" / sys.argv[4], "main")
+journal.append("session", facts(number))
+plain = dataclasses.asdict(record(1))
+for each in range(most):
+    journal.append("record", {**plain, "cell": f"lab-{each}"})
+    journal.append("trouble", {"nodeid": f"x[{each}]", "kind": "failed", "sentence": "so"})
+    print(each + 1, flush=True)
+journal.append("end", {"status": 0, "seconds": 1})
+"""
+READER = """
+import sys
+from pathlib import Path
+from pytest_ipperf.store import Archive
+names, most = sys.argv[3:], int(sys.argv[2])
+seen = dict.fromkeys(names, 0)
+while min(seen.values()) < most:
+    archive = Archive(Path(sys.argv[1]))
+    assert archive.notes == [], archive.notes
+    for entry in archive.sessions():
+        cells = sum(entry.verdicts.values())
+        assert len(archive.pasts(entry)) >= cells  # another reader may have been here since
+        assert seen[entry.name] <= cells <= entry.troubles + 1, entry
+        seen[entry.name] = cells
+    archive.close()
+"""
+
+
+def start(script, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_two_sessions_at_once_are_read_by_three_while_they_run(tmp_path):
+    names, most = ["a", "b"], 150
+    writers = [start(WRITER, tmp_path, number, most, name) for number, name in enumerate(names)]
+    readers = [start(READER, tmp_path, most, *names) for _ in range(3)]
+    for each in (*writers, *readers):
+        _, said = each.communicate(timeout=60)
+        assert (each.returncode, said) == (0, "")
+    archive = Archive(tmp_path)
+    assert [(entry.verdicts, entry.troubles) for entry in archive.sessions()] == [({"within": most}, most)] * 2
+    archive.close()
+
+
+def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
+    """Nor does a reader that is killed, whatever it was about to write into the index."""
+    draw = random.Random(7)
+    for number in range(6):
+        name = f"s{number}"
+        writer, reader = start(WRITER, tmp_path, number, 10**6, name), start(READER, tmp_path, 10**6, name)
+        assert writer.stdout
+        finished = 0
+        for _ in range(draw.randint(1, 400)):
+            finished = int(writer.stdout.readline())
+        for each in (writer, reader):
+            each.send_signal(signal.SIGKILL)
+            each.communicate()
+        archive = Archive(tmp_path)
+        entry = archive.find(name)
+        assert (archive.notes, entry.status, len(archive.sessions())) == ([], None, number + 1)
+        kept = [each.cell for each in archive.records(entry)]
+        assert kept[:finished] == [f"lab-{each}" for each in range(finished)]
+        assert len(kept) == len(archive.pasts(entry)) == sum(entry.verdicts.values())
+        assert len(read_story(entry.folder).records) == len(kept)
+        archive.close()
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+DISK = """
+import contextlib, dataclasses, json, sys
+from pathlib import Path
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.store import Archive, Journal
+from tests.store.kept import facts, keep, name_of, record
+root = Path(sys.argv[1])
+def told():
+    archive = Archive(root)
+    found = [(entry.name, sum(entry.verdicts.values()), len(archive.pasts(entry))) for entry in archive.sessions()]
+    notes = archive.notes
+    archive.close()
+    return found, notes
+"""
+FULL = """
+(root / "spare").write_bytes(bytes(300_000))
+keep(root, 0, [record(1)])
+before = told()
+journal = Journal(root / "runs" / name_of(1), "main")
+journal.append("session", facts(1))
+plain, written = dataclasses.asdict(record(1)), 0
+try:
+    while True:
+        journal.append("record", {**plain, "cell": f"lab-{written}"})
+        written += 1
+except IpperfError as error:
+    sentence = str(error)
+with_index = told()
+(root / "index.sqlite").unlink()
+with (root / "more").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+    while file.write(bytes(4096)):
+        pass
+without = told()
+from pytest_ipperf.store import withdraw
+try:
+    for _ in range(100):
+        withdraw(root, "*" * 999, reason="", by="", at=0.0)
+except IpperfError as error:
+    refused = str(error)
+(root / "more").unlink()
+(root / "spare").unlink()
+print(json.dumps([before, sentence, written, with_index, without, refused, told()]))
+"""
+READ_ONLY = """
+print(json.dumps(told()))
+"""
+
+
+def inside(mount, script, root, target=None):
+    """What a script prints that runs where a command of mount, in a namespace of its own, has made a disk."""
+    argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+    done = subprocess.run(
+        [*argv, sys.executable, "-c", DISK + script, str(target or root)],
+        cwd=ROOT, text=True, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    if "Operation not permitted" in done.stderr or "permission denied" in done.stderr.lower():
+        pytest.skip("a disk of one's own takes root")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_on_a_full_disk_what_was_finished_is_kept(tmp_path):
+    root = tmp_path
+    before, sentence, written, with_index, without, refused, after = inside(
+        f"mount -t tmpfs -o size=900k none {root}", FULL, root
+    )
+    assert before == [[[name_of(0), 1, 1]], []]
+    assert sentence == (
+        f"records: {root}/runs/{name_of(1)} cannot be written (No space left on device); "
+        "what was written before is kept; name another folder with --ipperf-records"
+    )
+    assert written > 20
+    there = [[name_of(0), 1, 1], [name_of(1), written, written]]
+    full = "database or disk is full"
+    path = f"index: {root}/{FILE} cannot be written"
+    assert with_index == [there, [f"{path} ({full}); what is new is read for this time only"]]
+    assert without == [there, [f"{path} ({full}); it is made in memory for this time"]]
+    assert refused == f"acceptances: {root}/accepted.jsonl cannot be written (No space left on device)"
+    assert after == [there, []]
+
+
+@pytest.mark.parametrize("state", ["current", "behind", "absent", "other", "damaged"])
+def test_a_folder_that_may_only_be_read_is_read(root, state):
+    path = root / FILE
+    if state == "behind":
+        keep(root, NIGHTS, [record(1)])
+    elif state == "absent":
+        path.unlink()
+    elif state == "other":
+        base = sqlite3.connect(path)
+        base.execute("PRAGMA user_version = 1")
+        base.close()
+    elif state == "damaged":
+        _scribble(path)
+    found, notes = inside(f"mount --bind {root} {root} && mount -o remount,ro,bind {root}", READ_ONLY, root)
+    nights = NIGHTS + (state == "behind")
+    assert [name for name, *_ in found] == [name_of(number) for number in range(nights)]
+    assert found[0][1:] == [41, 41]
+    file, memory = f"index: {path}", "it is made in memory for this time"
+    refused = "attempt to write a readonly database"
+    assert (
+        notes
+        == {
+            "current": [],
+            "behind": [f"{file} cannot be written ({refused}); what is new is read for this time only"],
+            "absent": [f"{file} cannot be written (unable to open database file); {memory}"],
+            "other": [f"{file} cannot be written ({refused}); {memory}"],
+            "damaged": [
+                f"{file} was damaged (file is not a database) and is made anew from the records",
+                f"{file} cannot be written ([Errno 30] Read-only file system: '{path}'); {memory}",
+            ],
+        }[state]
+    )
