@@ -319,6 +319,7 @@ def test_shelves_are_those_of_the_code():
         "agent/backends/": list(BACKENDS),
         "agent/engines/": list(ENGINES),
         "report/formats/": list(FORMATS),
+        "cli/orders/": list(ORDERS),
     }
 
 

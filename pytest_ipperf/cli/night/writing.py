@@ -25,11 +25,17 @@ def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> lis
         folder.mkdir(parents=True, exist_ok=True)
         for name, form in _FILES.items():
             written.append(_whole(folder / name, FORMATS[form].render(decided.story)))
-        document = {**night_document(decided.report, **_of(decided)), **facts}
-        written.append(_whole(folder / VERDICT, json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"))
+        written.append(write_verdict(folder, decided, facts))
     except OSError as error:
         raise LabError(f"night: {folder} cannot be written ({error.strerror}); the records are kept") from error
     return written
+
+
+def write_verdict(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Path:
+    """What later nights read of this one; raises OSError where that cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {**night_document(decided.report, **_of(decided)), **facts}
+    return _whole(folder / VERDICT, json.dumps(document, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def copy_night(written: list[Path], target: Path) -> None:

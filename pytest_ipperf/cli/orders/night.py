@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
 from pytest_ipperf.cli.orders.base import Order
+from pytest_ipperf.store import LAST
 
 _NAME = "night"
 _NOTHING = 5
@@ -29,7 +30,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--baseline", default="", metavar="NAME",
-        help="the name of the nights to compare with; default: that of --ipperf-save",
+        help=(
+            "the name of the nights to compare with; default: that of --ipperf-save. 'last' and the folder of a "
+            "session only inform, as with pytest"
+        ),
     )  # fmt: skip
     parser.add_argument(
         "--ipperf-output", dest="output", default="", metavar="FOLDER",
@@ -56,9 +60,14 @@ def _run(asked: argparse.Namespace) -> int:
         screening.session,
         fresh.session,
         saved=asked.saved,
-        baseline=asked.baseline or asked.saved,
+        baseline=_history(asked.baseline) or asked.saved,
         output=Path(asked.output) if asked.output else None,
     )
+
+
+def _history(baseline: str) -> str:
+    """The name of the nights to compare with; a single session, which decides nothing, has none."""
+    return "" if baseline == LAST or "/" in baseline else baseline
 
 
 def _again(arguments: Sequence[str], items: Sequence[str], level: float) -> Ended:
