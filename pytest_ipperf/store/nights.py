@@ -56,7 +56,7 @@ def last_night(root: Path, saved: str, *, before: str) -> Night | None:
 
 
 def _night(name: str, told: Mapping[str, Any]) -> Night:
-    cells = [(Key(each["cell"], each["metric"], each["version"]), each["ruling"]) for each in told["cells"]]
+    cells = [(Key(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in told["cells"]]
     return Night(
         name=name,
         session=told["session"],

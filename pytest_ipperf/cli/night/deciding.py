@@ -11,7 +11,6 @@ from pathlib import Path
 
 from pytest_ipperf.core.gate import decide
 from pytest_ipperf.core.night import NightReport
-from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import Archive, acceptances, last_night, read_story
@@ -45,7 +44,7 @@ def decided(archive: Archive, screening: Path, fresh: Path | None, *, saved: str
     report = decide(
         screen=story.records,
         fresh=again.records if again else (),
-        expected=[Key(cell, metric) for cell, metric in before.cells] if before else [],
+        expected=before.cells if before else (),
         courses=courses,
         accepted=[each for each in acceptances(archive.root) if each.at <= ended_at],
         today=began.date(),
