@@ -120,7 +120,7 @@ def _of_fresh(each: Evidence, levels: Levels) -> str:
     if said.adjusted <= levels.family:
         beyond = _margin(now)
         if each.acceptance is not None:
-            beyond += f", and of the {_up_to(each.acceptance, now.change_unit)}"
+            beyond += f", and worse than the {_up_to(each.acceptance, now.change_unit)}"
         return f"{found} ({screened}) is beyond {beyond}: {_by_holm(said.adjusted, said)}"
     if each.acceptance is not None and said.beyond_margin <= levels.family:
         beyond = f"beyond {_margin(now)}: {_by_holm(said.beyond_margin, said)}"

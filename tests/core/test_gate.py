@@ -277,7 +277,10 @@ def test_what_is_worse_and_accepted_is_no_red():
 def test_what_is_worse_than_was_accepted_is_red():
     report = night([record("a", 20)], [record("a", 20)], accepted=[acceptance()])
     assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.EXCEEDS})
-    assert "beyond the margin of 10 %, and of the 15 % accepted until 2026-11-22 by ada (new kernel): p" in told(report)
+    assert (
+        "beyond the margin of 10 %, and worse than the 15 % accepted until 2026-11-22 by ada (new kernel): p"
+        in told(report)
+    )
 
 
 def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
