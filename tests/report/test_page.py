@@ -337,6 +337,29 @@ def test_all_texts_can_be_read_on_light_and_dark_pages():
         assert contrast(colours["soft"], colours["known-ground"]) >= 4.5  # a cell that a link led to
 
 
+def test_method_and_environment_tell_what_the_figures_rest_on(shown):
+    (method,) = shown.of("section", id="method")
+    for words in (
+        "each epoch's median of its blocks' log ratio to the reference, the mean over the epochs, with a",
+        "10 epochs of 3 blocks, so 30 runs of each arm", "one-sided 95 % bounds", "random order that seed 7 gives",
+        "HTTP response time per connection: 10 % (at least 0.5 ms), here 10 to 25 %", "HTTP: apache 2.4.67",
+        "Failures none; a connection that fails counts with the deadline of 10 s", "paper 000, section 2.3",
+    ):  # fmt: skip
+        assert words in method
+    (environment,) = shown.of("section", id="environment")
+    for words in ("pytest suites -m 'a b'", "pytest-ipperf 0.1.0", "kernel 6.12.5", "sysctl net.a 0 1 2"):
+        assert words in environment
+
+
+def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
+    flows = [made.record("udp", "loss", "ipv6", [0.02] * 10, [0.01] * 10, epochs=1, blocks=10, levels={"rate": 1e7})]
+    (method,) = Reader(page(story_of(flows))).of("section", id="method")
+    assert "Change of the means, without an interval" in method
+    assert "1 epoch of 10 blocks, so 10 runs of each arm of 1 s after 500 ms" in method
+    assert "Failures" not in method
+    assert "RFC 7680, section 4.1" in method
+
+
 # --- what comes from a record -----------------------------------------------------------------------------------------
 
 

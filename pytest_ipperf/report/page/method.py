@@ -13,7 +13,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Host, Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element, joined
@@ -43,7 +43,6 @@ def environment(story: Story) -> Markup:
 
 
 def _of_records(records: Sequence[Record]) -> Facts:
-    first = records[0]
     designs = listed(dict.fromkeys(_design(record) for record in records))
     seeds = listed(dict.fromkeys(str(record.seed) for record in records))
     margins: dict[str, list[Record]] = defaultdict(list)
@@ -54,7 +53,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
     return [
         ("Design", designs),
         ("Compared with", listed(dict.fromkeys(Arm.parse(record.reference.arm).title for record in records))),
-        ("Change", _change(first)),
+        ("Change", "; ".join(dict.fromkeys(_change(record) for record in records))),
         ("Numbers", listed(dict.fromkeys(_numbers(record) for record in records))),
         *([("Margins", "; ".join(judged))] if judged else []),
         ("Verdicts", " ".join(rules)),
@@ -63,7 +62,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),
         ("Servers", listed(dict.fromkeys(_server(record) for record in records))),
-        ("Failures", _failures(records)),
+        *_failures([record for record in records if not flow(record.protocol)]),
     ]
 
 
@@ -74,6 +73,8 @@ def _design(record: Record) -> str:
 
 
 def _change(record: Record) -> str:
+    if record.epochs == 1:
+        return "of the means, without an interval, as one epoch does not tell what differs between epochs"
     metric = METRICS[record.metric].metric
     how = "log ratio" if metric.scale == "ratio" else "difference"
     found = f"each epoch's {metric.location} of its blocks' {how} to the reference, the mean over the epochs"
@@ -97,12 +98,14 @@ def _server(record: Record) -> str:
     return f"{PROTOCOLS[record.protocol].title}: {record.server or 'agent'}"
 
 
-def _failures(records: Sequence[Record]) -> str:
+def _failures(records: Sequence[Record]) -> Facts:
+    """Of applications; what flows lose is a metric of theirs."""
+    if not records:
+        return []
     sides = [side for record in records for side in (record.test, record.reference)]
     failed = sum(sum(side.failed.values()) for side in sides)
     deadlines = listed(dict.fromkeys(seconds_text(record.deadline_s) for record in records))
-    counted = f"a connection that fails counts with the deadline of {deadlines}"
-    return f"{failed} in all runs; {counted}" if failed else f"none; {counted}"
+    return [("Failures", f"{failed or 'none'}; a connection that fails counts with the deadline of {deadlines}")]
 
 
 def _of_question(story: Story) -> Facts:
