@@ -344,3 +344,11 @@ def test_nothing_of_it_is_loaded_where_no_report_is_asked_for(pytester):
     pytester.makepyfile(test_one="def test_one(): pass")
     without = pytester.runpytest_subprocess("-p", "no:allure_pytest", "-p", "no:randomly")
     without.stdout.fnmatch_lines(["loaded: []"])
+
+
+def test_the_page_of_the_docs_has_all_categories_with_their_statuses():
+    page = (Path(__file__).parents[2] / "docs" / "allure.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    assert [tuple(row[:2]) for row in rows if row[1] in {"failed", "skipped", "broken"}] == [
+        (kind.value[1], kind.status) for kind in Kind
+    ]
