@@ -6,7 +6,6 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import client_text
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.allure.kinds import categories
+from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION, Session
 
@@ -31,13 +31,18 @@ class Surroundings:
         tally, session = self._config.stash[TALLY], self._config.stash[SESSION]
         if not tally.measurements:
             return
-        folder = Path(self._config.getoption("allure_report_dir"))
-        folder.mkdir(parents=True, exist_ok=True)
-        environment = properties(environment_of(session, tally.records))
-        (folder / "environment.properties").write_text(environment, encoding="ascii")
-        executor = executor_of(os.environ, session.folder.name)
-        (folder / "executor.json").write_text(_json(executor), encoding="utf-8")
-        (folder / "categories.json").write_text(_json(categories()), encoding="utf-8")
+        folder = self._config.invocation_params.dir / self._config.getoption("allure_report_dir")
+        texts = {
+            "environment.properties": properties(environment_of(session, tally.records)),
+            "executor.json": _json(executor_of(os.environ, session.folder.name)),
+            "categories.json": _json(categories()),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._config.stash[KEEPER].trouble = f"allure: {folder} cannot be written ({error.strerror})"
 
 
 def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
