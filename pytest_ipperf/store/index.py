@@ -64,6 +64,7 @@ class Index:
         self.root = root
         self.notes: list[str] = []
         self._words: dict[str, int] = {}
+        self._refused: sqlite3.Error | None = None
         self._base = self._opened()
         try:
             self._catch_up()
@@ -102,6 +103,7 @@ class Index:
         except sqlite3.Error as error:
             if not cannot(error):
                 return self._anew(error)
+            self._refused = error
             found = opened_to_read(path)
             if found is None:
                 self.notes.append(f"index: {path} cannot be written ({error}); it is made in memory for this time")
@@ -122,12 +124,10 @@ class Index:
     def _go_on(self, error: sqlite3.Error) -> None:
         """Without what was damaged, or without the disk."""
         path = self.root / FILE
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            self.notes.append(f"index: {path} is not up to date, as another process writes it; the records are whole")
-            return
         before = self._base
         if cannot(error):
-            self.notes.append(f"index: {path} cannot be written ({error}); what is new is read for this time only")
+            why = self._refused or error
+            self.notes.append(f"index: {path} cannot be written ({why}); what is new is read for this time only")
             self._words.clear()
             try:
                 self._base = in_memory(before)

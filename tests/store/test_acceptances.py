@@ -1,0 +1,78 @@
+"""Acceptances: lines that are never lost, and never skipped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.acceptance import Acceptance, acceptance_of
+from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.store import accept, acceptances, withdraw
+from pytest_ipperf.store.acceptances import FILE
+
+DAY = dt.date(2026, 11, 22)
+AT = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()
+ONE = Acceptance(
+    cell="lab-*", metric="loss", reason="a new kernel", by="ada", at=AT, until=DAY + dt.timedelta(days=30), up_to=0.02
+)
+
+
+def test_without_a_file_nothing_was_accepted(tmp_path):
+    assert acceptances(tmp_path) == []
+
+
+@given(
+    st.lists(
+        st.builds(
+            Acceptance, cell=st.text(), metric=st.text(), reason=st.text(), by=st.text(), at=st.floats(0, 1e10),
+            until=st.dates(), up_to=st.none() | st.floats(0, 10),
+        )
+    )
+)  # fmt: skip
+def test_what_was_accepted_comes_back_in_its_order(tmp_path_factory, told):
+    root = tmp_path_factory.mktemp("accepted") / "new"
+    for each in told:
+        accept(root, each)
+    assert acceptances(root) == told
+
+
+def test_a_withdrawal_ends_what_was_said_of_that_very_pattern_before(tmp_path):
+    other = Acceptance(**{**_plain(ONE), "cell": "lab-a"})
+    for each in (ONE, other):
+        accept(tmp_path, each)
+    withdraw(tmp_path, "lab-*", reason="it is mended", by="ada", at=AT + 86400)
+    again = Acceptance(**{**_plain(ONE), "at": AT + 90000})
+    found = acceptances(tmp_path)
+    assert [each.until for each in found] == [DAY, other.until]
+    assert (found[0].reason, found[0].holds(DAY)) == (ONE.reason, True)
+    accept(tmp_path, again)
+    assert acceptances(tmp_path)[-1] == again
+    assert acceptance_of(Key("lab-b", "loss"), acceptances(tmp_path), DAY + dt.timedelta(days=9)) == again
+    withdrawn = json.loads((tmp_path / FILE).read_text().splitlines()[2])
+    assert (withdrawn["withdrawn"], withdrawn["reason"], withdrawn["by"]) == ("lab-*", "it is mended", "ada")
+
+
+def _plain(acceptance):
+    return {name: getattr(acceptance, name) for name in acceptance.__slots__}
+
+
+@pytest.mark.parametrize("line", ["nonsense", "{}", '{"withdrawn": "x"}', "[]", '{"cell": "x", "until": "soon"}', ""])
+def test_a_line_that_is_none_is_told_and_not_skipped(tmp_path, line):
+    accept(tmp_path, ONE)
+    with (tmp_path / FILE).open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(UsageError) as told:
+        acceptances(tmp_path)
+    assert str(told.value).startswith(f"{tmp_path}/{FILE}:2: {line!r} is no acceptance (")
+    assert str(told.value).endswith("); remove the line")
+
+
+def test_where_it_cannot_be_written_that_is_said(tmp_path):
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(LabError, match=rf"^acceptances: {tmp_path}/{FILE} cannot be written \(Is a directory\)$"):
+        accept(tmp_path, ONE)

@@ -1,0 +1,65 @@
+"""Migration: what earlier versions wrote is read as if today's had written it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.store import SCHEMA, Archive, read_session, read_story, records_in
+from pytest_ipperf.store.migration import OLDEST, check_schema, migrated, tells_end
+from tests.store.kept import keep, record
+
+NEW_IN_6: dict[str, Any] = {"workload_version": "", "fingerprint": "", "nodeid": "", "p_exceeds": None}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A session as schema 5 wrote it: without what came later, and without an end."""
+    folder = keep(tmp_path, 0, [record(1), record(2, 1.3)], status=None, schema=5)
+    path = folder / "main.jsonl"
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    for event in events:
+        for name in {"session": ("saved",), "record": NEW_IN_6}.get(event["event"], ()):
+            event.pop(name)
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    return folder
+
+
+def test_records_of_schema_5_have_a_history_of_their_own(folder):
+    wanted = [dataclasses.replace(each, **NEW_IN_6) for each in (record(1), record(2, 1.3))]
+    assert records_in(folder) == wanted
+    assert list(read_story(folder).records) == wanted
+    archive = Archive(folder.parents[1])
+    (entry,) = archive.sessions()
+    assert archive.notes == []
+    assert (entry.verdicts, entry.saved, entry.tells_end) == ({"within": 1, "exceeds": 1}, "", False)
+    assert list(archive.records(entry)) == wanted
+    assert [past.session for past in archive.course(Key(record(1).cell, "response_time", ""))] == [entry.name]
+    assert archive.course(record(1).key) == []
+    archive.close()
+    assert read_session(folder).facts["saved"] == ""
+
+
+def test_what_today_writes_is_left_as_it_is():
+    event = {"event": "record", "cell": "x"}
+    assert migrated(event, SCHEMA) is event
+
+
+@pytest.mark.parametrize("schema", range(OLDEST, SCHEMA + 1))
+def test_every_schema_that_is_read_has_its_steps(schema):
+    assert check_schema(schema, "x") == schema
+    assert migrated({"event": "record"}, schema).keys() >= ({"nodeid"} if schema < SCHEMA else set())
+    assert tells_end(schema) == (schema >= 6)
+
+
+@pytest.mark.parametrize("schema", [OLDEST - 1, SCHEMA + 1, None, "6", 5.5, True])
+def test_another_schema_is_refused(schema):
+    with pytest.raises(
+        UsageError, match=rf"^session x has records of schema {schema}; this version reads schemas 5 to 6"
+    ):
+        check_schema(schema, "x")

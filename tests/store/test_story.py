@@ -1,0 +1,94 @@
+"""A story: all that a session's folder tells, read back from it alone."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+import pytest
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.story import Host, Trouble
+from pytest_ipperf.store import Journal, read_story
+from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
+
+COLUMNS = ["start", "total"]
+
+
+def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
+    """A warm-up and two runs of an arm, of which one had a failed connection."""
+    journal = Journal(folder, "gw0")
+    journal.append("session", facts(0))
+    journal.append("workload", {"workload": workload, "seed": 7, "order": []})
+    for block, failed in ((-1, {}), (0, {}), (1, {"deadline": 1})):
+        offset = journal.append_samples(array("d", [0.0, 0.1 + block, 0.0, 0.2 + block]).tobytes())
+        told = {"columns": COLUMNS, "rows": 2, "offset": offset, "arm": "ipv6", "warmup": block < 0, "failed": failed}
+        journal.append("run", {"workload": workload, "block": block, **told})
+    journal.append("complete", {"workload": workload})
+    journal.close()
+    if cut:
+        path = folder / "gw0.f64"
+        path.write_bytes(path.read_bytes()[:-8])
+
+
+def test_a_story_has_all_that_was_kept(tmp_path):
+    cells = [record(1), record(2, 1.3)]
+    folder = keep(tmp_path, 0, cells, saved="main", status=1, troubles={"invalid": f"{SUITE}::x", "inconclusive": "y"})
+    story = read_story(folder)
+    assert (story.name, story.folder, story.began_at, story.seconds) == (name_of(0), folder, BEGAN, 61.5)
+    assert (story.status, story.saved, story.question["seed"], story.records) == (1, "main", 7, tuple(cells))
+    assert story.troubles == (
+        Trouble(nodeid=f"{SUITE}::x", kind="invalid", sentence="invalid indeed"),
+        Trouble(nodeid="y", kind="inconclusive", sentence="inconclusive indeed"),
+    )
+    seen = {**HOST, "server": "apache 2.4"}
+    assert story.hosts == tuple(Host(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
+    assert (story.night, dict(story.courses), dict(story.samples)) == (None, {}, {})
+
+
+def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)])
+    write_samples(folder)
+    samples = read_story(folder).samples
+    assert list(samples) == [("lab-http-c1-10k", "ipv6")]
+    assert list(samples["lab-http-c1-10k", "ipv6"]) == [0.1, 0.2, 1.1, 1.2, math.inf]
+
+
+def test_samples_that_are_not_whole_are_none(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)])
+    write_samples(folder, cut=True)
+    assert dict(read_story(folder).samples) == {}
+
+
+def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
+    earlier = keep(tmp_path, 0, [])
+    write_samples(earlier)
+    folder = tmp_path / "runs" / name_of(1)
+    journal = Journal(folder, "main")
+    journal.append("session", facts(1))
+    journal.append("taken", {"workload": "lab-http-c1-10k", "session": earlier.name, "folder": str(earlier)})
+    journal.append("note", {"text": "so"})
+    journal.append("note", {"text": "so"})
+    journal.close()
+    story = read_story(folder)
+    assert len(story.samples["lab-http-c1-10k", "ipv6"]) == 5
+    assert (story.notes, story.seconds, story.status) == (("so",), None, None)
+    (earlier / "gw0.jsonl").unlink()
+    (earlier / "main.jsonl").unlink()
+    assert dict(read_story(folder).samples) == {}
+
+
+def test_a_record_that_lacks_something_is_told(tmp_path):
+    folder = keep(tmp_path, 0, [])
+    journal = Journal(folder, "main")
+    journal.append("record", {"cell": "lab-x", "metric": "loss", "test": {}, "reference": {}})
+    journal.close()
+    with pytest.raises(UsageError, match=r"^the record of lab-x cannot be read \("):
+        read_story(folder)
+
+
+def test_a_folder_without_a_session_is_told(tmp_path):
+    with pytest.raises(UsageError, match=rf"^session {tmp_path}/x is not there$"):
+        read_story(tmp_path / "x")
+    with pytest.raises(UsageError, match=rf"^session {tmp_path} has no records: no journal in it begins with an event"):
+        read_story(tmp_path)
