@@ -26,6 +26,7 @@ from tests.projects import SYNTHETIC
 theirs = pytest.importorskip("allure_pytest.utils", reason="allure-pytest is not installed (pip install allure-pytest)")
 
 SUITE = """
+    import allure
     import pytest
 
     @pytest.mark.smtp
@@ -34,6 +35,8 @@ SUITE = """
     def test_mail(measured, margin):
         assert measured.slowdown <= margin
 
+    @allure.title("What a suite calls it")
+    @allure.epic("Where a suite puts it")
     @pytest.mark.http
     @pytest.mark.levels(connections=[1])
     def test_own(measured):
@@ -178,6 +181,13 @@ def test_a_measurement_has_a_title_a_place_and_plain_parameters(night):
     }  # fmt: skip
     assert {each["name"] for each in result.parameters if each.get("excluded")} == {"design", "seed", "session"}
     assert result.stop > result.start
+
+
+def test_a_suites_own_title_and_place_go_before(night):
+    result = night.results("one")["http-1-1k"]
+    assert result.name == "What a suite calls it"
+    assert [label["value"] for label in result.labels if label["name"] == "epic"] == ["Where a suite puts it"]
+    assert [label["value"] for label in result.labels if label["name"] == "feature"] == ["HTTP"]
 
 
 def test_the_answer_is_the_description(night):

@@ -103,7 +103,9 @@ def _name(result: Any, session: Session, item: pytest.Item, cell: Cell) -> None:
     from pytest_ipperf.report.card import factor_texts, title  # noqa: PLC0415 - what only this report needs
 
     metric = metric_of(item, cell.workload.protocol)
-    result.name = title(cell, metric, testbed=len(session.testbeds) > 1)
+    # What @allure.title says is the suite's own word.
+    if not getattr(getattr(item, "obj", None), "__allure_display_name__", ""):
+        result.name = title(cell, metric, testbed=len(session.testbeds) > 1)
     # Allure 3 makes the id of what it takes for a case and of the parameters, Allure 2 takes what it is given.
     result.historyId = result.testCaseId = history_id(item, cell, metric)
     plain = [Parameter(name=name, value=text) for name, text in factor_texts(cell).items()]
