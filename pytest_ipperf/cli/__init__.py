@@ -23,11 +23,14 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; {self.prog} --help tells what there is")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Of the order that is asked alone, so that none waits for what another one imports; else of all."""
     parser = _Parser(prog="pytest-ipperf", description="Network measurements with pytest: what there is beside pytest.")
     parser.add_argument("--version", action="version", version=f"pytest-ipperf {__version__}")
     orders = parser.add_subparsers(dest="order", metavar="ORDER", required=True, parser_class=_Parser)
-    for name, order in ORDERS.items():
+    names = argv[:1] if argv and argv[0] in ORDERS else ORDERS
+    for name in names:
+        order = ORDERS[name]
         own = orders.add_parser(name, help=order.help, description=order.description, epilog=order.epilog)
         order.arguments(own)
     return parser
@@ -36,7 +39,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit status: the order's, or 1 for trouble, 2 for Ctrl-C, 4 for wrong usage."""
     try:
-        asked, rest = _parser().parse_known_args(argv)
+        told = sys.argv[1:] if argv is None else argv
+        asked, rest = _parser(told).parse_known_args(told)
         asked.rest = _passed_on(asked.order, rest)
         return ORDERS[asked.order].run(asked)
     except UsageError as error:
