@@ -47,8 +47,9 @@ def drawn(draw, number, change):
         cell=cell, testbed="lab", protocol="smtp", connections=number + 1, payload_bytes=1024, ipver=6,
         transport="native", twin=False, client="lean", server="postfix", metric="response_time", design="nightly",
         judges=True, seed=1, look=1, looks=1, epochs=EPOCHS, blocks=1, deadline_s=10.0, test=SIDE, reference=SIDE,
-        estimate=estimate, low=low, high=high, confidence=0.95, sd_epoch=sd, sd_block=None, margin="10%", margin_fraction=MARGIN,
-        alpha=0.05, verdict=verdict, reasons=(), sentence="", workload_version="1", fingerprint="f",
+        estimate=estimate, low=low, high=high, confidence=0.95, sd_epoch=sd, sd_block=None, margin="10%",
+        margin_fraction=MARGIN, alpha=0.05, verdict=verdict, reasons=(), sentence="", workload_version="1",
+        fingerprint="f",
         nodeid=f"suite.py::test[{cell}]",
     )  # fmt: skip
 

@@ -25,6 +25,16 @@ NOT_OURS = """
         assert False, "the roof leaks"
 """
 
+WAITS = """
+    import time
+    from pathlib import Path
+
+    def test_that_waits():
+        Path("waiting").touch()
+        while not Path("go").exists():
+            time.sleep(0.05)
+"""
+
 
 @pytest.fixture
 def night(project):
@@ -216,6 +226,22 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
         assert _gone(child)
         process.stdout.close()
     assert not (project.pytester.path / ".ipperf" / "nights").exists()
+
+
+def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
+    project.network(slower={MANY: 0.2})
+    project.pytester.makepyfile(test_zz=WAITS)
+    argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
+    with subprocess.Popen(argv, cwd=project.pytester.path, stdout=subprocess.DEVNULL) as process:
+        while not (project.pytester.path / "waiting").exists():
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 2
+    (project.pytester.path / "go").touch()
+    status, said, verdict = night("--ipperf-resume=last")
+    assert (status, rulings(verdict)) == (1, {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}), said
+    assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
 def _only_child(pid):
