@@ -29,8 +29,8 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
         f"EXCEEDS {slow.cell}: {slow.sentence}",
         "INCONCLUSIVE test_y: inconclusive indeed",
         f"FAILED {SUITE}::test_x: failed indeed",
-        "client of lab: kernel 6.1; processors [0, 1]; server apache 2.4",
-        "server of lab: kernel 6.1; processors [0, 1]; server apache 2.4",
+        "client of lab: kernel 6.1; processors 0, 1; server apache 2.4",
+        "server of lab: kernel 6.1; processors 0, 1; server apache 2.4",
         f"records: {folder}",
     ]
 
@@ -52,6 +52,14 @@ def test_a_session_that_lies_elsewhere(program, history, tmp_path):
         assert lines[-2:] == [f"records: {name}", f"tables: {name}/tables"]
     assert f"FAILURES {record(1).cell}: 2 of 9000 connections by ipv6, 0 of 9000 by ipv4; each counts as 10 s" in lines
     assert sum(line.startswith(f"INCONCLUSIVE test_http[{record(2).cell}]: IPv6") for line in lines) == 1
+
+
+def test_hosts_are_told_without_the_marks_of_a_program(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    facts = {"cpus": [0, 1], "sysctl": {"a": "1", "b": "2 3"}, "offloads": {"tso": True, "gro": False}, "device": ""}
+    keep(root, 0, [record(1)], hosts={"client": facts})
+    _, lines, _ = program(root, "show", "last")
+    assert lines[-2] == "client of lab: cpus 0, 1; sysctl a 1, b 2 3; offloads tso; server apache 2.4"
 
 
 def test_a_session_that_was_damaged_says_so(program, tmp_path):

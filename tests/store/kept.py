@@ -103,9 +103,9 @@ def keep(
     """The folder of a session with these records; with `troubles` by kind, and an end unless `status` is None."""
     folder = root / "runs" / name_of(number)
     journal = Journal(folder, "main")
+    hosts = more.pop("hosts", {"client": HOST, "server": HOST})
     journal.append("session", facts(number, **more))
     journal.append("workload", {"workload": "lab-http-c1-10k", "seed": 7, "order": []})
-    hosts = {"client": HOST, "server": HOST}
     journal.append("epoch", {"workload": "lab-http-c1-10k", "epoch": 0, "server": "apache 2.4", "fingerprint": hosts})
     for each in records:
         journal.append("record", dataclasses.asdict(each))

@@ -19,7 +19,7 @@ from pytest_ipperf.store import VERDICT, read_story
 _NIGHTS = 30
 _MOST_CELLS = 20
 _NAMED = 3
-_FILES = ("tables", "captures", "logs", "report.html")
+_FILES = {"tables": "tables", "captures": "captures", "logs": "logs", "page": "report.html"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +113,14 @@ def _hosts(story: Story) -> Iterator[str]:
 def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
     for name, value in facts.items():
         if value not in ("", None, [], {}):
-            yield f"{name.replace('_', ' ')} {value}"
+            yield f"{name.replace('_', ' ')} {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    """Lists and settings without the marks of a program; of what is only on or off what is on."""
+    if isinstance(value, Mapping):
+        return ", ".join(name if on is True else f"{name} {_text(on)}" for name, on in value.items() if on is not False)
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _places(found: Records, session: Chosen) -> Iterator[str]:
@@ -121,9 +128,9 @@ def _places(found: Records, session: Chosen) -> Iterator[str]:
     if session.entry and session.entry.trouble:
         yield session.entry.trouble
     yield f"records: {session.folder}"
-    for name in _FILES:
+    for title, name in _FILES.items():
         if (session.folder / name).exists():
-            yield f"{name.removesuffix('.html')}: {session.folder / name}"
+            yield f"{title}: {session.folder / name}"
     if session.entry:
         night = found.root / "nights" / session.name
         if (night / VERDICT).exists():
