@@ -7,7 +7,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.store import Journal, run_folder
+from pytest_ipperf.store import Journal, is_being_written, run_folder
 
 
 def test_a_session_that_measures_nothing_leaves_nothing(tmp_path):
@@ -102,3 +102,17 @@ def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path
         full.append("note", {"text": "lost"})
     full.close()
     assert "kept" in (folder / "main.jsonl").read_text()
+
+
+def test_whether_a_session_is_being_written_is_known_and_disturbs_no_writer(tmp_path):
+    folder = tmp_path / "one"
+    assert not is_being_written(folder)
+    folder.mkdir()
+    (folder / "main.jsonl").touch()
+    assert not is_being_written(folder)  # its writer may be about to lock it
+    journal = Journal(folder, "main")
+    journal.append("session", {})
+    assert is_being_written(folder)
+    journal.append("end", {})
+    journal.close()
+    assert not is_being_written(folder)
