@@ -6,7 +6,6 @@ was last asked is read first, so that a session that runs or was killed is in it
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sqlite3
@@ -153,8 +152,13 @@ class Index:
             self._forget(known[name])
         for name, folder in sorted(there.items()):
             ends = upto.get(known.get(name, 0), {})
-            if name not in known or any(_has_more(path, ends.get(path.name, 0)) for path in _journals(folder)):
-                self._read(folder)
+            try:
+                if name not in known or any(_has_more(path, ends.get(path.name, 0)) for path in _journals(folder)):
+                    self._read(folder)
+            except FileNotFoundError:  # somebody clears out
+                continue
+            except OSError as error:
+                self.notes.append(f"session {name}: {error.filename} cannot be read ({error.strerror})")
         self._mark_nights()
 
     def _forget(self, number: int) -> None:
@@ -335,8 +339,13 @@ def _plain(event: Mapping[str, Any], schema: int) -> dict[str, Any]:
 
 
 def _folders(runs: Path) -> Iterator[Path]:
-    with contextlib.suppress(FileNotFoundError), os.scandir(runs) as found:
-        yield from (Path(each.path) for each in found if each.is_dir())
+    try:
+        with os.scandir(runs) as found:
+            yield from (Path(each.path) for each in found if each.is_dir())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LabError(f"records: {runs} cannot be read ({error.strerror})") from error
 
 
 def _journals(folder: Path) -> list[Path]:

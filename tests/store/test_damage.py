@@ -18,7 +18,7 @@ import pytest
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.store import Archive, Journal, read_story
-from pytest_ipperf.store.index import FILE
+from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.tables import VERSION
 from tests.store.kept import SUITE, facts, keep, name_of, record
 
@@ -233,6 +233,37 @@ def test_a_session_that_was_removed_is_gone_without_a_word(root):
     found, notes = told(root)
     assert [name for name, *_ in found[0]] == [name_of(0), name_of(2), name_of(3)]
     assert ([past.session for past in found[2]], notes) == ([name_of(0), name_of(2), name_of(3)], [])
+
+
+def test_a_session_that_may_not_be_read_is_said_and_the_others_are_there(root, there):
+    """A folder in place of the file stands for rights that root always has."""
+    path = root / "runs" / name_of(NIGHTS) / "main.jsonl"
+    path.mkdir(parents=True)
+    for _ in range(2):
+        found, notes = told(root)
+        assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: {path} cannot be read (Is a directory)"])
+
+
+def test_a_session_that_is_removed_while_it_is_looked_at_is_none(root, there, monkeypatch):
+    keep(root, NIGHTS, [record(1)])
+    read = Index._read
+
+    def late(self, folder):
+        shutil.rmtree(folder)
+        read(self, folder)
+
+    monkeypatch.setattr(Index, "_read", late)
+    assert told(root) == (there, [])
+
+
+def test_records_that_may_not_be_read_are_one_sentence(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(LabError, match=rf"^records: {tmp_path}/runs cannot be read \(Permission denied\)$"):
+        Archive(tmp_path)
 
 
 # --- writers ----------------------------------------------------------------------------------------------------------
