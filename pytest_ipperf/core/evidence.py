@@ -84,12 +84,11 @@ def is_usable(record: Record) -> bool:
     )
 
 
-def tonight(record: Record, metric: Metric) -> Tonight:
+def tonight(record: Record) -> Tonight:
     """The change of a usable record on the metric's scale, and its standard error."""
-    if record.estimate is None or record.sd_epoch is None:
+    if record.change is None or record.sd_epoch is None:
         raise ValueError(f"{record.key} has no change")
-    change = math.log1p(record.estimate / 100) if metric.scale == "ratio" else record.estimate / 100
-    return Tonight(change, record.sd_epoch / math.sqrt(record.epochs))
+    return Tonight(record.change, record.sd_epoch / math.sqrt(record.epochs))
 
 
 def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
@@ -100,7 +99,7 @@ def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
     if metric.scale == "ratio" and metric.direction == "higher_is_better" and fraction >= 1:
         return 1.0
     allowed = slowdown_size(fraction, metric.direction, metric.scale)
-    now = tonight(record, metric)
+    now = tonight(record)
     slowdown = now.change if metric.direction == "lower_is_better" else -now.change
     if now.standard_error == 0:
         return 0.0 if slowdown > allowed else 1.0

@@ -190,7 +190,7 @@ def _against_history(
         for key, each in cells.items()
         if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and is_usable(each.screen)
     ]
-    now = {key: tonight(cells[key].screen, cells[key].metric) for key in asked}
+    now = {key: tonight(cells[key].screen) for key in asked}
     foretold = predicted(now, nights, metric_of, prior_df=prior_df)
     by_holm = adjusted({key: each.p for key, each in foretold.items()})
     return {

@@ -129,7 +129,7 @@ def test_without_any_spread_a_slow_down_is_beyond_the_margin_or_not():
 
 def test_a_record_without_an_interval_has_no_change():
     with pytest.raises(ValueError, match="a response_time has no change"):
-        tonight(replace(record("a", 0), estimate=None), metric_of(TIME))
+        tonight(replace(record("a", 0), estimate=None))
 
 
 # --- screening and confirmation ---------------------------------------------------------------------------------------
