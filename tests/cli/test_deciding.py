@@ -17,7 +17,7 @@ from pytest_ipperf.cli.night.writing import write_verdict
 from pytest_ipperf.core.gate import MIN_NIGHTS, decide, flagged
 from pytest_ipperf.core.interval import t_interval
 from pytest_ipperf.core.night import RED, Light, Ruling
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Archive, Journal
@@ -68,7 +68,9 @@ def keep(root, name, records, began_at, saved):
 
 def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_path):
     """Cell 0 is beyond its margin in one night, cell 1 becomes worse within it, and cell 2 is left out at the end."""
-    draw, courses, expected, lights = random.Random(1), {}, (), []
+    draw, lights = random.Random(1), []
+    courses: dict[Key, list[Past]] = {}
+    expected: list[Key] = []
     for night in range(NIGHTS):
         worse = night >= WORSE_FROM
         changes = {number: 0.0 for number in range(CELLS) if not (number == 2 and night == NIGHTS - 1)}

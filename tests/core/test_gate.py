@@ -497,7 +497,7 @@ def table(header):
 
 def test_the_page_tells_all_rulings_and_answers_in_their_order():
     assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in Ruling]
-    found = [(answer, int(status)) for answer, status in table("| answer |")]
+    found = [(answer, int(status)) for status, answer in table("| status |")]
     assert found == [(bulletin._WORDS[light], light.value) for light in ORDER]
 
 
