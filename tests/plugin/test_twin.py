@@ -97,9 +97,7 @@ def test_the_summary_tells_what_chance_gives(project):
 
 def test_a_reference_that_differs_from_itself_is_an_unstable_environment(project):
     """A network in which the second socket of a kind is slower: no machine can have it to order."""
-    project.network()
-    conftest = project.pytester.path / "conftest.py"
-    conftest.write_text(conftest.read_text().replace("(1 + slower * (arm.ipver == 6))", "(1 + 0.05 * arm.twin)"))
+    project.network(twin=0.05)
     result = project.run(TWIN, "--ipver=4", "--connections=1,10,20,50")
     result.stdout.fnmatch_lines([
         "A/A: in 4 of 4 cells the 95 % interval of the reference against its twin excludes 0; chance gives 2 at *",
