@@ -45,7 +45,8 @@ _OF_VERDICT = {
     Verdict.INVALID: Kind.BROKEN,
 }
 _OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED}
-_MEASURED = "measured"
+MEASURED = "measured"
+"""The name of a verdict that is none: nothing was asked, or the design never judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,18 @@ def findings(story: Story) -> tuple[Finding, ...]:
             if _cell_in(each.nodeid) not in (ruled if each.kind == "inconclusive" else broken)
         ),
     )
+
+
+def verdict_of(record: Record) -> str:
+    """The wording of its verdict in every report."""
+    if record.verdict == MEASURED:
+        return f"{MEASURED}, and nothing asked"
+    return Verdict[record.verdict.upper()].value if record.judges else f"{MEASURED}; the design never judges"
+
+
+def verdict_name(record: Record) -> str:
+    """The name of its verdict; `measured` under a design that never judges too."""
+    return record.verdict if record.judges else MEASURED
 
 
 def headline(story: Story, told: Sequence[Finding]) -> str:
@@ -153,11 +166,10 @@ def _of_cell(cell: CellReport) -> Finding:
 
 
 def _of_record(record: Record) -> Finding:
-    verdict = None if record.verdict == _MEASURED else Verdict[record.verdict.upper()]
     return Finding(
-        kind=_OF_VERDICT[verdict] if verdict else Kind.GREEN,
+        kind=Kind.GREEN if record.verdict == MEASURED else _OF_VERDICT[Verdict[record.verdict.upper()]],
         code=record.verdict,
-        word=verdict.value if verdict else "measured, and nothing asked",
+        word=verdict_of(record),
         sentence=record.sentence,
         nodeid=record.nodeid,
         key=record.key,

@@ -11,7 +11,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Trouble
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.findings import change_text
+from pytest_ipperf.report.findings import MEASURED, change_text, verdict_name
 from pytest_ipperf.report.flow.table import change_of_means, latest
 from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
@@ -23,11 +23,10 @@ from pytest_ipperf.report.page.words import (
     spoken,
     subject,
     unbroken,
-    verdict_of,
 )
 from pytest_ipperf.report.sides import arm_rank
 
-_ORDER = ("exceeds", "inconclusive", "invalid", "within", "measured")
+_ORDER = ("exceeds", "inconclusive", "invalid", "within", MEASURED)
 """What is said first."""
 _NAMED = 5
 """Of more cells or tests of which the same is said, only the number is told."""
@@ -76,7 +75,7 @@ def answers(records: Iterable[Record]) -> list[Markup]:
 
 def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
     """How many cells there are of each verdict, and how many tests without an answer."""
-    found = Counter(verdict_of(record) for record in latest(records))
+    found = Counter(verdict_name(record) for record in latest(records))
     told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in _ORDER if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
     told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
@@ -130,7 +129,7 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
         (verdict, own)
         for own in groups.values()
         for verdict in _ORDER
-        if any(verdict_of(record) == verdict for record in own)
+        if any(verdict_name(record) == verdict for record in own)
     ]
     said.sort(key=lambda each: _ORDER.index(each[0]))
     items = [
@@ -166,16 +165,16 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
 
 def _said(verdict: str, among: Sequence[Record]) -> str:
     """What follows the subject."""
-    own = [record for record in among if verdict_of(record) == verdict]
+    own = [record for record in among if verdict_name(record) == verdict]
     if verdict == "within":
         return f" within {margin_text(own)}{at_levels(own, among)}{_largest(own, among)}."
     if verdict == "exceeds":
         return f" exceeds {margin_text(own)}{_each(own, among, change_text)}."
     if verdict == "inconclusive":
         return f" undecided{_each(own, among, _undecided)}."
-    if verdict == "measured" and len(own) > _LISTED:
+    if verdict == MEASURED and len(own) > _LISTED:
         return _range(own, among)
-    return _each(own, among, _plain if verdict == "measured" else lambda record: record.sentence) + "."
+    return _each(own, among, _plain if verdict == MEASURED else lambda record: record.sentence) + "."
 
 
 def _range(own: Sequence[Record], among: Sequence[Record]) -> str:

@@ -11,12 +11,12 @@ from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import change_text
+from pytest_ipperf.report.findings import change_text, verdict_name
 from pytest_ipperf.report.flow.table import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element
-from pytest_ipperf.report.page.words import subject, verdict_of
+from pytest_ipperf.report.page.words import subject
 
 _BETTER, _WORSE = -1.5, 2.5
 """How far the picture of an interval reaches, in margins; what is beyond ends in an arrow."""
@@ -41,7 +41,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     ]
     ruled = {each.key for each in told}
     told += [
-        _Told(record.key, record, badge(verdict_of(record), verdict_class(verdict_of(record))), record.sentence)
+        _Told(record.key, record, badge(verdict_name(record), verdict_class(verdict_name(record))), record.sentence)
         for record in records
         if record.key not in ruled
     ]

@@ -66,11 +66,6 @@ def at_levels(chosen: Sequence[Record], among: Sequence[Record]) -> str:
     return f" at {_called(first, varying[0])} {listed(levels)}"
 
 
-def verdict_of(record: Record) -> str:
-    """A verdict's name; `measured` under a design that never judges too."""
-    return record.verdict if record.judges else "measured"
-
-
 def level_text(record: Record, among: Sequence[Record]) -> str:
     """A single one of these levels."""
     return at_levels([record], among).removeprefix(" at ")
