@@ -44,7 +44,7 @@ def settings(salt: str, **more: Any) -> Iterator[None]:
 
     chosen: Any = {
         "svg.fonttype": "none",  # text stays text
-        "svg.hashsalt": salt,
+        "svg.hashsalt": salt.encode("ascii", "backslashreplace").decode(),  # no lone surrogate can be hashed
         **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
         "font.family": "DejaVu Sans",  # which comes with it
         "text.parse_math": False,  # what comes from a record is no formula

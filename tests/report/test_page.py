@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.story import Host, Story, Trouble
-from pytest_ipperf.report.page import anchor, document, page, write
+from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element, paragraphs
 from pytest_ipperf.store import SCHEMA, Journal
@@ -363,35 +364,63 @@ def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
 # --- what comes from a record -----------------------------------------------------------------------------------------
 
 
-def test_nothing_that_a_record_says_becomes_a_part_of_the_page(told, night):
+def everywhere(told, night, text):
+    """A story that has the text wherever one may stand."""
     records = [
         dataclasses.replace(
-            told.application("smtp", count, "ipv6", 1.0), cell=f"{EVIL}-{count}-ipv6", testbed=EVIL, server=EVIL,
-            sentence=EVIL, margin=EVIL, backend=EVIL, client=EVIL, taken_from=EVIL, design=EVIL, nodeid=EVIL,
+            told.application("smtp", count, "ipv6", 1.0), cell=f"{text}-{count}-ipv6", testbed=text, server=text,
+            sentence=text, margin=text, backend=text, client=text, taken_from=text, design=text, nodeid=text,
             verdict="invalid",
         )
         for count in (1, 10)
     ]  # fmt: skip
-    bad = dataclasses.replace(
-        story_of(records), name=EVIL, saved=EVIL, notes=(EVIL,), folder=Path("/r") / EVIL.replace("/", ""),
-        question={"arguments": [EVIL], "pytest": EVIL}, troubles=(Trouble(nodeid=EVIL, kind=EVIL, sentence=EVIL),),
-        hosts=(Host(testbed=EVIL, role=EVIL, facts={EVIL: EVIL, "deep": {EVIL: [EVIL]}}),),
-        samples={(f"{EVIL}-1", "ipv6"): [0.1, 0.2], (f"{EVIL}-1", "ipv4"): [0.1, 0.3]},
-        courses={each.key: told.past_of(each, 12) for each in records},
+    return dataclasses.replace(
+        story_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
+        question={"arguments": [text], "pytest": text}, troubles=(Trouble(nodeid=text, kind=text, sentence=text),),
+        hosts=(Host(testbed=text, role=text, facts={text: text, "deep": {text: [text]}}),),
+        samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
+        courses={each.key: told.past_of(told.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
         night=dataclasses.replace(
-            night.night, headline=f"red: {EVIL}", troubles={EVIL: EVIL}, warnings=(EVIL,),
+            night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),
             cells=tuple(
-                dataclasses.replace(cell, sentence=EVIL, key=Key(EVIL, cell.key.metric)) for cell in night.night.cells
+                dataclasses.replace(cell, sentence=text, key=Key(text, cell.key.metric)) for cell in night.night.cells
             ),
         ),
     )  # fmt: skip
-    shown = Reader(page(bad))
+
+
+def test_nothing_that_a_record_says_becomes_a_part_of_the_page(told, night):
+    shown = Reader(page(everywhere(told, night, EVIL)))
     assert not {"script", "img"} & {tag for tag, _ in shown.seen}
     assert not [name for _, attributes in shown.seen for name in attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in shown.of("body")[0]
     names = shown.values("id")
     assert len(names) == len(set(names))
     assert not [name for name in names if re.search(r"[\s<>\"&]", name)]
+
+
+def test_a_command_line_that_is_no_utf_8_has_a_page(told, night, tmp_path):
+    """Python reads such bytes as lone surrogates, which no file in UTF-8 can hold."""
+    odd = everywhere(told, night, "b\udce4r")
+    write(odd, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == encoded(page(odd)) == FORMATS["html"].render(odd)
+    told_ = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "pytest 'b?r'" in told_.of("section", id="environment")[0]
+
+
+def test_a_page_that_cannot_be_written_leaves_the_one_before(told, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+
+    def full(part, data):
+        with part.open("wb") as half:
+            half.write(data[:9])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(story_of([told.application("smtp", 10, "ipv6", 1.0)]), path)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"page.html": "before"}
 
 
 @given(st.text(), st.text())

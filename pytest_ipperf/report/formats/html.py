@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.report.formats.base import Report
-from pytest_ipperf.report.page import page
+from pytest_ipperf.report.page import encoded, page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Html(Report):
     suffix: str = ".html"
 
     def render(self, story: Story) -> bytes:
-        return page(story).encode()
+        return encoded(page(story))
 
 
 report = Html()

@@ -8,9 +8,19 @@ from pytest_ipperf.core.story import Story
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.document import page
 
-__all__ = ["anchor", "page", "write"]
+__all__ = ["anchor", "encoded", "page", "write"]
 
 
 def write(story: Story, path: Path) -> None:
-    """Writes the page; raises OSError where that cannot be."""
-    path.write_text(page(story), encoding="utf-8")
+    """Writes the page, whole or not at all; raises OSError where that cannot be."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(encoded(page(story)))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def encoded(text: str) -> bytes:
+    """As UTF-8; what a command line holds that is none, which Python reads as lone surrogates, is told as `?`."""
+    return text.encode("utf-8", "replace")
