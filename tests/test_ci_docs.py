@@ -62,7 +62,8 @@ class Reader:
                 found.append(self.mapping(depth + 2))
             else:
                 self.at += 1
-                found.append(scalar(line.strip()[2:]))
+                text = line.strip()[2:]
+                found.append(self.literal(depth) if text == "|" else scalar(text))
         return found
 
     def value(self, text, depth) -> Any:
@@ -105,7 +106,7 @@ def shells(name) -> Iterator[str]:
     elif name.startswith("gitlab"):
         yield "\n".join(GITLAB["default"]["before_script"])
         job = GITLAB[name.partition("-")[2]]
-        yield "\n".join([*job["script"], *job.get("after_script", [])])
+        yield "\n".join(job["script"])
     else:
         (job,) = (NIGHT if "night" in name else CHANGE)["jobs"].values()
         yield from (step["run"] for step in job["steps"] if "run" in step)
@@ -160,7 +161,7 @@ def test_the_pipeline_of_gitlab_has_its_shape():
     for name in ("night", "change"):
         job = GITLAB[name]
         assert set(job) <= {
-            "rules", "resource_group", "timeout", "script", "after_script", "allow_failure", "cache", "artifacts",
+            "rules", "resource_group", "timeout", "script", "allow_failure", "cache", "artifacts",
         }  # fmt: skip
         assert set(job["artifacts"]) <= {"name", "when", "expire_in", "paths", "reports"}
         assert job["artifacts"]["reports"] == {"junit": "report/junit.xml"}
@@ -291,7 +292,7 @@ def ending(folder, status):
     programs.unlink()
     programs.mkdir()
     summary = "mkdir -p report\necho told >report/summary.md\n" if status in (0, 1, 10, 11, 12) else ""
-    lines = f"#!/bin/sh\n{summary}echo 'in the log'\nexit {status}\n"
+    lines = f"#!/bin/sh\n{summary}echo \"$*\" >>called\necho 'in the log'\nexit {status}\n"
     for name in ("pytest-ipperf", "pytest"):
         (programs / name).write_text(lines)
         (programs / name).chmod(0o755)
@@ -316,6 +317,18 @@ def test_on_github_an_undecided_change_is_a_warning(repository, status, ended):
     ending(repository, status)
     found, output, _ = run([*shells("github-change")][-1], repository, ("bash", "-e"))
     assert (found, "::warning" in output) == (ended, status == 10)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5, 10])
+@pytest.mark.parametrize("name", [name for name in RECIPES if "change" in name])
+def test_the_page_of_a_change_is_none_of_an_older_session(repository, name, status):
+    ending(repository, status)
+    (lines,) = (text for text in shells(name) if " export last " in text)
+    ended, _, _ = run(lines, repository, ("bash", "-e") if "github" in name else ("sh", "-e"))
+    assert ended == (0 if (name, status) == ("github-change", 10) else status)
+    measured, *exported = (repository / "called").read_text().splitlines()
+    assert measured.startswith("-m ")
+    assert [each.partition(" --")[0] for each in exported] == (["export last"] if status in (0, 1, 10) else [])
 
 
 @pytest.mark.parametrize(
@@ -348,7 +361,8 @@ def test_a_change_is_measured_by_the_lines_of_the_page(repository):
     assert "::warning title=No verdict::nothing was decided" in output, output
     assert status == 0
     assert summary.startswith("### Measurements\n\n**No cell was decided, of ")
-    page, _, _ = run(f"{GITLAB['change']['after_script'][0]}\n", repository)
+    (export,) = re.findall(r"\.venv\S* export last .*(?= \|\| true)", GITLAB["change"]["script"][0])
+    page, _, _ = run(f"{export}\n", repository)
     assert page == 0
     assert (repository / "report" / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert (repository / "report" / "junit.xml").exists()
