@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_ipperf.cli.orders.base import records_root
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.record import strictest
 from pytest_ipperf.store import Archive, Entry, records_in
 
 SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
@@ -69,9 +70,7 @@ class Records:
         """What a session found, by key; of several questions about a cell the strictest stays."""
         if session.entry:
             return self.archive.pasts(session.entry)
-        found = [record.past(session.name, 0.0) for record in records_in(session.folder)]
-        found.sort(key=lambda past: -1e9 if past.margin_fraction is None else -past.margin_fraction)
-        return {past.key: past for past in found}
+        return strictest(records_in(session.folder), session.name)
 
 
 @contextlib.contextmanager

@@ -14,9 +14,6 @@ from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.planning import slowdown_size
 from pytest_ipperf.core.record import Record
 
-UNUSABLE = frozenset({"too_few_epochs", "zero_spread", "never_judges", "no_effect", "doubted"})
-"""Reasons of a judgement for which its figures are no evidence."""
-
 
 class Levels(NamedTuple):
     """At which error over all cells a night rules: of the fresh data, and against history."""
@@ -72,16 +69,6 @@ class Evidence:
     def tells(self) -> Record:
         """The data that the ruling is of."""
         return self.fresh or self.screen
-
-
-def is_usable(record: Record) -> bool:
-    """Whether the figures of a record are evidence against a margin and against nights."""
-    return (
-        record.estimate is not None
-        and record.sd_epoch is not None
-        and record.verdict != "invalid"
-        and not UNUSABLE & set(record.reasons)
-    )
 
 
 def tonight(record: Record) -> Tonight:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core import bulletin
 from pytest_ipperf.core.acceptance import Acceptance, acceptance_of
-from pytest_ipperf.core.evidence import Confirmation, Evidence, Levels, is_usable, p_beyond, tonight
+from pytest_ipperf.core.evidence import Confirmation, Evidence, Levels, p_beyond, tonight
 from pytest_ipperf.core.history import nights_that_count, predicted
 from pytest_ipperf.core.holm import adjusted
 from pytest_ipperf.core.metric import Metric
@@ -48,8 +48,8 @@ class _Accepted:
         return acceptance_of(key, (each for each in self.all if each.up_to is not None), self.today)
 
     def of_absent(self, key: Key) -> Acceptance | None:
-        """The newest that holds."""
-        return acceptance_of(key, self.all, self.today)
+        """The newest that holds of a cell being gone; one of something worse lets nobody leave it out."""
+        return acceptance_of(key, (each for each in self.all if each.up_to is None), self.today)
 
     def lapsed(self, key: Key) -> Acceptance | None:
         """The last one to expire; of interest where none holds."""
@@ -153,7 +153,7 @@ def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
     beyond_margin, by_holm = adjusted(plain), adjusted(asked)
     found = dict(evidence)
     for name, each in suspects.items():
-        if each.fresh is not None and is_usable(each.fresh):
+        if each.fresh is not None and each.fresh.usable:
             # By the level of the screening, as the second session may be judged at that of Holm's first step.
             within = 1 - plain[name] <= each.screen.alpha
             said = Confirmation(asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects))
@@ -162,7 +162,7 @@ def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
 
 
 def _p_fresh(each: Evidence, *, accepted: bool) -> float:
-    if each.fresh is None or each.fresh.margin_fraction is None or not is_usable(each.fresh):
+    if each.fresh is None or each.fresh.margin_fraction is None or not each.fresh.usable:
         return 1.0
     fraction = each.fresh.margin_fraction
     if accepted and each.acceptance is not None:
@@ -188,7 +188,7 @@ def _against_history(
     asked = [
         key
         for key, each in cells.items()
-        if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and is_usable(each.screen)
+        if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and each.screen.usable
     ]
     now = {key: tonight(cells[key].screen) for key in asked}
     foretold = predicted(now, nights, metric_of, prior_df=prior_df)

@@ -31,7 +31,7 @@ class Past:
     `sd_epoch` is the spread of its `epochs`. Both are None where a design has a single epoch. `test_value` and
     `reference_value` are the arms' means in the metric's unit. `fingerprint` is the digest of the hosts and the server.
     `sound` is False where the night that it belongs to found it worse, or was no night to believe: a later night is not
-    compared with it.
+    compared with it. `usable` is that of the record: where it is False nothing is compared with it.
     """
 
     key: Key
@@ -48,3 +48,4 @@ class Past:
     verdict: str
     fingerprint: str
     sound: bool = True
+    usable: bool = True

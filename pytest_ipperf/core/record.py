@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must no
 # Of failures that a record names; the journal has all of them.
 _KINDS = 8
 
+_NO_EVIDENCE = frozenset({"too_few_epochs", "zero_spread", "never_judges", "no_effect", "doubted"})
+"""Reasons of a judgement for which its figures are no evidence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
@@ -196,6 +199,16 @@ class Record:
             return None
         return self.estimate / 100 if self.change_unit == UNITS_OF_CHANGE["difference"] else _log(self.estimate)
 
+    @property
+    def usable(self) -> bool:
+        """Whether its figures are evidence against a margin, against nights, and for later ones to be held to."""
+        figures = (self.change, self.sd_epoch)
+        return (
+            all(figure is not None and math.isfinite(figure) for figure in figures)
+            and self.verdict != "invalid"
+            and not _NO_EVIDENCE & set(self.reasons)
+        )
+
     def past(self, session: str, began_at: float) -> Past:
         """What is kept of it for later sessions; it is of the session of that name, see `Past`."""
         return Past(
@@ -212,6 +225,7 @@ class Record:
             header_cost=self.header_cost,
             verdict=self.verdict,
             fingerprint=self.fingerprint,
+            usable=self.usable,
         )
 
     def to_json(self) -> str:
@@ -241,6 +255,12 @@ class Record:
             sentence=judgement.sentence(),
             p_exceeds=judgement.p_exceeds,
         )
+
+
+def strictest(records: Iterable[Record], session: str, began_at: float = 0.0) -> dict[Key, Past]:
+    """What a session found, by key: of several questions about a cell the strictest stays, of two alike the last."""
+    asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
+    return {record.key: record.past(session, began_at) for record in asked}
 
 
 def _side(plain: Mapping[str, Any]) -> ArmSummary:

@@ -1,6 +1,10 @@
 import dataclasses
+import itertools
 import json
+import math
 from typing import Any
+
+import pytest
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import compare
@@ -8,7 +12,7 @@ from pytest_ipperf.core.instrument import ClientFacts, instrument
 from pytest_ipperf.core.judge import judge
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.pace import Pace
-from pytest_ipperf.core.record import ArmSummary, Record, summarise
+from pytest_ipperf.core.record import ArmSummary, Record, strictest, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
 
@@ -108,3 +112,51 @@ def test_means_of_the_completed_alone_are_kept_beside_the_values():
 
 def test_an_arm_that_completed_nothing_has_no_phases():
     assert summarise(SIX, "response_time", [run(SIX, 0, 10.0, failed=3)], [], PHASES).phases == {}
+
+
+# --- what is kept of it -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "usable"),
+    [
+        ({}, True),
+        ({"verdict": "inconclusive", "reasons": ("straddles",)}, True),
+        ({"verdict": "invalid", "reasons": ("zero_spread",)}, False),
+        ({"verdict": "invalid"}, False),
+        ({"reasons": ("doubted",)}, False),
+        ({"reasons": ("too_few_epochs",)}, False),
+        ({"reasons": ("never_judges",)}, False),
+        ({"estimate": None}, False),
+        ({"sd_epoch": None}, False),
+        ({"sd_epoch": math.nan}, False),
+        ({"estimate": -100.0}, False),
+        ({"estimate": math.inf}, False),
+        ({"estimate": -100.0, "change_unit": "pp"}, True),
+    ],
+)
+def test_its_past_knows_whether_its_figures_are_evidence(change, usable):
+    told = record(**change)
+    assert (told.usable, told.past("A", 1.0).usable) == (usable, usable)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_of_several_questions_about_a_cell_the_strictest_stays(order):
+    asked = [
+        record(verdict="measured"),
+        record(verdict="within", margin="30%", margin_fraction=0.3),
+        record(verdict="exceeds", margin="10%", margin_fraction=0.1),
+        record(cell="lab-smtp-c1-1k-ipv6"),
+    ]
+    found = strictest([asked[place] for place in order], "A", 1.0)
+    assert {key.cell: past.verdict for key, past in found.items()} == {
+        "lab-smtp-c10-1k-ipv6": "exceeds",
+        "lab-smtp-c1-1k-ipv6": "measured",
+    }
+    assert {(past.session, past.began_at) for past in found.values()} == {("A", 1.0)}
+
+
+def test_of_two_questions_alike_the_last_stays():
+    first, last = (record(margin="10%", margin_fraction=0.1, verdict=verdict) for verdict in ("within", "exceeds"))
+    (past,) = strictest([first, last], "A").values()
+    assert past.verdict == "exceeds"
