@@ -47,6 +47,8 @@ _OF_VERDICT = {
 _OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED}
 MEASURED = "measured"
 """The name of a verdict that is none: nothing was asked, or the design never judges."""
+VERDICTS = ("exceeds", "invalid", "inconclusive", "within", MEASURED)
+"""Names of verdicts, the worst first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,11 @@ def verdict_of(record: Record) -> str:
 def verdict_name(record: Record) -> str:
     """The name of its verdict; `measured` under a design that never judges too."""
     return record.verdict if record.judges else MEASURED
+
+
+def worst_first(records: Iterable[Record]) -> list[Record]:
+    """By their verdicts, and else in the order in which they came."""
+    return sorted(records, key=lambda record: VERDICTS.index(verdict_name(record)))
 
 
 def headline(story: Story, told: Sequence[Finding]) -> str:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.report.flow.table import in_order
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
@@ -222,6 +223,49 @@ def test_a_twin_is_no_arm_but_the_sentinel(told):
     assert "Sentinel (A/A): in 0 of 1 cell the 95 % interval" in page(story_of(records))
 
 
+def test_of_several_questions_about_a_cell_each_has_its_answer(told):
+    """Whichever test came last: its 50 % must not hide that the other's 5 % is exceeded."""
+    tight = found(
+        told, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
+    )
+    loose = dataclasses.replace(tight, margin="50%", margin_fraction=0.5, nodeid="l", verdict="within")
+    for records in ([tight, loose], [loose, tight]):
+        shown = Reader(page(story_of(records)))
+        assert shown.of("p", class_="counts") == ["▲1 exceeds✓1 within"]
+        (arm,) = shown.of("section", class_="arm")
+        assert "▲exceeds SMTP exceeds 5 %: +12.0 % [+9.0, +15.0]." in arm
+        assert "✓within SMTP within 50 %; change +12.0 % [+9.0, +15.0]." in arm
+        assert "▲exceeds" in shown.of("section", id="tables")[0]
+        assert "5 or 50 %" in shown.of("section", id="method")[0]
+
+
+def test_of_several_questions_about_a_flow_tables_and_plots_show_the_worst_answer(made):
+    cells = made.study()
+    tight = [
+        dataclasses.replace(each, verdict="exceeds", margin="1%", margin_fraction=0.01, nodeid="t") for each in cells
+    ]
+    loose = [dataclasses.replace(each, nodeid="l") for each in cells]
+    assert in_order([*tight, *loose]) == in_order([*loose, *tight]) == in_order(tight)
+    # The same test again is another measurement of the same question.
+    again = [dataclasses.replace(each, verdict="within", seed=8, nodeid="t") for each in cells]
+    assert in_order([*tight, *again]) == in_order(again)
+
+
+def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(told):
+    def with_failures(arm, failed, epochs):
+        one = told.application("smtp", 10, arm, 1.0, epochs=epochs)
+        lost = [
+            dataclasses.replace(side, failed={"connect: refused": count} if count else {}, attempted=100 * epochs)
+            for side, count in ((one.test, failed), (one.reference, 5))
+        ]
+        return dataclasses.replace(one, test=lost[0], reference=lost[1])
+
+    records = [with_failures("ipv6", 0, 8), with_failures("ipv6-tunnel", 2, 10), with_failures("ipv6-isatap", 0, 8)]
+    records.append(dataclasses.replace(records[0], margin="20%", nodeid="another question"))
+    (method,) = Reader(page(story_of(records))).of("section", id="method")
+    assert "Failures 7 of 3600 connections; one that fails counts with the deadline of 10 s" in method
+
+
 # --- the night --------------------------------------------------------------------------------------------------------
 
 
@@ -344,7 +388,8 @@ def test_method_and_environment_tell_what_the_figures_rest_on(shown):
         "each epoch's median of its blocks' log ratio to the reference, the mean over the epochs, with a",
         "10 epochs of 3 blocks, so 30 runs of each arm", "one-sided 95 % bounds", "random order that seed 7 gives",
         "HTTP response time per connection: 10 % (at least 0.5 ms), here 10 to 25 %", "HTTP: apache 2.4.67",
-        "Failures none; a connection that fails counts with the deadline of 10 s", "paper 000, section 2.3",
+        "Failures none of 270000 connections; one that fails counts with the deadline of 10 s",
+        "paper 000, section 2.3",
     ):  # fmt: skip
         assert words in method
     (environment,) = shown.of("section", id="environment")

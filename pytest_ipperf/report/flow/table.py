@@ -13,6 +13,7 @@ from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout
+from pytest_ipperf.report.findings import worst_first
 from pytest_ipperf.report.flow.bound import bound_text
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine import engine_rows
@@ -49,18 +50,29 @@ def tables_of(records: Sequence[Record]) -> list[Table]:
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Each cell's last record, in the order of the tables."""
+    """Each cell's latest record, in the order of the tables."""
     return sorted(latest(records), key=lambda record: (_group(record), order(record), record.test.arm))
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Each cell's last record of each metric: several tests may have asked of one."""
-    return list({(record.cell, record.metric, record.design): record for record in records}.values())
+    """A record for each cell, metric and design; of several tests that asked of one the worst answer, not the last."""
+    told = answered(records)
+    worst = {_cell(record): record for record in reversed(worst_first(reversed(told)))}
+    return [worst[cell] for cell in dict.fromkeys(map(_cell, told))]
+
+
+def answered(records: Iterable[Record]) -> list[Record]:
+    """Each test's last record of a cell: several tests may ask different margins of one."""
+    return list({(*_cell(record), record.nodeid): record for record in records}.values())
 
 
 def references(records: Iterable[Record], line: Line) -> dict[int, Record]:
     """By column a record with the reference, which was measured for as long as any arm beside it."""
     return {line.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
+
+
+def _cell(record: Record) -> tuple[str, ...]:
+    return *record.key, record.server, record.design
 
 
 def _group(record: Record) -> Group:

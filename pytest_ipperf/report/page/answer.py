@@ -11,8 +11,8 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Trouble
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.findings import MEASURED, change_text, verdict_name
-from pytest_ipperf.report.flow.table import change_of_means, latest
+from pytest_ipperf.report.findings import MEASURED, VERDICTS, change_text, verdict_name
+from pytest_ipperf.report.flow.table import answered, change_of_means
 from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
 from pytest_ipperf.report.page.words import (
@@ -26,8 +26,6 @@ from pytest_ipperf.report.page.words import (
 )
 from pytest_ipperf.report.sides import arm_rank
 
-_ORDER = ("exceeds", "inconclusive", "invalid", "within", MEASURED)
-"""What is said first."""
 _NAMED = 5
 """Of more cells or tests of which the same is said, only the number is told."""
 _SENTENCES = 40
@@ -68,15 +66,15 @@ def _arms(arms: Sequence[Arm]) -> str:
 def answers(records: Iterable[Record]) -> list[Markup]:
     """A part for each arm with its sentences; what exceeds its margin comes first."""
     by_arm: dict[Arm, list[Record]] = defaultdict(list)
-    for record in latest(records):
+    for record in answered(records):
         by_arm[Arm.parse(record.test.arm)].append(record)
     return [_of_arm(arm, by_arm[arm]) for arm in sorted(by_arm, key=lambda arm: (arm.twin, arm_rank(arm)))]
 
 
 def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
-    """How many cells there are of each verdict, and how many tests without an answer."""
-    found = Counter(verdict_name(record) for record in latest(records))
-    told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in _ORDER if found[verdict]]
+    """How many answers there are of each verdict, and how many tests without one."""
+    found = Counter(verdict_name(record) for record in answered(records))
+    told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
     told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
     never = dict.fromkeys(record.design for record in records if not record.judges)
@@ -128,10 +126,10 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
     said = [
         (verdict, own)
         for own in groups.values()
-        for verdict in _ORDER
+        for verdict in VERDICTS
         if any(verdict_name(record) == verdict for record in own)
     ]
-    said.sort(key=lambda each: _ORDER.index(each[0]))
+    said.sort(key=lambda each: VERDICTS.index(each[0]))
     items = [
         joined(
             (
@@ -187,9 +185,9 @@ def _range(own: Sequence[Record], among: Sequence[Record]) -> str:
 def _each(own: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
     """` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` where levels need not be told."""
     shown = sorted(own, key=_badness, reverse=True)[:_NAMED] if len(own) > _NAMED else own
-    told = [f"{at_levels([record], among)}: {text(record)}" for record in shown]
+    told = dict.fromkeys(f"{at_levels([record], among)}: {text(record)}" for record in shown)
     more = f"; and {len(own) - _NAMED} more, none of them worse" if len(own) > _NAMED else ""
-    return ";".join(told) + more
+    return ";".join(told).replace(";: ", "; ") + more
 
 
 def _largest(own: Sequence[Record], among: Sequence[Record]) -> str:

@@ -13,6 +13,7 @@ from pytest_ipperf.core.sentinel import watched
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.findings import worst_first
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
@@ -136,7 +137,7 @@ def _spreads(story: Story, records: Sequence[Record]) -> Markup:
     """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
     kept = {workload for workload, _ in story.samples}
     by_workload = {workload_of(record): record for record in records if workload_of(record) in kept}
-    chosen = {workload_of(record): None for record in _worst_first(records) if workload_of(record) in kept}
+    chosen = {workload_of(record): None for record in worst_first(records) if workload_of(record) in kept}
     drawn = set(list(chosen)[:_SPREADS])
     shown = [record for workload, record in by_workload.items() if workload in drawn]
     found = [
@@ -148,7 +149,8 @@ def _spreads(story: Story, records: Sequence[Record]) -> Markup:
 def _trends(story: Story, records: Sequence[Record]) -> Markup:
     by_key = {record.key: record for record in records}
     if story.night:
-        by_key |= {cell.key: cell.record for cell in story.night.cells if cell.record}
+        ruled = [cell.record for cell in story.night.cells if cell.record]
+        by_key |= {record.key: record for record in reversed(worst_first(ruled))}
     noticed = _noticed(story)
     keys = sorted((key for key in by_key if story.courses.get(key)), key=lambda key: not _bad(by_key[key], noticed))
     # Where a level changes takes long to find in very many courses.
@@ -167,11 +169,6 @@ def _noticed(story: Story) -> set[Key]:
     """The cells that a night flagged or found something in."""
     cells_ = story.night.cells if story.night else ()
     return {cell.key for cell in cells_ if cell.flagged or cell.ruling is not Ruling.WITHIN}
-
-
-def _worst_first(records: Iterable[Record]) -> list[Record]:
-    order = {"exceeds": 0, "invalid": 1, "inconclusive": 2}
-    return sorted(records, key=lambda record: order.get(record.verdict, 3))
 
 
 def _same(record: Record, among: Iterable[Record]) -> list[Record]:

@@ -14,9 +14,10 @@ from pytest_ipperf.core.story import Host, Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.report.flow.table import latest
+from pytest_ipperf.report.flow.table import answered
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element, joined
+from pytest_ipperf.report.page.spread import workload_of
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
 from pytest_ipperf.report.verdicts import verdict_notes
 
@@ -27,7 +28,7 @@ _NOTES = 12
 
 def method(story: Story) -> Markup:
     """Estimand, numbers, intervals, design, margins, order and ends, as a list of terms."""
-    records = latest(story.records)
+    records = answered(story.records)
     facts = [*_of_records(records), *_of_question(story)] if records else _of_question(story)
     return joined((_terms(facts), *_definitions(records)))
 
@@ -102,10 +103,15 @@ def _failures(records: Sequence[Record]) -> Facts:
     """Of applications; what flows lose is a metric of theirs."""
     if not records:
         return []
-    sides = [side for record in records for side in (record.test, record.reference)]
-    failed = sum(sum(side.failed.values()) for side in sides)
+    # The reference was measured for as long as any arm beside it.
+    longest = sorted(records, key=lambda record: record.epochs)
+    tests = {(record.cell, record.server, record.design): record.test for record in longest}
+    references = {(workload_of(record), record.server, record.design): record.reference for record in longest}
+    sides = (*tests.values(), *references.values())
+    failed, attempted = sum(sum(side.failed.values()) for side in sides), sum(side.attempted for side in sides)
     deadlines = listed(dict.fromkeys(seconds_text(record.deadline_s) for record in records))
-    return [("Failures", f"{failed or 'none'}; a connection that fails counts with the deadline of {deadlines}")]
+    counted = f"{failed or 'none'} of {attempted} connections"
+    return [("Failures", f"{counted}; one that fails counts with the deadline of {deadlines}")]
 
 
 def _of_question(story: Story) -> Facts:

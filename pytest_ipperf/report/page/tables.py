@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.notes import notes as flow_notes
-from pytest_ipperf.report.flow.table import in_order, tables_of
+from pytest_ipperf.report.flow.table import in_order, latest, tables_of
 from pytest_ipperf.report.layout import Row, Table
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
@@ -58,7 +58,7 @@ def tables(records: Sequence[Record], files: str) -> Markup:
 
 def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
     flows = [record for record in records if flow(record.protocol)]
-    others = [record for record in records if not flow(record.protocol)]
+    others = latest(record for record in records if not flow(record.protocol))
     studied = bool(others) and others[0].design == "paper"
     if studied:
         study = study_tables(others)
