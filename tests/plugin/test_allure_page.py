@@ -15,8 +15,12 @@ import pytest
 TOP = Path(__file__).parents[2]
 BUILD = TOP / ".ci" / "allure"
 _BROWSER_S = 60
-_ITS_OWN = (".google.com", ".googleapis.com")
-"""Hosts on which Chromium calls whatever it shows, to learn the time and of updates."""
+_REPORT_S = 300
+_ITS_OWN = {
+    "accounts.google.com", "clients2.google.com", "content-autofill.googleapis.com",
+    "optimizationguide-pa.googleapis.com", "update.googleapis.com",
+}  # fmt: skip
+"""Hosts on which Chromium calls whatever it shows, to learn the time and of updates; no others of Google's are."""
 _QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-domain-reliability",
@@ -24,10 +28,11 @@ _QUIET = (
 )  # fmt: skip
 
 
-def report(folder, env=None):
+def report(folder, env=None, build=BUILD):
     done = subprocess.run(
-        ["sh", BUILD / "report", folder], capture_output=True, text=True, check=False, env={**os.environ, **(env or {})}
-    )
+        ["sh", build / "report", folder],
+        capture_output=True, text=True, check=False, env={**os.environ, **(env or {})}, timeout=_REPORT_S,
+    )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 
 
@@ -43,37 +48,26 @@ def result(name, status="passed", message="", **more):
     return told | ({"statusDetails": {"message": message}} if message else {}) | more
 
 
-@pytest.fixture
-def session(tmp_path):
-    """A folder of results with their surroundings, and what writes another session into it."""
-    folder = tmp_path / "allure"
-
-    def written(*results):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        rules = [{"name": "Regression", "matchedStatuses": ["failed"], "messageRegex": "regression: .*"}]
-        (folder / "categories.json").write_text(json.dumps(rules))
-        executor = {
-            "name": "GitHub Actions",
-            "type": "github",
-            "buildName": "night #5",
-            "buildUrl": "https://git.test/5",
-        }
-        (folder / "executor.json").write_text(json.dumps(executor))
-        for number, each in enumerate(results):
-            (folder / f"{number}-result.json").write_text(json.dumps(each))
-        return folder
-
-    return written
+def write(folder, *results):
+    """Makes a folder of results with their surroundings, in place of one that is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    rules = [{"name": "Regression", "matchedStatuses": ["failed"], "messageRegex": "regression: .*"}]
+    (folder / "categories.json").write_text(json.dumps(rules))
+    executor = {"name": "GitHub Actions", "type": "github", "buildName": "night #5", "buildUrl": "https://git.test/5"}
+    (folder / "executor.json").write_text(json.dumps(executor))
+    for number, each in enumerate(results):
+        (folder / f"{number}-result.json").write_text(json.dumps(each))
+    return folder
 
 
-@pytest.fixture
-def page(session):
-    """A page, made here and now."""
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page, made once; who makes another of the same folder takes a copy."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("Node.js and npm are not installed (Debian: apt-get install nodejs npm)")
-    folder = session(result("one"), result("two", "failed", "regression: slower by 7 %"))
-    status, said = report(folder)
+    folder = tmp_path_factory.mktemp("page") / "allure"
+    status, said = report(write(folder, result("one"), result("two", "failed", "regression: slower by 7 %")))
     if "is a registry within reach" in said:
         pytest.skip("npm's registry is out of reach")
     assert status == 0, said
@@ -81,26 +75,24 @@ def page(session):
     return folder.with_name("allure.html")
 
 
-@pytest.fixture
-def browser(tmp_path):
-    """What shows a page as text, and tells on which hosts it called: all calls go to this proxy, which answers none."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not chromium:
-        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+@contextlib.contextmanager
+def proxy():
+    """A proxy that answers nobody: its port, and the hosts on which was called, all of them once it is left."""
+    asked: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        threading.Thread(target=_note, args=(listener, asked), daemon=True).start()
+        yield port, asked
+        # Calls are noted one after the other, so all before this one are, and somebody is there who notes.
+        call(port, b"CONNECT last.test:443 HTTP/1.1\r\n\r\n")
+        assert asked.pop() == "last.test"
 
-    def show(address):
-        asked: list[str] = []
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            threading.Thread(target=_note, args=(listener, asked), daemon=True).start()
-            proxy = f"--proxy-server=http://127.0.0.1:{listener.getsockname()[1]}"
-            profile = f"--user-data-dir={tmp_path / 'profile'}"
-            done = subprocess.run(
-                [chromium, *_QUIET, proxy, profile, "--dump-dom", address],
-                capture_output=True, text=True, check=False, timeout=_BROWSER_S,
-            )  # fmt: skip
-        return done.stdout, {host for host in asked if not host.endswith(_ITS_OWN)}
 
-    return show
+def call(port, said):
+    """Calls on a proxy and waits until it hangs up. Raises TimeoutError where nobody does."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(said)
+        assert not connection.recv(1)
 
 
 def _note(listener, asked):
@@ -109,8 +101,36 @@ def _note(listener, asked):
             connection, _ = listener.accept()
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(5)
-                target = connection.recv(4096).split()[1].decode()
-                asked.append(target.removeprefix("http://").partition("/")[0].partition(":")[0])
+                # A browser also opens connections that it may need, and closes them unused.
+                if told := connection.recv(4096).decode("ascii", "replace"):
+                    target = (told.split() * 2)[1]
+                    asked.append(target.removeprefix("http://").partition("/")[0].partition(":")[0])
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """What shows a page as text, and tells on which hosts it called, for all calls go to a proxy."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not chromium:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+
+    def show(address):
+        with proxy() as (port, asked):
+            own = (f"--proxy-server=http://127.0.0.1:{port}", f"--user-data-dir={tmp_path / 'profile'}")
+            done = subprocess.run(
+                [chromium, *_QUIET, *own, "--dump-dom", address],
+                capture_output=True, text=True, check=False, timeout=_BROWSER_S,
+            )  # fmt: skip
+        return done.stdout, set(asked) - _ITS_OWN
+
+    return show
+
+
+def test_a_call_that_says_nothing_ends_no_noting():
+    with proxy() as (port, asked):
+        socket.create_connection(("127.0.0.1", port)).close()
+        call(port, b"GET http://late.test/x HTTP/1.1\r\n\r\n")
+    assert asked == ["late.test"]
 
 
 def test_the_page_shows_the_answers_and_calls_on_nobody(page, browser):
@@ -123,12 +143,14 @@ def test_the_page_shows_the_answers_and_calls_on_nobody(page, browser):
 
 def test_a_call_would_be_noticed_and_the_page_forbids_it(page, browser, tmp_path):
     text = page.read_text()
-    leak = text.replace("<body>", '<body><img src="http://tracker.test/pixel">')
+    hosts = {"tracker.test", "fonts.googleapis.com", "www.google.com"}
+    pixels = "".join(f"<img src='http://{host}/pixel'>" for host in sorted(hosts))
+    leak = text.replace("<body>", f"<body>{pixels}")
     assert leak != text
     open_to_all = leak.replace("Content-Security-Policy", "X-Nothing")
     assert open_to_all != leak
     file = tmp_path / "leak.html"
-    for page_text, calls in ((open_to_all, {"tracker.test"}), (leak, set())):
+    for page_text, calls in ((open_to_all, hosts), (leak, set())):
         file.write_text(page_text)
         assert browser(file.as_uri())[1] == calls
 
@@ -174,12 +196,13 @@ def test_every_address_that_something_could_fetch_is_found(tmp_path):
     assert fetched(tracker, tmp_path) == [["https://www.googletagmanager.com/gtag/js?id=G-1"], []]
 
 
-def test_a_page_made_twice_counts_once_and_a_second_session_has_the_history_of_the_first(page, session):
-    folder, history = page.with_suffix(""), page.with_name("allure.history.jsonl")
+def test_a_page_made_twice_counts_once_and_a_second_session_has_the_history_of_the_first(page, tmp_path):
+    shutil.copytree(page.parent, tmp_path, dirs_exist_ok=True)
+    folder, history = tmp_path / "allure", tmp_path / "allure.history.jsonl"
     assert len(history.read_text().splitlines()) == 1
     assert report(folder)[0] == 0
     assert len(history.read_text().splitlines()) == 1
-    session(result("one", "failed", "regression: slower", start=3, stop=4))
+    write(folder, result("one", "failed", "regression: slower", start=3, stop=4))
     assert report(folder)[0] == 0
     first, second = (json.loads(line)["testResults"] for line in history.read_text().splitlines())
     ((identity, told),) = second.items()
@@ -189,6 +212,19 @@ def test_a_page_made_twice_counts_once_and_a_second_session_has_the_history_of_t
 
 
 # --- what is missing is said ------------------------------------------------------------------------------------------
+
+
+def programs(folder, **own):
+    """A folder of all programs that a report takes, of those that are named a script with these lines or none."""
+    made = folder / "bin"
+    made.mkdir()
+    for name in ("sh", "dirname", "sed", "cmp", "echo", "tail"):
+        (made / name).symlink_to(shutil.which(name) or "/bin/true")
+    for name, lines in own.items():
+        if lines:
+            (made / name).write_text(f"#!/bin/sh\n{lines}\n")
+            (made / name).chmod(0o755)
+    return made
 
 
 def test_without_results_it_says_how_to_get_some(tmp_path):
@@ -206,21 +242,30 @@ def test_without_results_it_says_how_to_get_some(tmp_path):
         ("exit 1", "Node.js that does not run is too old, it takes 18 or newer"),
     ],
 )
-def test_what_node_lacks_is_said_and_results_stay(session, tmp_path, node, said):
-    folder = session(result("one"))
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("sh", "dirname", "sed", "cmp", "echo"):
-        (programs / name).symlink_to(shutil.which(name) or "/bin/true")
-    if node:
-        (programs / "node").write_text(f"#!/bin/sh\n{node}\n")
-        (programs / "node").chmod(0o755)
-    status, told = report(folder, {"PATH": str(programs)})
+def test_what_node_lacks_is_said_and_results_stay(tmp_path, node, said):
+    folder = write(tmp_path / "allure", result("one"))
+    status, told = report(folder, {"PATH": str(programs(tmp_path, node=node))})
     assert status == 2
     assert told == (
         f"make report: {said}; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
     )
     assert (folder / "0-result.json").exists()
+
+
+def test_a_registry_that_is_out_of_reach_is_not_waited_for_long_and_said(tmp_path):
+    folder, build = write(tmp_path / "allure", result("one")), tmp_path / "build"
+    build.mkdir()
+    for name in ("report", "package-lock.json"):
+        shutil.copy(BUILD / name, build)
+    npm = f'echo "$@" >{tmp_path / "asked"}; echo no way; exit 1'
+    status, told = report(folder, {"PATH": str(programs(tmp_path, node="echo v20.1.0", npm=npm))}, build)
+    assert status == 2
+    assert told == (
+        "fetching Allure 3 (about 53 MB, once)\nno way\nmake report: npm could not fetch Allure: is a registry within "
+        f"reach?; the results in {folder} are as they were, and any Allure 2 or 3 reads them\n"
+    )
+    asked = (tmp_path / "asked").read_text().split()
+    assert {"ci", "--ignore-scripts", "--fetch-timeout=20000", "--fetch-retries=1"} <= set(asked)
 
 
 def test_the_lock_file_has_a_digest_of_every_package_and_names_no_host_to_load_from():
