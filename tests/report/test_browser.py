@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -57,6 +58,7 @@ class Browser:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def call(self, method, **parameters):
         self._count += 1
@@ -64,16 +66,18 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + PATIENCE_S
         while True:
-            told = self._next()
+            told = self._next(deadline)
             if told.get("id") == self._count:
                 assert "error" not in told, (method, told)
                 return told["result"]
             self.heard.append(told)
 
-    def _next(self):
+    def _next(self, deadline):
         while b"\0" not in self._rest:
-            assert select.select([self._read], [], [], PATIENCE_S)[0], "Chromium does not answer"
+            left = max(0.0, deadline - time.monotonic())
+            assert select.select([self._read], [], [], left)[0], "Chromium does not answer"
             data = os.read(self._read, 1 << 20)
             assert data, "Chromium has ended"
             self._rest += data
@@ -86,11 +90,16 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url="about:blank")
         self.heard.clear()
-        self.call("Page.navigate", url=url)
-        while not self.told("Page.loadEventFired"):
-            self.heard.append(self._next())
+        # The blank page may tell that it is there after it was left: what counts is told of this document.
+        here = self.call("Page.navigate", url=url)["loaderId"]
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._loaded(here):
+            self.heard.append(self._next(deadline))
         # What begins a little after the page is there.
         self.evaluate("new Promise(done => setTimeout(done, 200))")
+
+    def _loaded(self, loader):
+        return any((each["loaderId"], each["name"]) == (loader, "load") for each in self.told("Page.lifecycleEvent"))
 
     def evaluate(self, expression):
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -137,6 +146,18 @@ def url(night, tmp_path_factory):
     return path.as_uri()
 
 
+def test_an_opened_page_is_there(browser, tmp_path, server):
+    """Also one that takes its time, while the blank page before it tells that it is there."""
+    path = tmp_path / "late.html"
+    path.write_text(f'<title>late</title><img src="{server.url}/slow.png"><p>all</p>')
+    browser.open(path.as_uri())
+    assert browser.evaluate("[document.readyState, document.title, document.body.innerText]") == [
+        "complete", "late", "all",
+    ]  # fmt: skip
+    assert browser.evaluate("document.URL") == path.as_uri()
+    assert server.asked == ["/slow.png"]
+
+
 def words(text):
     return " ".join((text or "").split())
 
@@ -178,12 +199,14 @@ def test_the_page_makes_no_request_and_has_nothing_to_complain_of(browser, url):
 
 @pytest.fixture
 def server():
-    """Somebody at `url` who could be asked for something, and has nothing; `asked` is what was."""
+    """Somebody at `url` who could be asked for something and has nothing, if slowly; `asked` is what was."""
     asked = []
 
     class Logging(BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
+            if "slow" in self.path:
+                time.sleep(0.5)
             self.send_error(404)
 
         def log_message(self, *_):
