@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from pytest_ipperf.core.evidence import Confirmation, Evidence, Levels, p_beyond
 from pytest_ipperf.core.history import nights_that_count, predicted
 from pytest_ipperf.core.holm import adjusted
 from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.night import RED, CellReport, Light, NightReport, Ruling
+from pytest_ipperf.core.night import RED, CellReport, Light, NightReport, Ruling, names
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.sentinel import Sentinel, watched
@@ -264,15 +263,10 @@ def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, st
     found: dict[str, str] = {}
     cells = sorted({cell for cell, _ in known}, key=len, reverse=True)
     for nodeid, trouble in troubles.items():
-        within = next((cell for cell in cells if _names(nodeid, cell)), None)
+        within = next((cell for cell in cells if names(nodeid, cell)), None)
         if within is not None:
             found.setdefault(within, trouble)
     return found
-
-
-def _names(nodeid: str, cell: str) -> bool:
-    """Whether a cell is the one of an item; other parameters may stand before it and after it."""
-    return cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid) is not None
 
 
 def _light(

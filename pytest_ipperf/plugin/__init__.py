@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import IpperfError, UsageError
 from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.baseline import find_baseline
 from pytest_ipperf.plugin.ending import ENDING, Ending
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
             settings = dataclasses.replace(settings, resume=told["resume"])
         earlier = find_earlier(settings, config.invocation_params.dir)
         baseline = None if told else find_baseline(settings, config.invocation_params.dir)
-    except UsageError as error:
+    except IpperfError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[SESSION] = known = Session(config, settings, told, earlier)
     known.baseline = baseline

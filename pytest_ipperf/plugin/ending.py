@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import pytest
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.store import Archive, Entry, read_story, records_in
 
@@ -58,6 +60,8 @@ class Ending:
             )
         except IpperfError as error:
             self.troubles.append(f"{name}: {error}")
+        except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was measured
+            self.troubles.append(f"{name}: {type(error).__name__}: {error}; the records are whole")
 
     def _tell(self, path: Path, status: int) -> None:
         """How it ended, to whoever started it."""
@@ -65,6 +69,7 @@ class Ending:
         facts = {
             "status": status, "records": str(known.settings.records), "left_out": known.lacking,
             "session": str(known.folder) if known.folder.exists() else None,
+            "trouble": known.config.stash[KEEPER].trouble,
         }  # fmt: skip
         path.write_text(json.dumps(facts), encoding="utf-8")
 
@@ -85,7 +90,7 @@ class Ending:
             with self._archive() as archive:
                 keys = [record.key for record in story.records]
                 courses = archive.courses(keys, saved=saved, before=story.began_at)
-            story = read_story(self._session.folder, courses=courses)
+            story = dataclasses.replace(story, courses=courses)
         write(story, self._session.folder / PAGE)
 
     def _compare(self) -> None:

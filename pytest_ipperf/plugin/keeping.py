@@ -103,7 +103,9 @@ class Keeper:
         """A cell that was not measured, as the budget was spent, or has no answer for another reason."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
             self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence})
-        if kind := getattr(report, "ipperf_trouble", ""):
+        # Of an item in which a worker died xdist says that it failed, and of no phase of it.
+        kind = "infrastructure" if str(report.when) == "???" else getattr(report, "ipperf_trouble", "")
+        if kind:
             self._keep("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _said(report)})
 
     @pytest.hookimpl(trylast=True)

@@ -6,6 +6,7 @@ measured for the same question; where it was not, a sentence says so and it is m
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,13 +23,12 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.options import Settings
-from pytest_ipperf.store import KeptSession, KeptWorkload, last_session, read_session
+from pytest_ipperf.store import LAST, Archive, KeptSession, KeptWorkload, read_session
 
 if TYPE_CHECKING:  # execnet and scipy come with it
     from pytest_ipperf.experiment import Measurement
 
 _OPTION = "--ipperf-resume"
-_LAST = "last"
 _ASKED = {
     "design": "--design", "reference": "--reference", "client": "--client", "server": "--ipperf-server",
     "backend": "--ipperf-backend", "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals",
@@ -44,12 +44,22 @@ def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
     if not settings.resume:
         return None
     try:
-        folder = last_session(settings.records) if settings.resume == _LAST else directory / settings.resume
+        folder = _last(settings) if settings.resume == LAST else directory / settings.resume
         kept = read_session(folder.resolve())
         _check_question(kept, settings)
     except UsageError as error:
         raise UsageError(f"{_OPTION}: {error}") from None
     return Earlier(kept)
+
+
+def _last(settings: Settings) -> Path:
+    """The newest session of the same name, or of those without one: the same command goes on with what it began."""
+    with contextlib.closing(Archive(settings.records)) as archive:
+        there = [entry for entry in archive.sessions() if entry.saved == settings.saved]
+    if not there:
+        named = f" that was saved as {settings.saved}" if settings.saved else ""
+        raise UsageError(f"there is no session{named} in {settings.records / 'runs'} yet")
+    return there[-1].folder
 
 
 def _check_question(kept: KeptSession, settings: Settings) -> None:

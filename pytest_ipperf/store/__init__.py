@@ -6,7 +6,7 @@ from pytest_ipperf.store.index import Entry
 from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
 from pytest_ipperf.store.migration import SCHEMA
 from pytest_ipperf.store.nights import VERDICT, Night, last_night
-from pytest_ipperf.store.reading import KeptSession, KeptWorkload, last_session, read_session
+from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
 from pytest_ipperf.store.story import read_story
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "acceptances",
     "is_being_written",
     "last_night",
-    "last_session",
     "read_session",
     "read_story",
     "records_in",

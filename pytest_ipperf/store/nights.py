@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.night import RED, Light, Ruling
+from pytest_ipperf.core.night import RED, Light
 from pytest_ipperf.core.past import Key
 
 VERDICT = "verdict.json"
-_DROPPED = Ruling.GONE.name.lower()
 _REDS = {ruling.name.lower() for ruling in RED}
 
 
@@ -63,5 +62,5 @@ def _night(name: str, told: Mapping[str, Any]) -> Night:
         saved=told["saved"],
         light=told["status"],
         red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),
-        cells=tuple(key for key, ruling in cells if ruling != _DROPPED),
+        cells=tuple(key for key, _ in cells),
     )

@@ -102,18 +102,6 @@ def read_session(folder: Path) -> KeptSession:
     return KeptSession(folder, migrated(sessions[0], schema), workloads, taken_over)
 
 
-def last_session(records: Path) -> Path:
-    """The folder of the newest session below `records` that has written anything; UsageError where there is none."""
-    began = {
-        path.parent: first["at"]
-        for path in sorted((records / "runs").glob("*/*.jsonl"))
-        if (first := next(events(path), None)) is not None and first["event"] == "session"
-    }
-    if not began:
-        raise UsageError(f"there is no session in {records / 'runs'} yet")
-    return max(began, key=lambda folder: began[folder])  # names tell it to the second only
-
-
 def events(path: Path) -> Iterator[Facts]:
     """The events of a journal up to its end, or to the first line that is not one."""
     with path.open("rb") as file:

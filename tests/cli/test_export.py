@@ -42,7 +42,7 @@ def test_a_night_is_written_as_it_was_decided(tmp_path, monkeypatch, capfdbinary
     root = tmp_path / ".ipperf"
     screening = keep(root, 0, [record(1), record(2, 1.3)], saved="night")
     fresh = keep(root, 1, [record(2, 1.3, seed=9)])
-    assert end_night(root, screening, fresh, saved="night", baseline="night", output=None) == 1
+    assert end_night(root, screening, fresh, lost="", saved="night", baseline="night", output=None) == 1
     monkeypatch.chdir(tmp_path)
     capfdbinary.readouterr()
     written = root / "nights" / screening.name

@@ -8,11 +8,14 @@ import random
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from pytest_ipperf.cli.night import writing
 from pytest_ipperf.cli.night.running import only_arguments
 from pytest_ipperf.core.night import Light
 from pytest_ipperf.store import Archive
@@ -28,6 +31,7 @@ NOT_OURS = """
 WAITS = """
     import time
     from pathlib import Path
+from types import SimpleNamespace
 
     def test_that_waits():
         Path("waiting").touch()
@@ -242,6 +246,95 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     status, said, verdict = night("--ipperf-resume=last")
     assert (status, rulings(verdict)) == (1, {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}), said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
+
+
+def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
+    """The last session is then one without a name, and that of the night is meant."""
+    project.network(slower={MANY: 0.2})
+    _, _, verdict = night()
+    (project.pytester.path / ".ipperf" / "nights" / verdict["session"] / "verdict.json").unlink()
+    status, said, again = night("--ipperf-resume=last")
+    assert (status, rulings(again)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
+    assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY, MANY]  # both in fresh epochs
+    assert {cell["nights"] for cell in again["cells"]} == {0}  # its own data are no history of it
+
+
+LOSES = """
+    from pytest_ipperf.core.errors import LabError
+    from pytest_ipperf.store import Journal
+
+    kept = Journal.append
+
+    def append(self, event, facts):
+        if event == "record" and facts["connections"] == 10:
+            raise LabError("records: the disk is full")
+        kept(self, event, facts)
+
+    Journal.append = append
+"""
+
+
+def test_an_answer_that_could_not_be_kept_is_no_green(project, night):
+    project.network()
+    conftest = project.pytester.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + textwrap.dedent(LOSES))
+    status, said, verdict = night()
+    assert (status, verdict["light"]) == (1, "red"), said
+    assert verdict["troubles"] == [{"nodeid": "records", "sentence": "records: the disk is full"}]
+
+
+def test_a_worker_that_died_is_trouble_of_its_item(project, night):
+    project.network()
+    project.pytester.makepyfile(test_dies="import os\ndef test_dies():\n    os._exit(1)\n")
+    status, said, verdict = night("-n", "1")
+    assert status == 1, said
+    assert [each["nodeid"] for each in verdict["troubles"]] == ["test_dies.py::test_dies"]
+
+
+def test_a_pytest_that_was_killed_is_said_to_be(project, night):
+    project.network()
+    project.pytester.makepyfile(test_z="import os\ndef test_z():\n    os.kill(os.getpid(), 9)\n")
+    status, said, verdict = night()
+    assert (status, verdict) == (3, None)
+    assert "pytest was killed by signal 9; --ipperf-resume=last goes on with its records" in said
+
+
+def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
+    project.network(slower=0.2)
+    status, said, verdict = night("-x")
+    assert (status, rulings(verdict)) == (1, {f"{FEW}-ipv6": "exceeds", f"{MANY}-ipv6": "exceeds"}), said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--design=standard"], "--design: standard takes 3 looks, and the levels of a night are those of one"),
+        (["--ipperf-save="], "--ipperf-save: a night needs a name"),
+    ],
+)
+def test_what_a_night_cannot_be_is_said_before_it_is_measured(project, night, arguments, sentence):
+    project.network()
+    status, said, _ = night(*arguments)
+    assert (status, sentence in said, project.measured) == (4, True, [])
+
+
+def test_a_line_that_is_no_acceptance_is_found_before_anything_is_measured(project, night):
+    project.network()
+    (project.pytester.path / ".ipperf").mkdir()
+    (project.pytester.path / ".ipperf" / "accepted.jsonl").write_text("so be it\n")
+    status, said, _ = night()
+    assert (status, project.measured) == (4, [])
+    assert ".ipperf/accepted.jsonl:1: 'so be it' is no acceptance" in said
+
+
+def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):
+    monkeypatch.setattr(writing, "FORMATS", {"html": None, "markdown": None, "junit": None})
+    monkeypatch.setattr(writing, "write_verdict", lambda folder, *_: folder / "verdict.json")
+    written = writing.write_night(tmp_path, SimpleNamespace(story=None), {})
+    assert written.files == [tmp_path / "verdict.json"]
+    assert [each.partition(":")[0] for each in written.troubles] == ["report.html", "summary.md", "junit.xml"]
+    assert "AttributeError" in written.troubles[0]
+    assert written.troubles[0].endswith("; the verdict and the records are whole")
 
 
 def _only_child(pid):

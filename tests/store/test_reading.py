@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import SCHEMA, Journal, last_session, read_session
+from pytest_ipperf.store import SCHEMA, Journal, read_session
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")
 ROW = tuple(0.1 * column for column in range(len(PHASES)))
@@ -138,14 +138,3 @@ def test_records_of_another_schema_are_not_guessed_at(tmp_path):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UsageError, match=rf"^session {tmp_path}/gone is not there$"):
         read_session(tmp_path / "gone")
-
-
-def test_the_last_session_is_the_newest_that_has_written_anything(tmp_path):
-    for name in ("20261121T100000Z-aa", "20261121T110000Z-bb"):
-        write(tmp_path / "runs" / name)
-    empty = tmp_path / "runs" / "20261121T120000Z-cc"
-    empty.mkdir()
-    (empty / "main.jsonl").write_text('{"event": "sess')
-    assert last_session(tmp_path).name == "20261121T110000Z-bb"
-    with pytest.raises(UsageError, match=r"^there is no session in .*/elsewhere/runs yet$"):
-        last_session(tmp_path / "elsewhere")

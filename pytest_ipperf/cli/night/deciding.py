@@ -30,10 +30,13 @@ class Decided:
     fresh: Story | None
 
 
-def decided(archive: Archive, screening: Path, fresh: Path | None, *, saved: str, baseline: str) -> Decided:
+def decided(
+    archive: Archive, screening: Path, fresh: Path | None, *, saved: str, baseline: str, lost: str = ""
+) -> Decided:
     """What a night found whose sessions lie in these folders; it has the name `saved`.
 
-    Compared is with the earlier nights of the name `baseline`. What was accepted by the end of the night counts.
+    Compared is with the earlier nights of the name `baseline`. What was accepted by the end of the night counts. `lost`
+    says that an answer could not be kept, which its sessions cannot know.
     """
     story = read_story(screening)
     again = read_story(fresh) if fresh else None
@@ -48,7 +51,7 @@ def decided(archive: Archive, screening: Path, fresh: Path | None, *, saved: str
         courses=courses,
         accepted=[each for each in acceptances(archive.root) if each.at <= ended_at],
         today=began.date(),
-        troubles=_troubles(story, again),
+        troubles={**_troubles(story, again), **({"records": lost} if lost else {})},
         metric_of=lambda name: METRICS[name].metric,
     )
     return Decided(report=report, story=replace(story, courses=courses, night=report), fresh=again)

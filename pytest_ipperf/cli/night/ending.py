@@ -18,7 +18,8 @@ from pytest_ipperf.store import Archive, records_in
 class Suspects:
     """The flagged items by their node ids, and the level at which pytest judges each of them alone.
 
-    The night decides by Holm's procedure, whose first step is this level; so what pytest shows as failed is red.
+    The night decides by Holm's procedure, whose first step is this level; so what pytest shows as failed is red, unless
+    it was accepted.
     """
 
     items: tuple[str, ...]
@@ -35,16 +36,17 @@ def suspects(screening: Path) -> Suspects:
 
 
 def end_night(
-    records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None
+    records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None, lost: str
 ) -> int:
-    """Decides, tells and writes; the night's exit status."""
+    """Decides, tells and writes; the night's exit status. LabError where the verdict cannot be written."""
     with contextlib.closing(Archive(records)) as archive:
-        found = decided(archive, screening, fresh, saved=saved, baseline=baseline)
+        found = decided(archive, screening, fresh, saved=saved, baseline=baseline, lost=lost)
         notes = archive.notes
     folder = records / "nights" / screening.name
     facts = {"fresh_session": fresh.name if fresh else None, "baseline": baseline}
     written = write_night(folder, found, facts)
+    told = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
     if output is not None:
-        copy_night(written, output)
-    write_lines(["", *lines(found.report, screen_width()), *notes, f"night: {folder}"])
+        told += copy_night(written.files, output)
+    write_lines(["", *told])
     return int(found.report.light)

@@ -15,18 +15,25 @@ from pathlib import Path
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Of these there is one for both sessions, or it is for the first alone.
-_FOR_ONE = ("--junitxml", "--junit-xml", "--ipperf-resume", "--baseline")
-_SWITCHES = ("--clean-alluredir",)
+# Of these there is one for both sessions, it is for the first alone, or it would leave out what was flagged.
+_FOR_ONE = ("--junitxml", "--junit-xml", "--ipperf-resume", "--ipperf-seed", "--maxfail")
+_SWITCHES = {
+    "--clean-alluredir", "-x", "--exitfirst", "--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first",
+    "--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a session of pytest ended: its status and the folder of its records, None where it measured nothing."""
+    """How a session of pytest ended: its status and the folder of its records, None where it measured nothing.
+
+    A negative status is that of the signal that killed it. `trouble` says that an answer could not be kept.
+    """
 
     status: int
     session: Path | None
     records: Path | None
+    trouble: str = ""
 
 
 def run_pytest(arguments: Sequence[str]) -> Ended:
@@ -37,7 +44,9 @@ def run_pytest(arguments: Sequence[str]) -> Ended:
         status = _to_its_end([*_tied(), *argv])
         told: dict[str, Any] = json.loads(outcome.read_bytes()) if outcome.exists() else {}
     session, records = told.get("session"), told.get("records")
-    return Ended(status, Path(session) if session else None, Path(records) if records else None)
+    return Ended(
+        status, Path(session) if session else None, Path(records) if records else None, told.get("trouble", "")
+    )
 
 
 def only_arguments(arguments: Sequence[str]) -> list[str]:

@@ -1,11 +1,12 @@
-"""Writing: what a night leaves, each file whole or not at all, and the verdict last, as it is what makes it a night."""
+"""Writing: what a night leaves, each file whole or not at all, and the verdict first: no page is worth it."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,29 @@ from pytest_ipperf.store import VERDICT
 _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}
 
 
-def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> list[Path]:
-    """Writes a night's reports and its verdict, with further `facts`; LabError where that cannot be written."""
-    written = []
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files that a night has left, and the sentences about those that it could not."""
+
+    files: Sequence[Path]
+    troubles: Sequence[str]
+
+
+def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Written:
+    """Writes a night's verdict, with further `facts`, and its reports; LabError where the verdict cannot be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, form in _FILES.items():
-            written.append(_whole(folder / name, FORMATS[form].render(decided.story)))
-        written.append(write_verdict(folder, decided, facts))
+        files = [write_verdict(folder, decided, facts)]
     except OSError as error:
         raise LabError(f"night: {folder} cannot be written ({error.strerror}); the records are kept") from error
-    return written
+    troubles = []
+    for name, form in _FILES.items():
+        try:
+            files.append(_whole(folder / name, FORMATS[form].render(decided.story)))
+        except OSError as error:
+            troubles.append(f"{name}: {folder / name} cannot be written ({error.strerror})")
+        except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was decided
+            troubles.append(f"{name}: {type(error).__name__}: {error}; the verdict and the records are whole")
+    return Written(files, troubles)
 
 
 def write_verdict(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Path:
@@ -38,14 +51,15 @@ def write_verdict(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> P
     return _whole(folder / VERDICT, json.dumps(document, indent=1, allow_nan=False).encode() + b"\n")
 
 
-def copy_night(written: list[Path], target: Path) -> None:
-    """Copies a night's files to where a job looks for them; LabError where that cannot be written."""
+def copy_night(files: Sequence[Path], target: Path) -> list[str]:
+    """Copies a night's files to where a job looks for them; gives a sentence where that cannot be written."""
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for path in written:
+        for path in files:
             shutil.copyfile(path, target / path.name)
     except OSError as error:
-        raise LabError(f"--ipperf-output: {target} cannot be written ({error.strerror})") from error
+        return [f"--ipperf-output: {target} cannot be written ({error.strerror})"]
+    return []
 
 
 def _of(decided: Decided) -> dict[str, Any]:

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
-from pytest_ipperf.cli.orders.base import Order
-from pytest_ipperf.store import LAST
+from pytest_ipperf.cli.orders.base import FOLDER, Order
+from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.store import LAST, acceptances
 
 _NAME = "night"
-_NOTHING = 5
+_KILLED, _NOTHING = 3, 5
 _STOPPED = {
-    2: "it was interrupted",
-    3: "an internal error of pytest or of a plugin, see above",
+    2: "it was interrupted, or a test file could not be collected, see above",
+    _KILLED: "an internal error of pytest or of a plugin, see above",
     4: "wrong usage, see above",
     _NOTHING: "nothing was measured",
 }
@@ -42,10 +44,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(asked: argparse.Namespace) -> int:
+    _check(asked)
     common = ["--design=nightly", "--ipperf-twin=yes"]
     named = [f"--ipperf-save={asked.saved}", *([f"--baseline={asked.baseline}"] if asked.baseline else [])]
     screening = run_pytest([*common, *asked.rest, *named, "--ipperf-exceeds=flag"])
-    if screening.session is None or screening.records is None or screening.status in _STOPPED:
+    if screening.session is None or screening.records is None or _has_stopped(screening):
         return _stopped(screening)
     # Here, as scipy comes with it, which wrong usage need not wait for.
     from pytest_ipperf.cli.night.ending import end_night, suspects  # noqa: PLC0415
@@ -53,16 +56,46 @@ def _run(asked: argparse.Namespace) -> int:
     fresh = Ended(0, None, None)
     if found := suspects(screening.session):
         fresh = _again([*common, *only_arguments(asked.rest)], found.items, found.level)
-        if fresh.status in (2, 3):
+        if fresh.status in (2, _KILLED) or fresh.status < 0:
             return _stopped(fresh)
-    return end_night(
-        screening.records,
-        screening.session,
-        fresh.session,
-        saved=asked.saved,
-        baseline=_history(asked.baseline) or asked.saved,
-        output=Path(asked.output) if asked.output else None,
-    )
+    try:
+        return end_night(
+            screening.records,
+            screening.session,
+            fresh.session,
+            saved=asked.saved,
+            baseline=_history(asked.baseline) or asked.saved,
+            output=Path(asked.output) if asked.output else None,
+            lost=screening.trouble or fresh.trouble,
+        )
+    except LabError as error:  # no verdict is not the status of a red one
+        _tell(f"no verdict: {error}")
+        return _KILLED
+
+
+def _check(asked: argparse.Namespace) -> None:
+    """UsageError before anything is measured that would be of no use afterwards."""
+    if not asked.saved:
+        raise UsageError("--ipperf-save: a night needs a name, as its history is that of the name")
+    designs, folders = (_values(asked.rest, option) for option in ("--design", "--ipperf-records"))
+    if designs and designs[-1] in DESIGNS and DESIGNS[designs[-1]].looks > 1:
+        raise UsageError(
+            f"--design: {designs[-1]} takes {DESIGNS[designs[-1]].looks} looks, and the levels of a night are those of "
+            "one; nightly is right"
+        )
+    acceptances(Path(folders[-1] if folders else FOLDER))  # says which line of them is none
+
+
+def _values(arguments: Sequence[str], option: str) -> list[str]:
+    """What that option of pytest has, in both of its forms."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return [
+        word.partition("=")[2] if "=" in word else after for word, after in pairs if word.partition("=")[0] == option
+    ]
+
+
+def _has_stopped(ended: Ended) -> bool:
+    return ended.status in _STOPPED or ended.status < 0
 
 
 def _history(baseline: str) -> str:
@@ -81,6 +114,9 @@ def _again(arguments: Sequence[str], items: Sequence[str], level: float) -> Ende
 
 
 def _stopped(ended: Ended) -> int:
+    if ended.status < 0:
+        _tell(f"no verdict: pytest was killed by signal {-ended.status}; --ipperf-resume=last goes on with its records")
+        return _KILLED
     _tell(f"no verdict: {_STOPPED.get(ended.status, _STOPPED[_NOTHING])}")
     return ended.status or _NOTHING
 
