@@ -18,7 +18,7 @@ from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, categories
 from pytest_ipperf.plugin.allure.results import history_id
 from pytest_ipperf.plugin.allure.surroundings import Surroundings, executor_of, properties
-from pytest_ipperf.plugin.keeping import KEEPER
+from pytest_ipperf.plugin.ending import ENDING
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION
 from tests.projects import SYNTHETIC
@@ -331,18 +331,20 @@ def test_who_ran_the_tests_is_told_by_the_variables_of_ci(environ, told):
     assert executor_of(environ, "S") == told
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_ends_no_session(tmp_path):
+def test_a_folder_that_cannot_be_written_is_told_beside_other_troubles_and_ends_no_session(tmp_path):
     (tmp_path / "file").write_text("")
     asked = {"client": "lean", "rate_per_s": 0.0, "workers": 1, "design": DESIGNS["quick"], "seed": 1}
     settings = SimpleNamespace(**asked, reference=Arm(4, "native"))
     told = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
-    keeper = SimpleNamespace(trouble="")
+    ending = SimpleNamespace(troubles=["tables: the disk is full"])
     config: Any = SimpleNamespace(
-        stash={TALLY: SimpleNamespace(measurements=1, records=[]), SESSION: told, KEEPER: keeper},
+        stash={TALLY: SimpleNamespace(measurements=1, records=[]), SESSION: told, ENDING: ending},
         invocation_params=SimpleNamespace(dir=tmp_path), getoption=lambda name: "file/results",
     )  # fmt: skip
     Surroundings(config).pytest_sessionfinish()
-    assert keeper.trouble == f"allure: {tmp_path}/file/results cannot be written (Not a directory)"
+    assert ending.troubles == [
+        "tables: the disk is full", f"allure: {tmp_path}/file/results cannot be written (Not a directory)",
+    ]  # fmt: skip
 
 
 def test_properties_are_such_as_java_reads():

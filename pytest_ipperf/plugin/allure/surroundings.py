@@ -15,7 +15,7 @@ from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import client_text
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.allure.kinds import categories
-from pytest_ipperf.plugin.keeping import KEEPER
+from pytest_ipperf.plugin.ending import ENDING
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION, Session
 
@@ -42,7 +42,8 @@ class Surroundings:
             for name, text in texts.items():
                 (folder / name).write_text(text, encoding="utf-8")
         except OSError as error:
-            self._config.stash[KEEPER].trouble = f"allure: {folder} cannot be written ({error.strerror})"
+            trouble = f"allure: {folder} cannot be written ({error.strerror})"
+            self._config.stash[ENDING].troubles.append(trouble)
 
 
 def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
