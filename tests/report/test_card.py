@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.card import description, factor_texts, lack, plot, title, values_csv
+from pytest_ipperf.report.card.plot import draw
 from pytest_ipperf.report.terminal import tables
 
 ARMS = [Arm(4, "native", twin=True), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"), Arm(6, "isatap", twin=True)]
@@ -167,6 +168,28 @@ def test_a_plot_is_drawn_whatever_the_values(made, values, change):
     told = made.study(epochs=6)[0]
     sides = {name: dataclasses.replace(getattr(told, name), values=tuple(values)) for name in ("test", "reference")}
     assert _size(plot(dataclasses.replace(told, **sides, **change)))
+
+
+def _legend(axes):
+    handles, titles = axes.get_legend_handles_labels()
+    return {title: (each.get_linestyle(), each.get_marker()) for title, each in zip(titles, handles, strict=True)}
+
+
+def test_epochs_are_numbered_and_lines_are_in_the_legend(made):
+    runs, _ = draw(made.study(epochs=6)[0]).axes
+    assert (runs.get_xlabel(), [*runs.get_xticks()]) == ("epoch", [1, 2, 3, 4, 5, 6])
+    assert _legend(runs) == {"IPv4": ("-", "o"), "IPv6": ("--", "s")}
+    runs, _ = draw(made.study(epochs=30)[0]).axes
+    assert [*runs.get_xticks()] == [*range(1, 31, 3)]
+
+
+@pytest.mark.parametrize(("values", "reference"), [(10, 10), (5, 10), (1, 1)])
+def test_runs_of_a_single_epoch_are_numbered(made, values, reference):
+    """As design `paper` has them; one whose value is missing moves those behind it."""
+    (runs,) = draw(made.record("rtt", "rtt", "ipv6", [0.02] * values, [0.01] * reference, epochs=1, blocks=10)).axes
+    last = max(values, reference)
+    assert (runs.get_xlabel(), [*runs.get_xticks()]) == ("run", [*range(1, last + 1)])
+    assert [round(at) for at in runs.get_lines()[0].get_xdata()] == [*range(1, reference + 1)]
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
