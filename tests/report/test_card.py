@@ -13,6 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.cell import Arm, Cell, Workload
+from pytest_ipperf.core.claim import Slowdown
+from pytest_ipperf.core.effect import Effect
+from pytest_ipperf.core.interval import Interval
+from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.card import description, factor_texts, lack, plot, title, values_csv
 from pytest_ipperf.report.card.plot import draw
@@ -132,10 +136,36 @@ def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
 
 
 def test_what_was_not_judged_is_said_so(made):
-    told = made.record("udp", "loss", "ipv6", [0.01], [0.0], levels={"rate": 2e7})
+    told = made.record("udp", "loss", "ipv6", [0.01], [0.0], levels={"rate": 2e7}, sentence="")
     page = description(told)
-    assert page.startswith("<p><b>Measured, and nothing asked.</b>")
+    assert page.startswith("<p><b>Measured, and nothing asked.</b></p>")
     assert "change of the means" in _cells(page)
+
+
+@pytest.mark.parametrize(("design", "epochs"), [("paper", 1), ("smoke", 2)])
+def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epochs):
+    """The record is as the plugin makes it when a test asks: with a verdict that is none."""
+    told = made.record(
+        "udp", "loss", "ipv6", [0.01] * epochs, [0.0] * epochs, levels={"rate": 2e7}, design=design, judges=False,
+        alpha=0.05, verdict="measured", sentence="",
+    )  # fmt: skip
+    if epochs > 1:
+        metric, arms = METRICS["loss"].metric, (Arm.parse("ipv6"), Arm.parse("ipv4"))
+        change = Interval(estimate=0.01, low=0.005, high=0.015, confidence=0.95, df=1.0)
+        effect = Effect(
+            metric=metric, change=change, n_epochs=2, n_blocks=2, sd_epoch=0.001, sd_block=None, test=arms[0],
+            reference=arms[1], test_value=0.01, reference_value=0.0,
+        )  # fmt: skip
+    effects = (effect,) if epochs > 1 else ()
+    told = told.judged((Slowdown(effects=effects, judges=False, design=design) <= "1pp").judgement)
+    assert (told.verdict, told.reasons) == ("inconclusive", ("never_judges",))
+    page = description(told)
+    finding = f" {effects[0].finding()}." if effects else ""
+    assert page.startswith(f"<p><b>Measured; the design never judges.</b>{finding}</p>")
+    assert _cells(page).get("verdict", ["", "measured"]) == ["", "measured"]
+
+
+def test_what_has_no_answer_is_said_with_its_reason():
     assert lack("Invalid", "the path <x> was not the path.") == (
         "<p><b>Invalid.</b> The path &lt;x&gt; was not the path.</p>"
     )

@@ -221,6 +221,17 @@ def test_in_junit_red_fails_trouble_is_an_error_and_undecided_is_skipped(session
     ]  # fmt: skip
 
 
+def test_a_design_that_never_judges_is_one_state_by_one_name(cell):
+    told = cell(1, verdict="inconclusive", reasons=("never_judges",), judges=False, design="smoke")
+    story = story_of([told, cell(2, verdict="inconclusive"), cell(3, verdict="measured", judges=False)])
+    assert list(outcomes(story).values()) == ["skipped", "skipped", "system-out"]
+    assert [each.attrib["type"] for each in junit(story).iter("skipped")] == ["inconclusive"] * 2
+    text, table, _ = shown(story)
+    assert [row[1] for row in table] == ["measured; the design never judges", "not enough evidence"]
+    assert "1 measured; the design never judges; 1 not enough evidence; 1 measured, and nothing asked" in text
+    assert "| not enough evidence; or measured, but the design never judges | `skipped` |" in PAGE
+
+
 def test_in_junit_the_nights_rulings_are_the_outcomes(night):
     found = outcomes(night)
     assert list(found.values()) == [

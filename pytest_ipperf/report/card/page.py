@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.judge import Verdict
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report import terminal
+from pytest_ipperf.report.findings import verdict_name, verdict_of
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.table import tables_of
 from pytest_ipperf.report.layout import Row, Table
@@ -28,7 +28,8 @@ _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the mea
 def description(record: Record, png: bytes | None = None) -> str:
     """As a piece of HTML that loads nothing; without `png` it has no plot."""
     table = _table(record)
-    parts = [f"<p><b>{escape(_headline(record))}</b> {escape(_sentence(record))}</p>"]
+    said = f"<b>{escape(_capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
+    parts = [f"<p>{said}</p>"]
     if png is not None:
         alt = f"The runs of both arms, and the change with its interval: {record.sentence}"
         data = base64.b64encode(png).decode("ascii")
@@ -44,14 +45,11 @@ def lack(what: str, sentence: str) -> str:
     return f"<p><b>{escape(what)}.</b> {escape(_capital(sentence).rstrip('.'))}.</p>"
 
 
-def _headline(record: Record) -> str:
-    if record.verdict.upper() not in Verdict.__members__:
-        return "Measured, and nothing asked."
-    return f"{_capital(Verdict[record.verdict.upper()].value)}."
-
-
 def _sentence(record: Record) -> str:
-    return f"{_capital(record.sentence).rstrip('.')}." if record.sentence else ""
+    """Without what the headline says already of a design that never judges."""
+    never = not record.judges and record.sentence.endswith("never judges")
+    told = record.sentence.rpartition("; ")[0] if never else record.sentence
+    return f"{_capital(told).rstrip('.')}." if told else ""
 
 
 def _table(record: Record) -> Table:
@@ -67,6 +65,7 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
     """Both arms side by side, where a table of many cells has them one below the other."""
     reference, test = Arm.parse(record.reference.arm).title, Arm.parse(record.test.arm).title
     first, second = _told(table.rows, reference), _told(table.rows, test)
+    second |= {"verdict": verdict_name(record)} if "verdict" in second else {}
     heads = "".join(
         f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)
     )
