@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = sys.argv[1:] if argv is None else argv
         asked, rest = _parser(told).parse_known_args(told)
         asked.rest = _passed_on(asked.order, rest)
-        return ORDERS[asked.order].run(asked)
+        status = ORDERS[asked.order].run(asked)
+        sys.stdout.flush()
     except UsageError as error:
         return _told(str(error), USAGE)
     except IpperfError as error:
@@ -50,14 +51,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _told("interrupted", INTERRUPTED)
     except BrokenPipeError:  # who read has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return 0
+    except OSError as error:
+        _give_up_output()
+        what = error.filename or "the output"
+        return _told(f"{what} cannot be read or written ({error.strerror})", TROUBLE)
+    return status
 
 
 def _passed_on(order: str, rest: list[str]) -> list[str]:
     if rest and not ORDERS[order].passes_on:
         raise UsageError(f"unrecognized arguments: {' '.join(rest)}; pytest-ipperf {order} --help tells what there is")
     return rest
+
+
+def _give_up_output() -> None:
+    """Or the interpreter would try it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(sentence: str, status: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 
@@ -106,6 +107,10 @@ def test_the_level_of_a_rate_is_how_much_less_it_is(program, tmp_path):
             [C1, "--reason", "so", "--session", "main"],
             "no session has an interval of these cells; say by --up-to how much worse they may be",
         ),
+        (
+            [C2, "--reason", "so", "--up-to", "5%"],
+            "up to 5 % there is nothing to accept, as the margin of these cells is 10 %; --up-to says more",
+        ),
         (["x", "--withdraw", "--reason", "so"], "nothing is accepted now of exactly 'x'; accepted is nothing"),
     ],
 )
@@ -120,6 +125,16 @@ def test_of_what_is_not_worse_there_is_nothing_to_accept(program, tmp_path):
     status, _, said = program(root, "accept", "*", "--reason", "so")
     why = f"none of these cells is worse than its reference in {name_of(0)}, so there is nothing to accept"
     assert (status, said) == (4, f"pytest-ipperf: {why}; --up-to says otherwise\n")
+
+
+def test_a_twin_is_nothing_to_accept(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    cell = f"{C1}-twin"
+    keep(root, 0, [dataclasses.replace(record(1, 1.5), cell=cell, twin=True), record(2, 1.5)])
+    status, _, said = program(root, "accept", "*-twin", "--reason", "so")
+    why = "'*-twin' are twins of the reference, which no night takes for worse"
+    assert (status, said) == (4, f"pytest-ipperf: {why}\n")
+    assert program(root, "accept", "*", "--reason", "so")[1][0].startswith("accepted of 1 cell: ")
 
 
 def test_the_list_tells_what_holds(program, root, monkeypatch):

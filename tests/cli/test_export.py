@@ -11,7 +11,7 @@ from pytest_ipperf import cli
 from pytest_ipperf.cli.night.ending import end_night
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import Archive, read_story
-from tests.store.kept import BEGAN, keep, name_of, record
+from tests.store.kept import keep, name_of, record
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -24,8 +24,7 @@ def test_a_session_is_written_in_every_format(history, monkeypatch, capfdbinary,
     assert shown == output.read_bytes()
     story = read_story(history / "runs" / name_of(23))
     archive = Archive(history)
-    keys = [each.key for each in story.records]
-    courses = archive.courses(keys, saved="main", before=BEGAN + 86400 * 23)
+    courses = archive.courses(name_of(23), saved="main")
     archive.close()
     assert {len(course) for course in courses.values()} == {23}
     assert shown == FORMATS[form].render(dataclasses.replace(story, courses=courses))

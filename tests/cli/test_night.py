@@ -12,6 +12,7 @@ import textwrap
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ WAITS = """
     import time
     from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
     def test_that_waits():
         Path("waiting").touch()
@@ -177,6 +179,10 @@ def earlier_nights(root, count, spread):
                     event["estimate"] += draw.gauss(0, spread)
                 lines.append(json.dumps(event) + "\n")
         (folder / "main.jsonl").write_text("".join(lines))
+        verdict = json.loads((root / "nights" / now.name / "verdict.json").read_text())
+        verdict |= {"session": folder.name, "began_at": 1.7e9 + 86400 * number}
+        (root / "nights" / folder.name).mkdir()
+        (root / "nights" / folder.name / "verdict.json").write_text(json.dumps(verdict))
 
 
 @pytest.mark.parametrize(("slower", "ruling"), [(0.0, "within"), (0.05, "worse")])
@@ -310,6 +316,8 @@ def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
     [
         (["--design=standard"], "--design: standard takes 3 looks, and the levels of a night are those of one"),
         (["--ipperf-save="], "--ipperf-save: a night needs a name"),
+        (["--baseline=nigth"], "--baseline: no session in .ipperf was saved as 'nigth'"),
+        (["--ipperf-output=/proc/none"], "--ipperf-output: /proc/none cannot be made ("),
     ],
 )
 def test_what_a_night_cannot_be_is_said_before_it_is_measured(project, night, arguments, sentence):
@@ -330,7 +338,8 @@ def test_a_line_that_is_no_acceptance_is_found_before_anything_is_measured(proje
 def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):
     monkeypatch.setattr(writing, "FORMATS", {"html": None, "markdown": None, "junit": None})
     monkeypatch.setattr(writing, "write_verdict", lambda folder, *_: folder / "verdict.json")
-    written = writing.write_night(tmp_path, SimpleNamespace(story=None), {})
+    decided: Any = SimpleNamespace(story=None)
+    written = writing.write_night(tmp_path, decided, {})
     assert written.files == [tmp_path / "verdict.json"]
     assert [each.partition(":")[0] for each in written.troubles] == ["report.html", "summary.md", "junit.xml"]
     assert "AttributeError" in written.troubles[0]

@@ -26,6 +26,7 @@ _FOR = "30d"
 _MOST_DAYS = 366
 _DAYS = {"d": 1, "w": 7}
 _NAMED = 3
+_TWIN = "-twin"
 _HEAD = ["metric", "up to", "until", "state", "by", "said (UTC)", "reason"]
 
 
@@ -74,6 +75,7 @@ def _accept(found: Records, asked: argparse.Namespace) -> None:
     if not asked.gone:
         metric = _one_metric(keys)
         up_to = _given(asked.up_to, metric) if asked.up_to else _level(found, keys, metric, asked.session)
+        _check_level(found, keys, up_to, asked.session)
     told = Acceptance(
         cell=asked.cell,
         metric=metric,
@@ -135,7 +137,9 @@ def _number(text: str) -> int:
 def _keys(found: Records, pattern: str, metric: str) -> list[Key]:
     """Those that the acceptance covers; UsageError where there are none, or not of one kind."""
     there = found.archive.keys("")
-    keys = [key for key in there if fnmatchcase(key.cell, pattern)]
+    keys = [key for key in there if fnmatchcase(key.cell, pattern) and not key.cell.endswith(_TWIN)]
+    if not keys and any(fnmatchcase(key.cell, pattern) for key in there):
+        raise UsageError(f"{pattern!r} are twins of the reference, which no night takes for worse")
     if not keys:
         known = ", ".join(list(dict.fromkeys(key.cell for key in there))[:_NAMED]) or "none"
         raise UsageError(
@@ -195,6 +199,17 @@ def _level(found: Records, keys: Sequence[Key], name: str, session: str) -> floa
             "--up-to says otherwise"
         )
     return math.ceil(round(100 * worst.share, 6)) / 100
+
+
+def _check_level(found: Records, keys: Sequence[Key], up_to: float, session: str) -> None:
+    """UsageError where the margins allow as much anyway: these cells' histories would begin anew for nothing."""
+    pasts = _newest(found, keys, session)
+    least = min((past.margin_fraction for past in pasts if past.margin_fraction is not None), default=0.0)
+    if up_to <= least:
+        raise UsageError(
+            f"up to {100 * up_to:g} % there is nothing to accept, as the margin of these cells is {100 * least:g} %; "
+            "--up-to says more"
+        )
 
 
 def _newest(found: Records, keys: Sequence[Key], session: str) -> Iterator[Past]:

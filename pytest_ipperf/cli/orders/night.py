@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
 from pytest_ipperf.cli.orders.base import FOLDER, Order
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.store import LAST, acceptances
+from pytest_ipperf.store import LAST, Archive, acceptances
 
 _NAME = "night"
 _KILLED, _NOTHING = 3, 5
@@ -83,7 +85,23 @@ def _check(asked: argparse.Namespace) -> None:
             f"--design: {designs[-1]} takes {DESIGNS[designs[-1]].looks} looks, and the levels of a night are those of "
             "one; nightly is right"
         )
-    acceptances(Path(folders[-1] if folders else FOLDER))  # says which line of them is none
+    root = Path(folders[-1] if folders else FOLDER)
+    acceptances(root)  # says which line of them is none
+    if (name := _history(asked.baseline)) and name != asked.saved:
+        with contextlib.closing(Archive(root)) as archive:
+            if not archive.sessions(name):
+                raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
+    if asked.output:
+        _check_writable(Path(asked.output))
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--ipperf-output: {folder} cannot be made ({error.strerror})") from None
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--ipperf-output: {folder} cannot be written")
 
 
 def _values(arguments: Sequence[str], option: str) -> list[str]:
@@ -133,7 +151,11 @@ order = Order(
         "Runs pytest with design nightly and the reference's twin, measures the cells beyond their margin once more in "
         "fresh epochs, and decides of all cells together, also against earlier nights. Other arguments are pytest's."
     ),
-    epilog="Exit status: 0 green, 1 red, 10 nothing decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's.",
+    epilog=(
+        "Of pytest's arguments --ipperf-records=FOLDER says where all is kept from night to night, and "
+        "--ipperf-resume=last goes on with a night that was broken off. Exit status: 0 green, 1 red, 10 nothing "
+        "decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's."
+    ),
     arguments=_arguments,
     run=_run,
     passes_on=True,
