@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.history import Prediction, Tonight
+from pytest_ipperf.core.history import Night, Prediction
 from pytest_ipperf.core.interval import t_probability
 from pytest_ipperf.core.metric import Metric
 from pytest_ipperf.core.past import Key
@@ -71,11 +70,11 @@ class Evidence:
         return self.fresh or self.screen
 
 
-def tonight(record: Record) -> Tonight:
+def tonight(record: Record) -> Night:
     """The change of a usable record on the metric's scale, and its standard error."""
     if record.change is None or record.sd_epoch is None:
         raise ValueError(f"{record.key} has no change")
-    return Tonight(record.change, record.sd_epoch / math.sqrt(record.epochs))
+    return Night.of(record.change, record.sd_epoch, record.epochs)
 
 
 def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
@@ -90,4 +89,4 @@ def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
     slowdown = now.change if metric.direction == "lower_is_better" else -now.change
     if now.standard_error == 0:
         return 0.0 if slowdown > allowed else 1.0
-    return t_probability((allowed - slowdown) / now.standard_error, record.epochs - 1)
+    return t_probability((allowed - slowdown) / now.standard_error, now.df)

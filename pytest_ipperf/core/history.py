@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from scipy.special import polygamma, psi
 
@@ -25,11 +26,17 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Tonight:
-    """A cell's change tonight, with its standard error."""
+class Night:
+    """A cell's change in one night, with its standard error, which is worth `df` degrees of freedom."""
 
     change: float
     standard_error: float
+    df: int
+
+    @classmethod
+    def of(cls, change: float, sd_epoch: float, epochs: int) -> Night:
+        """From the spread of so many epochs."""
+        return cls(change, sd_epoch / math.sqrt(epochs), epochs - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,34 +54,48 @@ class Prediction:
     p: float
 
 
-def nights_that_count(course: Iterable[Past], after: float = -math.inf) -> tuple[float, ...]:
-    """The changes of the last sound nights that began later than `after` (seconds since 1970), the oldest first."""
-    found = [each.change for each in course if each.sound and each.began_at > after and each.change is not None]
+def nights_that_count(course: Iterable[Past], after: float = -math.inf) -> tuple[Night, ...]:
+    """The last sound and usable nights that began later than `after` (seconds since 1970), the oldest first."""
+    found = [
+        Night.of(each.change, each.sd_epoch, each.epochs)
+        for each in course
+        if each.sound
+        and each.usable
+        and each.began_at > after
+        and _is_finite(each.change)
+        and _is_finite(each.sd_epoch)
+    ]
     return tuple(found[-MOST_NIGHTS:])
 
 
+def _is_finite(figure: float | None) -> TypeGuard[float]:
+    return figure is not None and math.isfinite(figure)
+
+
+# A variance and the degrees of freedom that it is worth.
+_Spread = tuple[float, float]
+
+
 def predicted(
-    tonight: Mapping[Key, Tonight],
-    nights: Mapping[Key, Sequence[float]],
+    tonight: Mapping[Key, Night],
+    nights: Mapping[Key, Sequence[Night]],
     metric_of: Callable[[str], Metric],
     *,
     prior_df: float = 20,
 ) -> dict[Key, Prediction]:
     """The prediction for each cell, which has at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
 
-    y is tonight's change in the bad direction, K the number of nights. s is their spread, moderated over the cells of
-    the metric (`common_variance`), and never less than tonight's own standard error: what disturbs tonight alone is no
-    regression. A change of nothing has a p-value of 1.
+    y is tonight's change in the bad direction, K the number of nights. s is their spread; where tonight's epochs spread
+    more than theirs did, that much more, as what disturbs tonight alone is no regression (`_of_one_more`). Both spreads
+    are moderated over the cells of the metric (`common_variance`). A change of nothing has a p-value of 1.
     Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
     Bayes methods for assessing differential expression in microarray experiments", 2004.
     """
-    own = {key: (_variance(nights[key]), len(nights[key]) - 1) for key in tonight}
-    common = {
-        metric: common_variance([own[key] for key in own if key.metric == metric], most_df=prior_df)
-        for metric in {key.metric for key in own}
-    }
+    changes = {key: [night.change for night in nights[key]] for key in tonight}
+    usual = _moderated({key: (_variance(each), len(each) - 1) for key, each in changes.items()}, prior_df)
+    errors = _moderated({key: (now.standard_error**2, now.df) for key, now in tonight.items()}, prior_df)
     return {
-        key: _prediction(now, nights[key], metric_of(key.metric), _moderated(own[key], common[key.metric]))
+        key: _prediction(now, nights[key], metric_of(key.metric), _of_one_more(usual[key], errors[key], nights[key]))
         for key, now in tonight.items()
     }
 
@@ -85,15 +106,36 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def _moderated(own: tuple[float, int], common: tuple[float, float]) -> tuple[float, float]:
-    """The mean of both variances, each for its degrees of freedom, and how many they are together."""
-    df = own[1] + common[1]
-    return (own[1] * own[0] + common[1] * common[0]) / df, df
+def _moderated(own: Mapping[Key, tuple[float, int]], most_df: float) -> dict[Key, _Spread]:
+    """Each cell's variance averaged with what all of its metric have in common, by their degrees of freedom."""
+    common = {
+        metric: common_variance([own[key] for key in own if key.metric == metric], most_df=most_df)
+        for metric in {key.metric for key in own}
+    }
+    found = {}
+    for key, (variance, df) in own.items():
+        lent, worth = common[key.metric]
+        found[key] = (df * variance + worth * lent) / (df + worth), df + worth
+    return found
 
 
-def _prediction(now: Tonight, nights: Sequence[float], metric: Metric, spread: tuple[float, float]) -> Prediction:
-    mean, (variance, df) = statistics.fmean(nights), spread
-    sd = max(math.sqrt(variance), now.standard_error)
+def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[Night]) -> _Spread:
+    """Of one more night: what nights do beside their epochs, and what tonight's epochs do; at least the usual.
+
+    The first is the usual variance less the mean of the squared standard errors, of which there are so many that their
+    own error is nothing. Degrees of freedom of the sum by Welch and Satterthwaite.
+    """
+    beside = max(0.0, usual[0] - statistics.fmean(night.standard_error**2 for night in nights))
+    whole = beside + error[0]
+    if whole <= usual[0]:
+        return usual
+    part = usual[0] / whole if beside else 0.0
+    return whole, 1 / (part**2 / usual[1] + (error[0] / whole) ** 2 / error[1])
+
+
+def _prediction(now: Night, nights: Sequence[Night], metric: Metric, spread: _Spread) -> Prediction:
+    mean, (variance, df) = statistics.fmean(night.change for night in nights), spread
+    sd = math.sqrt(variance)
     worse_by = now.change - mean if metric.direction == "lower_is_better" else mean - now.change
     return Prediction(
         nights=len(nights), mean=mean, sd=sd, df=df, worse_by=worse_by, p=_p_worse(worse_by, sd, df, len(nights))
