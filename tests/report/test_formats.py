@@ -27,6 +27,7 @@ TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
 SUITE = "suites/router/test_udp.py"
 OF_MACHINES = ("csv", "json", "junit", "markdown")
+NO_WIDTH = "\u200b"
 
 
 def story_of(records=(), troubles=(), night=None, **change):
@@ -434,9 +435,9 @@ def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
 
 
 def shown(story):
-    """The page as its readers see it: every text, and by row the table's cells."""
+    """The page as its readers see it, so without spaces of no width: every text, and by row the table's cells."""
     markdown_it = pytest.importorskip("markdown_it", reason="what rich brings")
-    text = FORMATS["markdown"].render(story).decode()
+    text = FORMATS["markdown"].render(story).decode().replace(NO_WIDTH, "")
     html = markdown_it.MarkdownIt("commonmark").enable("table").render(text)
     page = ET.fromstring(f"<body>{html}</body>")
     table = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
@@ -503,4 +504,22 @@ def test_in_markdown_no_name_and_no_sentence_is_markup(text):
     assert [table[0][0], table[0][4]] == [text, text]
     assert read.split("\n")[1] == text
     assert not [each.tag for each in page.iter() if each.tag in {"a", "img", "em", "b", "s", "blockquote", "ol", "h1"}]
+    assert [each.text for each in page.iter("li")] == [text]
+
+
+# GitHub Docs, "Autolinked references and URLs"; the extension "Autolinks" of GFM's specification.
+LINKING = [
+    "@octocat see https://evil.test/x #12", "www.evil.test", "o/r#12", "ftp://evil.test", "a@evil.test", "GH-12 gh-12",
+    "a|b @octocat https://evil.test #12", "&#64;octocat &#12", "(WWW.evil.test)", "_www.evil.test", "\\@octocat \\#12 https\\://evil.test",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LINKING)
+def test_in_markdown_nothing_is_a_link_a_mention_or_a_reference(text):
+    told = Trouble(nodeid=text, kind="failed", sentence=text)
+    story = story_of(troubles=[told], night=night_of(headline=text, warnings=(text,)))
+    outside = re.sub(r"`[^`\n]*`", "", FORMATS["markdown"].render(story).decode())
+    assert not re.findall(rf"@(?!{NO_WIDTH})|://|www\.|#\d|gh-\d", outside, re.IGNORECASE)
+    read, table, page = shown(story)
+    assert [table[0][0], table[0][4], read.split("\n")[1]] == [text] * 3
     assert [each.text for each in page.iter("li")] == [text]

@@ -33,6 +33,10 @@ _LIGHTS = {
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 # What would begin a list, a heading or a quotation; a number does with its dot.
 _LEADING = re.compile(r"^(\d*)([-+#=>.)])")
+# Of what GitHub makes a mention, a link or a reference to an issue, also where it is escaped, as it looks for them in
+# the finished text. A space of no width behind it prevents that.
+_LINKING = re.compile(r"@|:(?=//)|www(?=\.)|#(?=\d)|GH-(?=\d)", re.IGNORECASE)
+_NO_WIDTH = "\u200b"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +141,7 @@ def _code(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    """One line in which nothing is markup."""
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    """One line in which nothing is markup, and nothing becomes a link."""
+    text = _LINKING.sub(rf"\g<0>{_NO_WIDTH}", " ".join(text.split()))
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
     return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))
