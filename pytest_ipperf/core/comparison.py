@@ -116,7 +116,8 @@ def compared(
     half = t_quantile(1 - alpha, change.df) * _standard_error(now, then)
     low, high = change.estimate - half, change.estimate + half
     slow, fast = (low, high) if metric.direction == "lower_is_better" else (-high, -low)
-    verdict, why = _rule(slow, fast, allowed, min(now.epochs, then.epochs))
+    why = _no_evidence(now, then)
+    verdict = Verdict.INCONCLUSIVE if why else _rule(slow, fast, allowed)
     return Difference(
         now=now,
         then=then,
@@ -221,12 +222,16 @@ def _degrees(now: Past, then: Past) -> float:
     return 1 / (one**2 / (now.epochs - 1) + other**2 / (then.epochs - 1))
 
 
-def _rule(low: float, high: float, allowed: float, epochs: int) -> tuple[Verdict, str]:
-    """As `judge` rules on the bounds of a slow-down."""
+def _no_evidence(now: Past, then: Past) -> str:
+    """Why figures that can be shown decide nothing; empty where they may."""
+    epochs = min(now.epochs, then.epochs)
     if epochs < MIN_EPOCHS:
-        return Verdict.INCONCLUSIVE, f"{epochs} epochs are too few to judge"
+        return f"{epochs} epochs are too few to judge"
+    return next((f"its figures in {past.session} are no evidence" for past in (now, then) if not past.usable), "")
+
+
+def _rule(low: float, high: float, allowed: float) -> Verdict:
+    """As `judge` rules on the bounds of a slow-down."""
     if high <= allowed:
-        return Verdict.WITHIN, ""
-    if low > allowed:
-        return Verdict.EXCEEDS, ""
-    return Verdict.INCONCLUSIVE, ""
+        return Verdict.WITHIN
+    return Verdict.EXCEEDS if low > allowed else Verdict.INCONCLUSIVE

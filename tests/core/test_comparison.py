@@ -141,6 +141,18 @@ def test_few_epochs_never_judge():
     assert (found.verdict, found.why) == (Verdict.INCONCLUSIVE, "4 epochs are too few to judge")
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_figures_that_their_own_session_refused_decide_nothing(side):
+    """The difference is shown all the same."""
+    sides = [past(0.5, 0.001, session="B"), past(0.0, 0.001, session="A")]
+    sides[side] = dataclasses.replace(sides[side], usable=False)
+    found = compared(*sides, TIME)
+    assert (found.verdict, found.better) == (Verdict.INCONCLUSIVE, False)
+    assert found.why == f"its figures in {'BA'[side]} are no evidence"
+    assert found.change
+    assert found.change.estimate == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(
     ("now", "then", "margin", "why"),
     [
