@@ -144,9 +144,8 @@ def test_few_epochs_never_judge():
 @pytest.mark.parametrize("side", [0, 1])
 def test_figures_that_their_own_session_refused_decide_nothing(side):
     """The difference is shown all the same."""
-    sides = [past(0.5, 0.001, session="B"), past(0.0, 0.001, session="A")]
-    sides[side] = dataclasses.replace(sides[side], usable=False)
-    found = compared(*sides, TIME)
+    now, then = past(0.5, 0.001, session="B", usable=side != 0), past(0.0, 0.001, session="A", usable=side != 1)
+    found = compared(now, then, TIME)
     assert (found.verdict, found.better) == (Verdict.INCONCLUSIVE, False)
     assert found.why == f"its figures in {'BA'[side]} are no evidence"
     assert found.change
