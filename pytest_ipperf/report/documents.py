@@ -1,6 +1,7 @@
 """Documents: a session and a night as plain values for machines. What the keys mean: docs/formats.md.
 
-All of it can be written as JSON: what is no finite number is None.
+All of it can be written as JSON, and read by everybody: what is no finite number is None, and what is no text, as half
+of a character of a command line that is not UTF-8, is a question mark.
 """
 
 from __future__ import annotations
@@ -84,16 +85,22 @@ def night_document(
 
 
 def plain(value: Any) -> Any:
-    """The same of what JSON knows; what is no finite number becomes None."""
+    """The same of what JSON knows; what is no finite number becomes None, and a lone surrogate a question mark."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (str, int)):
+    if value is None or isinstance(value, int):
         return value
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, str):
+        return _text(value)
     if isinstance(value, PurePath):
-        return str(value)
+        return _text(str(value))
+    if isinstance(value, Mapping):
+        return {_text(str(name)): plain(each) for name, each in value.items()}
     return [plain(each) for each in value]
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _maker() -> str:

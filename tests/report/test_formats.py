@@ -28,6 +28,8 @@ PAGE = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
 SUITE = "suites/router/test_udp.py"
 OF_MACHINES = ("csv", "json", "junit", "markdown")
 NO_WIDTH = "\u200b"
+ANY_TEXT = st.text() | st.text(st.characters(categories=["L", "N", "P", "Cs"]))
+"""Also surrogates, which Python makes of bytes that are not UTF-8, and st.text() leaves out."""
 
 
 def story_of(records=(), troubles=(), night=None, **change):
@@ -128,6 +130,31 @@ def test_every_format_says_what_it_is():
 def test_every_format_writes_every_story_the_same_way_each_time(name, session, night):
     for story in (session, night, story_of(), story_of(night=night_of(light=Light.UNSTABLE))):
         assert FORMATS[name].render(story) == FORMATS[name].render(dataclasses.replace(story))
+
+
+@pytest.mark.parametrize("in_night", [False, True])
+@pytest.mark.parametrize("name", OF_MACHINES)
+def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
+    """Python makes surrogates of such bytes of a command line, a path or a program's output; st.text() has none."""
+    bad = "caf\udce4"
+    told = cell(1, server=bad, fingerprint=bad, sentence=bad, nodeid=f"a.py::test[{bad}]", taken_from=bad)
+    night = night_of(report(told, Ruling.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad})
+    story = story_of(
+        [told], [Trouble(nodeid=bad, kind="failed", sentence=bad)], night if in_night else None, name=bad, saved=bad,
+        folder=Path(bad), notes=(bad,), question={"design": bad, "reference": bad, "arguments": [bad], bad: bad},
+        hosts=(Host(testbed=bad, role="client", facts={bad: bad}),),
+    )  # fmt: skip
+    text = FORMATS[name].render(story).decode()
+    assert "caf" in text
+    if name == "json":
+        (record,) = json.loads(text)["records"]
+        assert (record["sentence"], json.loads(text)["question"]["arguments"]) == ("caf?", ["caf?"])
+    elif name == "junit":
+        junit(story)
+    elif name == "csv":
+        assert rows(story)[0]["sentence"] == "caf?"
+    else:
+        assert "caf?" in text
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
@@ -287,7 +314,7 @@ def test_in_junit_tests_of_one_name_are_told_apart(cell):
     assert names == [("a.TestX", "test[c::1]"), ("a.TestX", "test[c::1] (2)"), ("a.TestX", "test[c::1] (2) (2)")]
 
 
-@given(nodeid=st.text(), sentence=st.text())
+@given(nodeid=ANY_TEXT, sentence=ANY_TEXT)
 def test_any_text_gives_xml_without_what_xml_forbids(nodeid, sentence):
     story = story_of(troubles=[Trouble(nodeid=nodeid, kind="failed", sentence=sentence)], saved=sentence)
     (case,) = junit(story).iter("testcase")
@@ -344,7 +371,7 @@ def test_in_csv_no_text_is_a_formula_and_numbers_are_numbers(cell, first):
     assert float(row["change"]) == told.estimate < 0
 
 
-@given(st.text())
+@given(ANY_TEXT)
 def test_csv_is_read_back_whatever_the_text(text):
     (row,) = rows(story_of(troubles=[Trouble(nodeid="a.py::test", kind="failed", sentence=text)]))
     told = text.encode("utf-8", "replace").decode()
@@ -371,13 +398,14 @@ def test_json_holds_every_record_and_no_number_that_json_lacks(cell):
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner),
+        st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
+        lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner) | st.tuples(inner),
     )
 )
 def test_what_is_made_plain_can_be_written_as_json(value):
     made = plain(value)
-    assert json.loads(json.dumps(made, allow_nan=False), parse_constant=refuse) == made
+    text = json.dumps(made, allow_nan=False, ensure_ascii=False).encode()
+    assert json.loads(text, parse_constant=refuse) == made
 
 
 def keys_told(*header):
