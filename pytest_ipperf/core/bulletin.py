@@ -17,14 +17,6 @@ from pytest_ipperf.core.sentinel import Sentinel
 # So many cells are named in a headline.
 _NAMED = 3
 
-_WORDS = {
-    Light.GREEN: "green",
-    Light.RED: "red",
-    Light.NOTHING_DECIDED: "nothing decided",
-    Light.UNSTABLE: "unstable",
-    Light.SHRUNK: "shrunk",
-}
-
 
 def sentence(each: Evidence, ruling: Ruling, levels: Levels) -> str:
     """What was ruled of a measured cell, with the figures behind it."""
@@ -67,7 +59,7 @@ def headline(light: Light, cells: Sequence[CellReport], sentinel: Sentinel | Non
         parts.append(f"{_share(unsettled, len(cells))} flagged and not measured again")
     parts.append(f"{_share(len(found[Ruling.WITHIN]), len(cells))} within the margin")
     parts += _rest(cells, found)
-    return f"{_WORDS[light]}: {'; '.join(parts)}"
+    return f"{light.word}: {'; '.join(parts)}"
 
 
 def warnings(
@@ -101,6 +93,9 @@ def _is_changed(record: Record, course: Sequence[Past]) -> bool:
 
 
 def _of_screening(record: Record) -> str:
+    if record.margin_fraction is not None and not record.judges:
+        change = "" if record.estimate is None else f"{_percent(record.estimate, record.change_unit)}; "
+        return f"{change}design {record.design!r} never judges"
     if record.estimate is None or record.margin_fraction is None:
         return "it was measured, and nothing was asked of it"
     beside = {
@@ -156,7 +151,13 @@ def _change(record: Record) -> str:
 
 
 def _margin(record: Record) -> str:
-    return f"the margin of {100 * (record.margin_fraction or 0.0):.3g} {record.change_unit}"
+    return f"the margin of {_share_text(record.margin_fraction)} {record.change_unit}"
+
+
+def _share_text(share: float | None) -> str:
+    """In hundredths, with three digits and all that stand before the point."""
+    shown = 100 * (share or 0.0)
+    return f"{shown:{'.0f' if shown >= 1000 else '.3g'}}"
 
 
 def _percent(change: float | None, unit: str) -> str:
@@ -172,7 +173,7 @@ def _accepted(acceptance: Acceptance) -> str:
 
 
 def _up_to(acceptance: Acceptance, unit: str) -> str:
-    return f"{100 * (acceptance.up_to or 0.0):.3g} {unit} {_accepted(acceptance)}"
+    return f"{_share_text(acceptance.up_to)} {unit} {_accepted(acceptance)}"
 
 
 def _over(lapsed: Acceptance) -> str:

@@ -6,6 +6,7 @@ The rules are those of `core/gate.py`; here are the words, which reports, verdic
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,19 @@ RED = frozenset({Ruling.EXCEEDS, Ruling.WORSE})
 """The rulings that a regression is."""
 
 
+RANK = (
+    Ruling.EXCEEDS,
+    Ruling.WORSE,
+    Ruling.MISSING,
+    Ruling.TROUBLE,
+    Ruling.ACCEPTED,
+    Ruling.GONE,
+    Ruling.INCONCLUSIVE,
+    Ruling.WITHIN,
+)
+"""The order in which a reader wants them."""
+
+
 class Light(enum.IntEnum):
     """The night's one answer; the value is the exit status."""
 
@@ -39,6 +53,11 @@ class Light(enum.IntEnum):
     NOTHING_DECIDED = 10
     UNSTABLE = 11
     SHRUNK = 12
+
+    @property
+    def word(self) -> str:
+        """Its wording."""
+        return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +107,8 @@ class NightReport:
     def having(self, *rulings: Ruling) -> tuple[CellReport, ...]:
         """The cells of which one of that was ruled."""
         return tuple(cell for cell in self.cells if cell.ruling in rulings)
+
+
+def names(nodeid: str, cell: str) -> bool:
+    """Whether a cell is the one of an item; other parameters may stand before it and after it."""
+    return cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid) is not None

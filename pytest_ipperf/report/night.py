@@ -5,25 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pytest_ipperf.core.night import CellReport, NightReport, Ruling
+from pytest_ipperf.core.night import RANK, CellReport, NightReport, Ruling
 
-# In the order in which a reader wants them; what is within its margin is counted in the headline.
-_TOLD = (
-    Ruling.EXCEEDS,
-    Ruling.WORSE,
-    Ruling.TROUBLE,
-    Ruling.MISSING,
-    Ruling.ACCEPTED,
-    Ruling.GONE,
-    Ruling.INCONCLUSIVE,
-)
 _MOST = 20
 _INDENT = "    "
 
 
 def lines(report: NightReport, width: int | None = None) -> list[str]:
     """The night as lines of `width` characters at most."""
-    found = [line for ruling in _TOLD for line in _group(ruling, report.having(ruling))]
+    found = [line for ruling in RANK if ruling is not Ruling.WITHIN for line in _group(ruling, report.having(ruling))]
     calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is Ruling.WITHIN]
     found += _listed("flagged, and not confirmed", calmed)
     found += [f"warning: {each}" for each in report.warnings]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core import bulletin, gate
+from pytest_ipperf.core import gate
 from pytest_ipperf.core.acceptance import Acceptance
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.course import LEAST_NIGHTS
@@ -236,6 +236,25 @@ def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE})
     assert told(report) == "it was measured, and nothing was asked of it"
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "+3.0 %; design 'smoke' never judges"),
+        ({"estimate": None, "low": None, "high": None, "sd_epoch": None}, "design 'smoke' never judges"),
+    ],
+)
+def test_of_a_design_that_never_judges_it_is_said_that_it_does_not(change, words):
+    bare = replace(
+        record("a", 3), judges=False, design="smoke", verdict="inconclusive", reasons=("never_judges",), **change
+    )  # fmt: skip
+    assert told(night([bare])) == words
+
+
+def test_a_large_margin_is_told_in_plain_digits():
+    assert told(night([record("a", 3, margin="1160%")])) == "+3.0 % [+1.5, +4.5] is within the margin of 1160 %"
+    assert told(night([record("a", 3, margin="12.5%")])).endswith("the margin of 12.5 %")
 
 
 def test_an_invalid_cell_is_trouble():
@@ -502,7 +521,7 @@ def table(header):
 def test_the_page_tells_all_rulings_and_answers_in_their_order():
     assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in Ruling]
     found = [(answer, int(status)) for status, answer in table("| status |")]
-    assert found == [(bulletin._WORDS[light], light.value) for light in ORDER]
+    assert found == [(light.word, light.value) for light in ORDER]
 
 
 def test_the_page_tells_the_levels():

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.core.night import RANK, Light, Ruling
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.story import Host, Story, Trouble
 from pytest_ipperf.report.flow.table import in_order
 from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.night import lines as night_lines
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element, paragraphs
@@ -280,7 +282,8 @@ def test_the_night_comes_above_all_with_its_light_and_every_cell_of_which_there_
         "bind did not answer on 198.18.0.6 port 53", "lab.100mbit-ftp-c10-1m-ipv6 response time: earlier nights",
     ):  # fmt: skip
         assert words in told
-    assert night.night.headline.partition(": ")[2].partition(": ")[2] in told
+    first, names = night.night.headline.removeprefix("red: ").split(": ", 1)
+    assert f"red {first} Namely {names}. Exit status 1." in told
 
 
 def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
@@ -289,6 +292,39 @@ def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
         assert f"{cell.key.cell}" in cells
         assert cell.ruling.value in cells
         assert cell.sentence[1:] in cells
+
+
+@pytest.mark.parametrize(
+    ("headline", "words"),
+    [
+        ("green: 2 of 2 cells are within the margin", "green 2 of 2 cells are within the margin Exit"),
+        (
+            "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence",
+            "nothing decided 0 of 1 cell is within the margin 1 without enough evidence. Exit",
+        ),
+        (
+            "unstable: in 5 of 9 cells the reference differs from its twin; trouble with 1 item: a; b",
+            "unstable In 5 of 9 cells the reference differs from its twin Trouble with 1 item: a; b. Exit",
+        ),
+    ],
+)
+def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
+    light = next(light for light in Light if headline.startswith(f"{light.word}: "))
+    other = dataclasses.replace(night.night, headline=headline, light=light, cells=(), troubles={})
+    text = page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1]))
+    assert words in Reader(text).of("section", class_="night")[0]
+
+
+def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
+    """Each under its heading; a reader of both must not have to search."""
+    cells = [dataclasses.replace(night.night.cells[0], ruling=ruling, sentence=ruling.name) for ruling in Ruling]
+    other = dataclasses.replace(night.night, cells=tuple(cells), troubles={})
+    shown = Reader(page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1])))
+    names = [each.name for each in RANK if each is not Ruling.WITHIN]
+    (told,) = shown.of("section", class_="night")
+    assert sorted(names, key=lambda name: told.index(f": {name}")) == names
+    assert [line.rpartition(": ")[2] for line in night_lines(other)[: len(names)]] == names
+    assert set(RANK) == set(Ruling)
 
 
 def test_a_night_without_a_sentinel_says_so(night):

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
-from pytest_ipperf.core.night import CellReport, Light, NightReport, Ruling
+from pytest_ipperf.core.night import RANK, CellReport, NightReport, Ruling
 from pytest_ipperf.core.sentinel import Sentinel
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, capital, element, joined
 
-_TOLD = (
-    ("Regressions", (Ruling.EXCEEDS, Ruling.WORSE)),
-    ("No longer measured", (Ruling.MISSING,)),
-    ("Not measured: trouble", (Ruling.TROUBLE,)),
-    ("Accepted", (Ruling.ACCEPTED, Ruling.GONE)),
-    ("Not enough evidence", (Ruling.INCONCLUSIVE,)),
-)
-"""In the order in which a reader wants them; what is within its margin is counted."""
-_LIGHTS = {
-    Light.GREEN: "green",
-    Light.RED: "red",
-    Light.NOTHING_DECIDED: "nothing decided",
-    Light.UNSTABLE: "unstable",
-    Light.SHRUNK: "shrunk",
+_TITLES = {
+    Ruling.EXCEEDS: "Regressions",
+    Ruling.WORSE: "Regressions",
+    Ruling.ACCEPTED: "Accepted",
+    Ruling.GONE: "Accepted",
+    Ruling.WITHIN: "",
 }
+"""Of those that are told under another heading than their wording; what is within its margin is counted."""
 _NAMED = 40
 """Of more cells of one kind the others stand in the list of all cells."""
 
@@ -33,9 +27,9 @@ _NAMED = 40
 def night_part(night: NightReport) -> Markup:
     """The light, and below it what has to be said of single cells."""
     parts = [_light(night), _counts(night)]
-    for title, rulings in _TOLD:
+    for title, rulings in groupby(RANK, lambda ruling: _TITLES.get(ruling, capital(ruling.value))):
         cells = night.having(*rulings)
-        if cells:
+        if title and cells:
             parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells)]
     if night.troubles:
         parts += [element("h2", f"Items with other trouble ({len(night.troubles)})"), _troubles(night)]
@@ -46,12 +40,14 @@ def night_part(night: NightReport) -> Markup:
 
 def _light(night: NightReport) -> Markup:
     class_ = light_class(night.light)
-    light = element("span", shape(class_), _LIGHTS[night.light], class_="light")
-    told = night.headline.removeprefix(f"{_LIGHTS[night.light]}: ")
-    first, *others = re.split("[:;] ", told, maxsplit=1)  # which cells these are may take many lines
+    light = element("span", shape(class_), night.light.word, class_="light")
+    told = night.headline.removeprefix(f"{night.light.word}: ")
+    # Which cells these are may take many lines.
+    first, *others = re.split("(: |; )", told, maxsplit=1)
+    below = [f"Namely {others[1]}." if others[0] == ": " else f"{capital(others[1])}."] if others else []
     exit_status = element("p", f"Exit status {night.light.value}. {_levels(night)}", class_="soft")
-    more = [element("p", f"{each}.") for each in others]
-    return element("div", element("h1", light, " ", first), *more, exit_status, class_=f"banner {class_}")
+    more = [element("p", each) for each in below]
+    return element("div", element("h1", light, " ", capital(first)), *more, exit_status, class_=f"banner {class_}")
 
 
 def _levels(night: NightReport) -> str:
@@ -65,7 +61,7 @@ def _levels(night: NightReport) -> str:
 def _counts(night: NightReport) -> Markup:
     told = [
         badge(f"{count} {ruling.value}", ruling_class(ruling))
-        for ruling in Ruling
+        for ruling in RANK
         if (count := len(night.having(ruling)))
     ]
     return joined((element("p", *told, class_="counts"), _sentinel(night)))
