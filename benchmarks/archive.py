@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.store import SCHEMA, Archive, Journal
+from pytest_ipperf.store import SCHEMA, Archive, Journal, records_in
 from pytest_ipperf.store.index import FILE
 
 BEGAN = 1764000000.0
@@ -140,7 +140,7 @@ def fill(root: Path, nights: int) -> None:
     there = dict(base.execute("SELECT name, id FROM session").fetchall())
     columns = (
         "key, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, header_cost, verdict, "
-        "fingerprint, sound, journal, at"
+        "fingerprint, sound, usable, taken_from"
     )
     base.execute("DROP INDEX past_by_key")
     for number in range(nights):
@@ -180,7 +180,7 @@ def benchmark_files(root: Path, folder: Path) -> None:
     archive = Archive(root)
     for number, entry in enumerate(archive.sessions(), start=1):
         benchmarks = []
-        for record in archive.records(entry):
+        for record in records_in(entry.folder):
             values = sorted(record.test.values)
             low, median, high = statistics.quantiles(values, n=4)
             stats = {

@@ -88,8 +88,7 @@ class Ending:
             return
         if saved := self._session.settings.saved:
             with self._archive() as archive:
-                keys = [record.key for record in story.records]
-                courses = archive.courses(keys, saved=saved, before=story.began_at)
+                courses = archive.courses(story.name, saved=saved)
             story = dataclasses.replace(story, courses=courses)
         write(story, self._session.folder / PAGE)
 

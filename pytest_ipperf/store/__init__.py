@@ -5,7 +5,7 @@ from pytest_ipperf.store.archive import LAST, Archive, records_in
 from pytest_ipperf.store.index import Entry
 from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
 from pytest_ipperf.store.migration import SCHEMA
-from pytest_ipperf.store.nights import VERDICT, Night, last_night
+from pytest_ipperf.store.nights import VERDICT, Night
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
 from pytest_ipperf.store.story import read_story
 
@@ -22,7 +22,6 @@ __all__ = [
     "accept",
     "acceptances",
     "is_being_written",
-    "last_night",
     "read_session",
     "read_story",
     "records_in",

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.store.index import Entry, Index, record_of
 from pytest_ipperf.store.migration import check_schema, tells_end
-from pytest_ipperf.store.reading import events, parsed
+from pytest_ipperf.store.nights import Night, read_night
+from pytest_ipperf.store.reading import events
 
 LAST = "last"
-_EVER = 1e18
 _PAST = (
-    "SELECT key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
-    "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound FROM past "
-    "JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word m ON m.id = margin "
-    "JOIN word v ON v.id = verdict JOIN word f ON f.id = fingerprint "
+    "key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
+    "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable"
 )
-_OF_SESSION = _PAST + "WHERE session.name = ?"
-_OF_KEY = f"""{_PAST} WHERE past.key = (SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?)
-AND (? = '' OR session.saved = ?) AND session.began_at < ? ORDER BY session.began_at DESC LIMIT ?"""  # noqa: S608
+_FROM = (
+    "FROM past JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word m ON m.id = margin "
+    "JOIN word v ON v.id = verdict JOIN word f ON f.id = fingerprint"
+)
+_OF_SESSION = f"SELECT {_PAST} {_FROM} WHERE session.name = ?"
+_OF_KEY = f"""SELECT {_PAST} {_FROM} WHERE past.key = (SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?)
+AND (? = '' OR session.saved = ?) ORDER BY session.began_at DESC, session.name DESC LIMIT ?"""  # noqa: S608
+# Of some keys, with the session that measured them.
+_OF_KEYS = f"""SELECT past.key, CASE t.text WHEN '' THEN session.name ELSE t.text END, {_PAST} {_FROM}
+JOIN word t ON t.id = taken_from WHERE session.id = ? AND past.key IN (SELECT value FROM json_each(?))
+AND (sound AND usable OR ?)"""  # noqa: S608
+_ORIGINS = """SELECT key, CASE text WHEN '' THEN session.name ELSE text END FROM past
+JOIN session ON session.id = past.session JOIN word ON word.id = taken_from WHERE session.name = ?"""
+_LAST_NIGHT = """SELECT name FROM night WHERE saved = ?
+AND (began_at, name) < (SELECT session.began_at, session.name FROM session WHERE session.name = ?)
+ORDER BY began_at DESC, name DESC LIMIT 1"""
+_BEFORE = """SELECT id, light FROM session WHERE saved = ?
+AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
+ORDER BY began_at DESC, name DESC"""
 
 
 class Archive:
@@ -37,9 +51,9 @@ class Archive:
 
     @property
     def notes(self) -> list[str]:
-        """Of the index, and of the sessions whose records cannot be read."""
+        """Of the index, of nights without a verdict to read, and of the sessions whose records cannot be read."""
         rows = self._index.ask("SELECT trouble FROM session WHERE trouble != '' ORDER BY began_at, name")
-        return [*self._index.notes, *(trouble for (trouble,) in rows)]
+        return [*self._index.notes, *self._index.unread.values(), *(trouble for (trouble,) in rows)]
 
     def close(self) -> None:
         """Closes the index."""
@@ -123,35 +137,64 @@ class Archive:
             "SELECT cell, metric, version FROM key WHERE instr(cell, ?) ORDER BY cell, metric, version", text
         )]  # fmt: skip
 
-    def course(self, key: Key, *, saved: str = "", before: float | None = None, most: int = 400) -> list[Past]:
-        """What the last sessions found of a key, the oldest first: those saved under a name, begun before a time."""
-        rows = self._index.ask(_OF_KEY, *key, saved, saved, _EVER if before is None else before, most)
-        return [_past(row) for row in reversed(rows)]
+    def course(self, key: Key, *, saved: str = "", most: int = 400) -> list[Past]:
+        """What the last sessions found of a key, the oldest first; with `saved` those of that name."""
+        return [_past(row) for row in reversed(self._index.ask(_OF_KEY, *key, saved, saved, most))]
 
-    def courses(
-        self, keys: Collection[Key], *, saved: str = "", before: float | None = None, most: int = 60
-    ) -> dict[Key, list[Past]]:
-        """The course of each key that has one."""
-        found = {key: self.course(key, saved=saved, before=before, most=most) for key in keys}
-        return {key: course for key, course in found.items() if course}
+    def courses(self, session: str, *, saved: str, most: int = 60) -> dict[Key, list[Past]]:
+        """What the last sessions of the name `saved` that began before a session found of each of its cells.
 
-    def records(self, entry: Entry, cells: Iterable[str] = ()) -> Iterator[Record]:
-        """The records of a session, whole; of these cells alone if some are named."""
-        wanted = set(cells)
-        rows = self._index.ask(
-            "SELECT journal, at, key.cell, session.schema FROM past JOIN session ON session.id = past.session "
-            "JOIN key ON key.id = past.key WHERE session.name = ? ORDER BY journal, at",
-            entry.name,
-        )
-        for journal, at, cell, schema in rows:
-            if wanted and cell not in wanted:
-                continue
-            with (entry.folder / journal).open("rb") as file:
-                file.seek(at)
-                event = parsed(file.readline())
-            if event is None or event["event"] != "record":
-                raise UsageError(f"session {entry.name} no longer has the record of {cell}, which the index knows")
-            yield record_of(event, schema)
+        The oldest first; all of them, for a person to look at.
+        """
+        found: dict[int, list[Past]] = {}
+        keys = [key for key, _ in self._index.ask(_ORIGINS, session)]
+        for number, _ in self._index.ask(_BEFORE, saved, session)[:most]:
+            for key, _, past in self._found(number, keys, everything=True):
+                found.setdefault(key, []).append(past)
+        return _by_key(found)
+
+    def nights(self, session: str, *, saved: str, most: int = 60) -> dict[Key, list[Past]]:
+        """The last nights of the name `saved` that began before a session, of each of its cells: what a gate asks.
+
+        The oldest first, of each cell the last `most` that are sound and usable, and beside them what the very last
+        night found, sound or not. Nights have a verdict: what was broken off, or was none, is not among them. What was
+        taken over from another session counts once, and never for the session that has it too.
+        """
+        own = self._index.ask(_ORIGINS, session)
+        wanted, seen = {key for key, _ in own}, set(own)
+        found: dict[int, list[Past]] = {}
+        left = dict.fromkeys(wanted, most)
+        nights = [number for number, light in self._index.ask(_BEFORE, saved, session) if light is not None]
+        for number in nights:
+            for key, origin, past in self._found(number, wanted, everything=number == nights[0]):
+                if (key, origin) in seen:
+                    continue
+                found.setdefault(key, []).append(past)
+                if past.sound and past.usable:
+                    seen.add((key, origin))
+                    left[key] -= 1
+            wanted = {key for key in wanted if left[key]}
+            if not wanted:
+                break
+        return _by_key(found)
+
+    def _found(self, number: int, keys: Iterable[int], *, everything: bool) -> Iterator[tuple[int, str, Past]]:
+        """What a session found of these keys, with the name of the session that measured it."""
+        for key, origin, *row in self._index.ask(_OF_KEYS, number, json.dumps(sorted(keys)), everything):
+            yield key, origin, _past(row)
+
+    def last_night(self, saved: str, *, before: str) -> Night | None:
+        """The newest night that was saved under that name and began before the session `before`.
+
+        LabError where its verdict cannot be read, or that of a later one which may have the name.
+        """
+        found = self._index.ask(_LAST_NIGHT, saved, before)
+        last = found[0][0] if found else ""
+        for name, why in self._index.unread.items():
+            its = self._index.ask("SELECT saved FROM session WHERE name = ?", name)
+            if last < name < before and its in ([], [(saved,)]):
+                raise LabError(f"{why}; what it measured is to be measured again and is not known: mend or remove it")
+        return read_night(self.root, last) if last else None
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -167,8 +210,13 @@ def records_in(folder: Path) -> list[Record]:
     return found
 
 
-def _past(row: tuple[Any, ...]) -> Past:
-    cell, metric, version, session, began_at, *rest, sound = row
+def _by_key(found: Mapping[int, list[Past]]) -> dict[Key, list[Past]]:
+    """The oldest first, of courses that have the newest first."""
+    return {course[0].key: course[::-1] for course in found.values()}
+
+
+def _past(row: Sequence[Any]) -> Past:
+    cell, metric, version, session, began_at, *rest, sound, usable = row
     change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, header_cost, verdict, digest = rest
     return Past(
         key=Key(cell, metric, version),
@@ -185,4 +233,5 @@ def _past(row: tuple[Any, ...]) -> Past:
         verdict=verdict,
         fingerprint=digest,
         sound=bool(sound),
+        usable=bool(usable),
     )

@@ -7,6 +7,7 @@ was last asked is read first, so that a session that runs or was killed is in it
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.store.migration import check_schema, migrated
-from pytest_ipperf.store.nights import nights_in
+from pytest_ipperf.store.nights import VERDICT, Night, nights_in
 from pytest_ipperf.store.reading import parsed
 from pytest_ipperf.store.tables import cannot, in_memory, opened, opened_to_read, remove
 
@@ -57,11 +58,15 @@ class Entry:
 
 
 class Index:
-    """Opened over the folder of records `root`. `notes` are sentences about a disk that refuses, and about damage."""
+    """Opened over the folder of records `root`. `notes` are sentences about a disk that refuses, and about damage.
+
+    `unread` has one about each night whose verdict cannot be read, by its name.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.notes: list[str] = []
+        self.unread: dict[str, str] = {}
         self._words: dict[str, int] = {}
         self._refused: sqlite3.Error | None = None
         self._base = self._opened()
@@ -163,7 +168,10 @@ class Index:
 
     def _forget(self, number: int) -> None:
         with self._base:
-            for table in ("past", "journal", "tally", "night"):
+            self._base.execute(
+                "UPDATE night SET marked = 0 WHERE session = (SELECT name FROM session WHERE id = ?)", (number,)
+            )
+            for table in ("past", "journal", "tally"):
                 self._base.execute(f"DELETE FROM {table} WHERE session = ?", (number,))  # noqa: S608 - of our names
             self._base.execute("DELETE FROM session WHERE id = ?", (number,))
 
@@ -180,22 +188,44 @@ class Index:
             reading.finish()
 
     def _mark_nights(self) -> None:
-        """What the nights found worse, with which later ones are not compared."""
-        for night in nights_in(self.root, but={name for (name,) in self._rows("SELECT name FROM night")}):
-            found = self._rows("SELECT id FROM session WHERE name = ?", night.session)
-            if not found:
-                continue
-            ((number,),) = found
-            with self._base:
-                self._base.execute("INSERT OR IGNORE INTO night VALUES (?, ?)", (night.name, number))
-                self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.light, number))
-                if not night.believed:
-                    self._base.execute("UPDATE past SET sound = 0 WHERE session = ?", (number,))
-                self._base.executemany(
-                    "UPDATE past SET sound = 0 WHERE session = ? AND key IN "
-                    "(SELECT id FROM key WHERE cell = ? AND metric = ?)",
-                    [(number, cell, metric) for cell, metric in night.red],
-                )
+        """What the nights found worse, with which later ones are not compared; each is read once.
+
+        That of a session which was cleared out is read again when the session comes back.
+        """
+        there = {path.parent.name for path in (self.root / "nights").glob(f"*/{VERDICT}")}
+        known = self._rows(
+            "SELECT night.name, marked, session.id FROM night LEFT JOIN session ON session.name = session"
+        )
+        for name, _, number in known:
+            if name not in there:
+                self._unmark(name, number)
+        done = {name for name, marked, number in known if marked or number is None}
+        self.unread = {}
+        for night in nights_in(self.root, but=done, unread=self.unread):
+            self._mark(night)
+
+    def _unmark(self, name: str, number: int | None) -> None:
+        """Without its verdict it is no night."""
+        with self._base:
+            self._base.execute("DELETE FROM night WHERE name = ?", (name,))
+            self._base.execute("UPDATE session SET light = NULL WHERE id = ?", (number,))
+            self._base.execute("UPDATE past SET sound = 1 WHERE session = ?", (number,))
+
+    def _mark(self, night: Night) -> None:
+        number = next((row[0] for row in self._rows("SELECT id FROM session WHERE name = ?", night.session)), None)
+        with self._base:
+            self._base.execute(
+                "INSERT OR REPLACE INTO night VALUES (?, ?, ?, ?, ?)",
+                (night.name, night.session, night.saved, night.began_at, number is not None),
+            )
+            self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.light, number))
+            if not night.believed:
+                self._base.execute("UPDATE past SET sound = 0 WHERE session = ?", (number,))
+            self._base.executemany(
+                "UPDATE past SET sound = 0 WHERE session = ? AND key IN "
+                "(SELECT id FROM key WHERE cell = ? AND metric = ?)",
+                [(number, cell, metric) for cell, metric in night.red],
+            )
 
 
 class _Reading:
@@ -206,7 +236,8 @@ class _Reading:
         ((name, schema, began_at),) = base.execute(
             "SELECT name, schema, began_at FROM session WHERE id = ?", (number,)
         ).fetchall()
-        self._name, self._schema, self._began_at = name, schema, began_at
+        self._name, self._schema = name, schema
+        self._began_at: float = math.inf if began_at is None else began_at
         self._rows: list[tuple[Any, ...]] = []
 
     def journal(self, path: Path, start: int) -> None:
@@ -237,7 +268,7 @@ class _Reading:
         if event is None:
             raise UsageError(damage)
         try:
-            self._take(event, journal, at)
+            self._take(event)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise UsageError(damage) from error
 
@@ -260,14 +291,14 @@ class _Reading:
             "change=excluded.change, sd_epoch=excluded.sd_epoch, epochs=excluded.epochs, "
             "test_value=excluded.test_value, reference_value=excluded.reference_value, margin=excluded.margin, "
             "margin_fraction=excluded.margin_fraction, header_cost=excluded.header_cost, verdict=excluded.verdict, "
-            "fingerprint=excluded.fingerprint, journal=excluded.journal, at=excluded.at "
+            "fingerprint=excluded.fingerprint, usable=excluded.usable, taken_from=excluded.taken_from "
             # Of several questions about one cell the strictest stays.
             "WHERE coalesce(excluded.margin_fraction, 1e9) <= coalesce(past.margin_fraction, 1e9)",
             self._rows,
         )
         self._rows = []
 
-    def _take(self, event: Mapping[str, Any], journal: str, at: int) -> None:
+    def _take(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
         if kind == "session":
             self._session(event)
@@ -275,7 +306,7 @@ class _Reading:
         if self._schema is None:
             raise UsageError(f"session {self._name} has records, and no event 'session' before them")
         if kind == "record":
-            self._record(Record.from_plain(_plain(event, self._schema)), journal, at)
+            self._record(Record.from_plain(_plain(event, self._schema)))
         elif kind == "end":
             facts = (event["status"], event["seconds"], self._number)
             self._base.execute("UPDATE session SET status = ?, seconds = ? WHERE id = ?", facts)
@@ -284,28 +315,28 @@ class _Reading:
             self._base.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
 
     def _session(self, event: Mapping[str, Any]) -> None:
-        """Each process of a session says the same of it."""
-        if self._schema is not None:
-            return
+        """Each process of a session says the same of it; it began with the first of them."""
+        first = self._schema is None
         self._schema = check_schema(event.get("schema"), self._name)
-        told = migrated(event, self._schema)
-        self._began_at = told["at"]
-        self._base.execute(
-            "UPDATE session SET began_at = ?, design = ?, saved = ?, seed = ?, version = ?, arguments = ?, schema = ? "
-            "WHERE id = ?",
-            (
-                told["at"], told["design"]["name"], told["saved"], told["seed"], told["pytest_ipperf"],
-                json.dumps(told["arguments"]), self._schema, self._number,
-            ),
-        )  # fmt: skip
+        self._began_at = min(self._began_at, event["at"])
+        if first:
+            told = migrated(event, self._schema)
+            self._base.execute(
+                "UPDATE session SET design = ?, saved = ?, version = ?, arguments = ?, schema = ? WHERE id = ?",
+                (
+                    told["design"]["name"], told["saved"], told["pytest_ipperf"], json.dumps(told["arguments"]),
+                    self._schema, self._number,
+                ),
+            )  # fmt: skip
+        self._base.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
 
-    def _record(self, record: Record, journal: str, at: int) -> None:
+    def _record(self, record: Record) -> None:
         past = record.past(self._name, self._began_at)
         self._rows.append(
             (
                 self._number, self._key(past.key), past.change, past.sd_epoch, past.epochs, past.test_value,
                 past.reference_value, self._word(past.margin), past.margin_fraction, past.header_cost,
-                self._word(past.verdict), self._word(past.fingerprint), journal, at,
+                self._word(past.verdict), self._word(past.fingerprint), past.usable, self._word(record.taken_from),
             )
         )  # fmt: skip
         if len(self._rows) >= _BATCH:

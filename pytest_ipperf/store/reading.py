@@ -88,7 +88,8 @@ def read_session(folder: Path) -> KeptSession:
     sessions = [event for told in journals.values() for event in told if event["event"] == "session"]
     if not sessions:
         raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
-    schema = check_schema(sessions[0].get("schema"), str(folder))
+    first = min(sessions, key=lambda event: float(event["at"]))  # each process says when it began itself
+    schema = check_schema(first["schema"], str(folder))
     journals = {path: [migrated(event, schema) for event in told] for path, told in journals.items()}
     workloads: dict[str, KeptWorkload] = {}
     taken_over: dict[str, Path] = {}
@@ -99,7 +100,7 @@ def read_session(folder: Path) -> KeptSession:
         taken_over |= {each["workload"]: Path(each["folder"]) for each in told if each["event"] == "taken"}
     for name in {each["workload"] for told in journals.values() for each in told if each["event"] == "anew"}:
         taken_over.pop(name, None)  # each process says what is to be taken over, and only one finds that it cannot be
-    return KeptSession(folder, migrated(sessions[0], schema), workloads, taken_over)
+    return KeptSession(folder, migrated(first, schema), workloads, taken_over)
 
 
 def events(path: Path) -> Iterator[Facts]:

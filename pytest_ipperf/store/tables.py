@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ipperf.store.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 2
+VERSION = 100 * SCHEMA + 3
 """Of the tables; those of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -22,9 +22,9 @@ _CANNOT = {
 _TABLES = (
     """CREATE TABLE session (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, began_at REAL, seconds REAL, status INTEGER,
-    design TEXT DEFAULT '', saved TEXT DEFAULT '', seed INTEGER, version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
+    design TEXT DEFAULT '', saved TEXT DEFAULT '', version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
     schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER)""",
-    "CREATE INDEX session_by_name ON session (saved, began_at)",
+    "CREATE INDEX session_by_name ON session (saved, began_at, name)",
     "CREATE TABLE journal (session INTEGER, name TEXT, upto INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID",
     "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL)",
     """CREATE TABLE key (
@@ -32,10 +32,11 @@ _TABLES = (
     """CREATE TABLE past (
     session INTEGER, key INTEGER, change REAL, sd_epoch REAL, epochs INTEGER, test_value REAL, reference_value REAL,
     margin INTEGER, margin_fraction REAL, header_cost REAL, verdict INTEGER, fingerprint INTEGER, sound INTEGER,
-    journal TEXT, at INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID""",
+    usable INTEGER, taken_from INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID""",
     "CREATE INDEX past_by_key ON past (key, session)",
     "CREATE TABLE tally (session INTEGER, verdict TEXT, cells INTEGER, PRIMARY KEY (session, verdict)) WITHOUT ROWID",
-    "CREATE TABLE night (name TEXT PRIMARY KEY, session INTEGER) WITHOUT ROWID",
+    """CREATE TABLE night (
+    name TEXT PRIMARY KEY, session TEXT, saved TEXT, began_at REAL, marked INTEGER) WITHOUT ROWID""",
 )
 
 

@@ -1,14 +1,15 @@
 """The archive: sessions by their names, what each found, and the course of a cell."""
 
+import contextlib
 import json
 
 import pytest
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import Archive, records_in
+from pytest_ipperf.store import Archive, Journal, read_story, records_in
 from pytest_ipperf.store.index import FILE
-from tests.store.kept import BEGAN, SUITE, keep, name_of, record, single
+from tests.store.kept import BEGAN, SUITE, facts, keep, name_of, record, single
 
 ONE, TWO = (Key(record(number).cell, "response_time", "1-apache-ipv4") for number in (1, 2))
 
@@ -105,27 +106,100 @@ def test_the_course_of_a_cell_is_that_of_its_own_version(archive):
     assert [past.session for past in archive.course(TWO)] == [name_of(0), name_of(1)]
     assert [past.session for past in archive.course(ONE, most=2)] == [name_of(2), name_of(3)]
     assert [past.session for past in archive.course(ONE, saved="main")] == [name_of(0), name_of(1)]
-    assert [past.session for past in archive.course(ONE, before=BEGAN + 86400)] == [name_of(0)]
     assert archive.course(Key("nowhere", "loss")) == []
 
 
-def test_courses_are_those_of_each_key(archive):
-    keys = [ONE, TWO, Key("nowhere", "loss")]
-    for more in ({}, {"most": 1}, {"saved": "main"}, {"before": BEGAN + 2 * 86400}):
-        found = archive.courses(keys, **more)
-        assert found == {key: archive.course(key, **{"most": 60, **more}) for key in (ONE, TWO)}
+def test_courses_are_those_of_each_cell_of_a_session(tmp_path):
+    for number in range(4):
+        keep(tmp_path, number, [record(1), record(2)][: 1 + number % 2], saved="main" if number != 1 else "")
+    keep(tmp_path, 4, [record(1), record(2)], saved="other")
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        for most, sessions in ((60, [0, 2, 3]), (2, [2, 3])):
+            found = archive.courses(name_of(4), saved="main", most=most)
+            assert {key: [past.session for past in course] for key, course in found.items()} == {
+                ONE: [name_of(number) for number in sessions],
+                TWO: [name_of(3)],
+            }
+            assert found[ONE] == [past for past in archive.course(ONE, saved="main") if past in found[ONE]]
+        assert archive.courses(name_of(0), saved="main") == archive.courses("nowhere", saved="main") == {}
+
+
+# --- what a night is held to ------------------------------------------------------------------------------------------
+
+
+def held_to(root, number, **more):
+    """The sessions that the gate compares the first cell of that day's session with."""
+    with contextlib.closing(Archive(root)) as archive:
+        found = archive.nights(name_of(number), saved="main", **more).get(ONE, [])
+        assert archive.notes == []
+    return [past.session for past in found]
+
+
+def rule(root, number, status=0, red=()):
+    """Ends the night of that day."""
+    cells = [{"cell": key.cell, "metric": key.metric, "ruling": "exceeds"} for key in red]
+    told = {"session": name_of(number), "saved": "main", "status": status, "cells": cells}
+    folder = root / "nights" / name_of(number)
+    folder.mkdir(parents=True)
+    (folder / "verdict.json").write_text(json.dumps(told | {"began_at": BEGAN + 86400 * number}))
+
+
+def test_a_night_is_held_to_nights_that_have_a_verdict(tmp_path):
+    """Not to one that was broken off, nor to a session of plain pytest that took the name."""
+    for number in range(4):
+        keep(tmp_path, number, [record(1)], saved="main", status=None if number == 1 else 0)
+    rule(tmp_path, 0)
+    rule(tmp_path, 3)
+    assert held_to(tmp_path, 3) == [name_of(0)]
+
+
+def test_what_was_taken_over_counts_once_and_never_for_who_took_it(tmp_path):
+    keep(tmp_path, 0, [record(1)], saved="main", status=None)  # broken off
+    taken = record(1, taken_from=name_of(0))
+    for number in (1, 2, 3):  # the night that went on with it, and two more that did
+        keep(tmp_path, number, [taken], saved="main")
+        rule(tmp_path, number)
+    keep(tmp_path, 4, [record(1)], saved="main")
+    assert held_to(tmp_path, 4) == [name_of(3)]
+    assert held_to(tmp_path, 3) == []
+    rule(tmp_path, 0)
+    assert held_to(tmp_path, 3) == []
+
+
+def test_the_last_nights_are_the_last_that_count_and_the_last_of_all(tmp_path):
+    for number in range(9):
+        reasons = ("too_few_epochs",) if number == 5 else ()
+        keep(tmp_path, number, [record(1, reasons=reasons), record(2)], saved="main")
+    for number in range(8):
+        rule(tmp_path, number, red=[ONE] if number in (4, 7) else [], status=11 if number == 6 else number in (4, 7))
+    assert held_to(tmp_path, 8, most=3) == [name_of(number) for number in (1, 2, 3, 7)]
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        found = archive.nights(name_of(8), saved="main")
+        assert [(past.sound, past.usable) for past in found[ONE]] == [(True, True)] * 4 + [(False, True)]
+        assert [past.session for past in found[TWO]] == [name_of(number) for number in (0, 1, 2, 3, 4, 5, 7)]
+        assert [past.usable for past in archive.courses(name_of(8), saved="main")[ONE]].index(False) == 5
+
+
+def test_a_session_began_with_the_first_of_its_journals_whichever_was_seen_first(tmp_path):
+    """So that it is not its own history where its first journal by name is not the first that was written."""
+    keep(tmp_path, 0, [record(1)], saved="main")
+    rule(tmp_path, 0)
+    folder = keep(tmp_path, 1, [record(1)], saved="main")
+    Archive(tmp_path).close()
+    for writer, at in (("gw0", BEGAN + 90000.0), ("zz", BEGAN + 86000.0)):
+        journal = Journal(folder, writer)
+        journal.append("session", facts(1, saved="main", at=at))
+        journal.close()
+    rule(tmp_path, 1)
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert archive.find("last").began_at == BEGAN + 86000 == read_story(folder).began_at
+    assert held_to(tmp_path, 1) == [name_of(0)]
 
 
 def test_cells_are_found_by_their_text(archive):
     assert archive.keys("c1-") == [ONE]
     assert archive.keys("http") == [ONE, TWO, TWO._replace(version="2")]
     assert archive.keys("c1_") == []
-
-
-def test_records_come_back_whole(archive):
-    entry = archive.find("main")
-    assert list(archive.records(entry)) == [record(1, 1.01), record(2, 1.3)]
-    assert list(archive.records(entry, [TWO.cell])) == [record(2, 1.3)]
 
 
 def test_a_folder_elsewhere_is_read_without_an_index(tmp_path):

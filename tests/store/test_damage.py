@@ -17,7 +17,7 @@ import pytest
 
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import Archive, Journal, read_story
+from pytest_ipperf.store import Archive, Journal, read_story, records_in
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.tables import VERSION
 from tests.store.kept import SUITE, facts, keep, name_of, record
@@ -54,7 +54,7 @@ def told(root):
         [archive.pasts(entry) for entry in entries],
         archive.course(ONE),
         archive.keys("lab"),
-        [list(archive.records(entry, [ONE.cell])) for entry in entries],
+        [records_in(entry.folder) for entry in entries],
     )
     notes = archive.notes
     archive.close()
@@ -170,7 +170,7 @@ def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
         archive = Archive(root)
         entry = archive.find("last")
         assert (entry.verdicts, entry.status, archive.notes) == ({"within": 1}, None, [])
-        assert list(archive.records(entry)) == [record(1)] == list(read_story(folder).records)
+        assert records_in(folder) == [record(1)] == list(read_story(folder).records)
         archive.close()
     with path.open("ab") as file:  # and were it not the end, what follows would be read
         file.write(b"nonsense\n")
@@ -354,7 +354,7 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
         archive = Archive(tmp_path)
         entry = archive.find(name)
         assert (archive.notes, entry.status, len(archive.sessions())) == ([], None, number + 1)
-        kept = [each.cell for each in archive.records(entry)]
+        kept = [each.cell for each in records_in(entry.folder)]
         assert kept[:finished] == [f"lab-{each}" for each in range(finished)]
         assert len(kept) == len(archive.pasts(entry)) == sum(entry.verdicts.values())
         assert len(read_story(entry.folder).records) == len(kept)

@@ -66,7 +66,13 @@ def test_a_course_reads_the_sessions_of_its_cell(counted):
     assert counts == {"questions": 2, "rows": 1 + NIGHTS}
 
 
-@pytest.mark.parametrize("question", ["_OF_SESSION", "_OF_KEY"])
+def test_courses_of_a_session_are_a_question_for_each_earlier_one(counted):
+    archive, counts = counted
+    assert len(archive.courses(name_of(NIGHTS - 1), saved="main")) == CELLS
+    assert counts == {"questions": 1 + NIGHTS, "rows": CELLS + (NIGHTS - 1) * (1 + CELLS)}
+
+
+@pytest.mark.parametrize("question", ["_OF_SESSION", "_OF_KEY", "_OF_KEYS", "_ORIGINS"])
 def test_no_table_of_cells_is_read_from_end_to_end(year, question):
     """As SQLite plans it: a SCAN of what grows with cells and nights would be slow in a year."""
     from pytest_ipperf.store import archive as archive_module  # noqa: PLC0415 - for its questions
@@ -75,7 +81,7 @@ def test_no_table_of_cells_is_read_from_end_to_end(year, question):
     base = sqlite3.connect(year / FILE)
     plan = [row[-1] for row in base.execute(f"EXPLAIN QUERY PLAN {text}", ("x",) * text.count("?")).fetchall()]
     base.close()
-    scans = [step for step in plan if step.startswith("SCAN")]
+    scans = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]
     assert scans == [], plan
 
 

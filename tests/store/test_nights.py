@@ -1,22 +1,148 @@
+"""Nights, as their verdicts tell later ones."""
+
+from __future__ import annotations
+
+import contextlib
 import json
+import shutil
 
+import pytest
+
+from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import last_night
+from pytest_ipperf.store import Archive, nights
+from pytest_ipperf.store import index as index_module
+from tests.store.kept import BEGAN, keep, name_of, record
+
+CELLS = [
+    {"cell": "a", "metric": "loss", "version": "1-10x", "ruling": "within"},
+    {"cell": "b", "metric": "loss", "version": "1-10x", "ruling": "missing"},
+]
+KEYS = (Key("a", "loss", "1-10x"), Key("b", "loss", "1-10x"))
 
 
-def test_the_next_night_is_told_which_cells_and_versions_the_last_one_had(tmp_path):
-    """What was given up is expected as long as nights tell of it, since that was for a time; other names are others."""
-    cells = [
-        {"cell": "a", "metric": "loss", "version": "1-10x", "ruling": "within"},
-        {"cell": "b", "metric": "loss", "version": "1-10x", "ruling": "missing"},
-        {"cell": "c", "metric": "loss", "version": "1-10x", "ruling": "gone"},
-    ]
-    told = {"session": "s", "saved": "main", "status": 12, "cells": cells}
-    broken = {**told, "cells": [{"cell": "a"}]}
-    for name, verdict in (("1", told), ("2", broken), ("3", {**told, "saved": "other"}), ("4", told)):
-        (tmp_path / "nights" / name).mkdir(parents=True)
-        (tmp_path / "nights" / name / "verdict.json").write_text(json.dumps(verdict))
-    found = last_night(tmp_path, "main", before="4")
-    assert found is not None
-    assert (found.name, found.cells) == ("1", tuple(Key(cell, "loss", "1-10x") for cell in "abc"))
-    assert last_night(tmp_path, "main", before="1") is None
+def rule(root, name, began_at, **more):
+    """A verdict of the night of that name."""
+    told = {"session": name, "saved": "main", "began_at": began_at, "status": 12, "cells": CELLS} | more
+    folder = root / "nights" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "verdict.json").write_text(json.dumps(told))
+
+
+def before(archive, number, saved="main"):
+    """The name of the last night before the session of that day."""
+    found = archive.last_night(saved, before=name_of(number))
+    return found.name if found else None
+
+
+def last_night(root, saved="main", *, number):
+    """As the archive tells it for the session of that day."""
+    with contextlib.closing(Archive(root)) as archive:
+        return archive.last_night(saved, before=name_of(number)), archive.notes
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Four nights saved as `main`, a day apart, and one more session."""
+    for number in range(5):
+        keep(tmp_path, number, [record(1)], saved="main")
+    for number in range(4):
+        rule(tmp_path, name_of(number), BEGAN + 86400 * number)
+    return tmp_path
+
+
+def test_the_next_night_is_told_which_cells_and_versions_the_last_one_had(root):
+    rule(root, name_of(3), BEGAN + 3 * 86400, saved="other")
+    found, notes = last_night(root, number=4)
+    assert (found.name, found.cells, notes) == (name_of(2), KEYS, [])
+    assert last_night(root, number=0) == (None, [])
+    assert last_night(root, "other", number=4)[0].name == name_of(3)
+
+
+def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
+    """Where the clock was set, and where the session was cleared out."""
+    rule(root, "19990101T000000Z-aa", BEGAN + 3.5 * 86400)
+    assert last_night(root, number=4)[0].name == "19990101T000000Z-aa"
+    rule(root, "19990101T000000Z-aa", BEGAN - 86400)
+    (root / "index.sqlite").unlink()
+    assert last_night(root, number=4)[0].name == name_of(3)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [
+        ("nonsense", "is no verdict (JSONDecodeError: Expecting value: line 1 column 1 (char 0))"),
+        ("[]", "is no verdict (TypeError: list indices must be integers or slices, not str)"),
+        (
+            '{"session": "s", "saved": "main", "status": 0, "cells": [{"cell": "a"}]}',
+            "is no verdict (KeyError: 'metric')",
+        ),
+        (
+            '{"session": "s", "saved": "main", "status": 13, "cells": []}',
+            "is no verdict (ValueError: 13 is not a valid Light)",
+        ),
+    ],
+    ids=["nonsense", "list", "lacking", "status"],
+)
+def test_a_verdict_that_cannot_be_read_is_said_and_stops_the_next_night(root, verdict, why):
+    """Else nobody would miss what that night measured and this one did not."""
+    path = root / "nights" / name_of(3) / "verdict.json"
+    path.write_text(verdict)
+    said = f"night {name_of(3)}: {path} {why}"
+    for _ in range(2):
+        with contextlib.closing(Archive(root)) as archive:
+            assert archive.notes == [said]
+            with pytest.raises(LabError) as refused:
+                archive.last_night("main", before=name_of(4))
+            assert str(refused.value).startswith(f"{said}; what it measured is to be measured again ")
+            assert before(archive, 4, "other") is None
+            assert before(archive, 3) == name_of(2)
+    rule(root, name_of(3), BEGAN + 86400 * 3)
+    found, notes = last_night(root, number=4)
+    assert (found.name, notes) == (name_of(3), [])
+
+
+def test_a_verdict_that_cannot_be_read_with_another_behind_it_is_only_said(root):
+    path = root / "nights" / name_of(1) / "verdict.json"
+    path.unlink()
+    path.mkdir()
+    found, notes = last_night(root, number=4)
+    assert found.name == name_of(3)
+    assert notes == [f"night {name_of(1)}: {path} cannot be read (Is a directory)"]
+
+
+def test_a_night_is_read_once_also_where_its_session_was_cleared_out(root, monkeypatch):
+    Archive(root).close()
+    for number in range(3):
+        shutil.rmtree(root / "runs" / name_of(number))
+    Archive(root).close()
+    read: list[str] = []
+    one = nights.read_night
+
+    def counted(root, name):
+        read.append(name)
+        return one(root, name)
+
+    monkeypatch.setattr(nights, "read_night", counted)
+    with contextlib.closing(Archive(root)) as archive:
+        assert (len(archive.sessions()), read) == (2, [])
+        assert before(archive, 3) == name_of(2)
+    (root / index_module.FILE).unlink()
+    for _ in range(2):
+        Archive(root).close()
+    assert sorted(read) == [name_of(number) for number in range(4)]
+    keep(root, 1, [record(1)], saved="main")  # it comes back
+    with contextlib.closing(Archive(root)) as archive:
+        assert [entry.light for entry in archive.sessions()] == [12, 12, None]
+    assert len(read) == 5
+
+
+def test_a_night_whose_verdict_was_removed_is_none(root):
+    rule(root, name_of(2), BEGAN + 2 * 86400, status=11)
+    Archive(root).close()
+    for number in (2, 3):
+        shutil.rmtree(root / "nights" / name_of(number))
+    with contextlib.closing(Archive(root)) as archive:
+        assert [entry.light for entry in archive.sessions()] == [12, 12, None, None, None]
+        assert [past.sound for past in archive.courses(name_of(4), saved="main")[record(1).key]] == [True] * 4
+        assert before(archive, 4) == name_of(1)

@@ -13,7 +13,7 @@ from pytest_ipperf.core.gate import decide
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.store import Archive, acceptances, last_night, read_story
+from pytest_ipperf.store import Archive, acceptances, read_story
 
 _FAILED = 1
 _OTHERWISE = (
@@ -42,18 +42,18 @@ def decided(
     again = read_story(fresh) if fresh else None
     began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
     ended_at = max(each.began_at + (each.seconds or 0) for each in (story, again) if each)
-    courses = archive.courses([record.key for record in story.records], saved=baseline, before=story.began_at)
-    before = last_night(archive.root, saved, before=screening.name)
+    before = archive.last_night(saved, before=screening.name)
     report = decide(
         screen=story.records,
         fresh=again.records if again else (),
         expected=before.cells if before else (),
-        courses=courses,
+        courses=archive.nights(screening.name, saved=baseline),
         accepted=[each for each in acceptances(archive.root) if each.at <= ended_at],
         today=began.date(),
         troubles={**_troubles(story, again), **({"records": lost} if lost else {})},
         metric_of=lambda name: METRICS[name].metric,
     )
+    courses = archive.courses(screening.name, saved=baseline)
     return Decided(report=report, story=replace(story, courses=courses, night=report), fresh=again)
 
 

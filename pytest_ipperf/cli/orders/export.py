@@ -51,8 +51,7 @@ def _story(found: Records, session: Chosen) -> Story:
     story = read_story(session.folder)
     if not story.saved:
         return story
-    keys = [record.key for record in story.records]
-    return replace(story, courses=found.archive.courses(keys, saved=story.saved, before=story.began_at))
+    return replace(story, courses=found.archive.courses(session.name, saved=story.saved))
 
 
 def _night(found: Records, session: Chosen, told: Mapping[str, Any]) -> Story:
