@@ -86,7 +86,7 @@ def decide(
 ) -> NightReport:
     """The report of a night, from all records of its screening and the `fresh` ones of what was flagged.
 
-    `expected` are the cells that the last nights measured, whatever their version; `courses` the earlier nights of a
+    `expected` are the cells that the last night lists, whatever their version; `courses` the earlier nights of a
     key, the oldest first. `troubles` are items that failed or broke for another reason than their margin, by node id,
     with a sentence. Twins are the sentinel and nothing else.
     """
