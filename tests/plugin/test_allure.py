@@ -351,6 +351,10 @@ def test_properties_are_such_as_java_reads():
     assert properties({"a b": "x=y: \\ é\n", "#": "\U0001f600"}) == "a\\ b=x=y: \\\\ \\u00e9\\n\n\\#=\\ud83d\\ude00\n"
 
 
+def test_properties_have_a_question_mark_for_what_was_not_utf_8():
+    assert properties({"Server": "caf\udce4 1.0"}) == "Server=caf? 1.0\n"
+
+
 def test_categories_are_one_for_each_kind():
     assert [rule["name"] for rule in categories()] == [kind.value[1] for kind in Kind]
     assert Outcome(Kind.FLAGGED, "flagged: slower").message == Outcome(Kind.FLAGGED, "slower").message

@@ -94,14 +94,14 @@ def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int
 
 
 def properties(facts: Mapping[str, str]) -> str:
-    """As Java's Properties reads them: ASCII, signs that it knows escaped."""
+    """As Java's Properties reads them: ASCII, signs that it knows escaped; a lone surrogate is a question mark."""
     return "".join(f"{_escaped(name, ' =:#!')}={_escaped(text, '')}\n" for name, text in facts.items())
 
 
 def _escaped(text: str, signs: str) -> str:
     plain = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     plain = "".join(f"\\{sign}" if sign in signs else sign for sign in plain)
-    units = plain.encode("utf-16-be")
+    units = plain.encode("utf-16-be", "replace")
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)
 
