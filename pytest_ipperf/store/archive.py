@@ -11,10 +11,11 @@ from typing import Any
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.store.index import Entry, Index, record_of
+from pytest_ipperf.store.index import Entry, Index
 from pytest_ipperf.store.migration import check_schema, tells_end
 from pytest_ipperf.store.nights import Night, read_night
 from pytest_ipperf.store.reading import events
+from pytest_ipperf.store.records import record_of
 
 LAST = "last"
 _PAST = (

@@ -21,6 +21,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.store.migration import check_schema, migrated
 from pytest_ipperf.store.nights import VERDICT, Night, nights_in
 from pytest_ipperf.store.reading import parsed
+from pytest_ipperf.store.records import WRONG, checked, plain_record
 from pytest_ipperf.store.tables import cannot, in_memory, opened, opened_to_read, remove
 
 FILE = "index.sqlite"
@@ -127,6 +128,8 @@ class Index:
 
     def _go_on(self, error: sqlite3.Error) -> None:
         """Without what was damaged, or without the disk."""
+        if not hasattr(error, "sqlite_errorcode"):  # a fault of ours, which no other file would mend
+            raise error
         path = self.root / FILE
         before = self._base
         if cannot(error):
@@ -269,7 +272,7 @@ class _Reading:
             raise UsageError(damage)
         try:
             self._take(event)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except WRONG as error:
             raise UsageError(damage) from error
 
     def _say(self, trouble: str) -> None:
@@ -306,9 +309,9 @@ class _Reading:
         if self._schema is None:
             raise UsageError(f"session {self._name} has records, and no event 'session' before them")
         if kind == "record":
-            self._record(Record.from_plain(_plain(event, self._schema)))
+            self._record(plain_record(event, self._schema))
         elif kind == "end":
-            facts = (event["status"], event["seconds"], self._number)
+            facts = (checked(event["status"], "int"), checked(event["seconds"], "float"), self._number)
             self._base.execute("UPDATE session SET status = ?, seconds = ? WHERE id = ?", facts)
         else:
             column = "undecided" if kind == "undecided" else "troubles"
@@ -318,14 +321,14 @@ class _Reading:
         """Each process of a session says the same of it; it began with the first of them."""
         first = self._schema is None
         self._schema = check_schema(event.get("schema"), self._name)
-        self._began_at = min(self._began_at, event["at"])
+        self._began_at = min(self._began_at, checked(event["at"], "float"))
         if first:
             told = migrated(event, self._schema)
             self._base.execute(
                 "UPDATE session SET design = ?, saved = ?, version = ?, arguments = ?, schema = ? WHERE id = ?",
                 (
-                    told["design"]["name"], told["saved"], told["pytest_ipperf"], json.dumps(told["arguments"]),
-                    self._schema, self._number,
+                    *(checked(each, "str") for each in (told["design"]["name"], told["saved"], told["pytest_ipperf"])),
+                    json.dumps(told["arguments"]), self._schema, self._number,
                 ),
             )  # fmt: skip
         self._base.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
@@ -355,18 +358,6 @@ class _Reading:
             ((number,),) = self._base.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchall()
             self._words[text] = number
         return self._words[text]
-
-
-def record_of(event: Mapping[str, Any], schema: int) -> Record:
-    """The record of an event that holds one; UsageError where it lacks something, or has what no record has."""
-    try:
-        return Record.from_plain(_plain(event, schema))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(f"the record of {event['cell']} cannot be read ({error})") from None
-
-
-def _plain(event: Mapping[str, Any], schema: int) -> dict[str, Any]:
-    return {name: value for name, value in migrated(event, schema).items() if name not in ("event", "at")}
 
 
 def _folders(runs: Path) -> Iterator[Path]:

@@ -12,8 +12,8 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.story import Host, Story, Trouble
-from pytest_ipperf.store.index import record_of
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, events, read_session
+from pytest_ipperf.store.records import record_of
 
 _TIMES = ("total", "rtt_s")
 """The columns whose spread is shown; other samples are no times of single connections or replies."""

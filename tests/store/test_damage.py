@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import random
 import re
@@ -12,12 +14,14 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.store import Archive, Journal, read_story, records_in
+from pytest_ipperf.store import index as index_module
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.tables import VERSION
 from tests.store.kept import SUITE, facts, keep, name_of, record
@@ -213,6 +217,67 @@ def test_behind_a_damaged_line_nothing_is_read_and_that_is_said(root, line):
             entry = archive.find("last")
             assert (entry.verdicts, entry.status, entry.trouble) == ({"within": 1}, None, damage)
         archive.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epochs": [10]},
+        {"epochs": 10**30},
+        {"epochs": 10.5},
+        {"estimate": 10**400},
+        {"sd_epoch": "x"},
+        {"header_cost": None},
+        {"margin_fraction": 10**30},
+        {"margin": 5},
+        {"verdict": ["within"]},
+        {"cell": 7},
+        {"fingerprint": "\ud800"},
+        {"taken_from": {}},
+        {"test": {**dataclasses.asdict(record(1).test), "values": [math.nan]}},
+        {"reference": {**dataclasses.asdict(record(1).test), "attempted": "x"}},
+    ],
+    ids=lambda wrong: f"{next(iter(wrong))}-{str(next(iter(wrong.values())))[:3]!a}",
+)
+def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, there, wrong):
+    folder = keep(root, NIGHTS, [], status=None)
+    path = folder / "main.jsonl"
+    at = path.stat().st_size
+    journal = Journal(folder, "main")
+    journal.append("record", dataclasses.asdict(record(1)) | wrong)
+    journal.close()
+    damage = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
+    for _ in range(2):
+        archive = Archive(root)
+        assert archive.notes == [damage]
+        assert [archive.pasts(entry) for entry in archive.sessions()] == [*there[1], {}]
+        archive.close()
+    if "fingerprint" not in wrong:  # which only a file of SQLite cannot hold
+        with pytest.raises(UsageError, match=r"^the record of .* cannot be read \("):
+            read_story(folder)
+
+
+@pytest.mark.parametrize("wrong", [{"status": [0], "seconds": 1}, {"status": 0, "seconds": "1"}])
+def test_an_end_that_is_none_is_damage_of_its_line(root, wrong):
+    folder = keep(root, NIGHTS, [record(1)], status=None)
+    at = (folder / "main.jsonl").stat().st_size
+    journal = Journal(folder, "main")
+    journal.append("end", wrong)
+    journal.close()
+    archive = Archive(root)
+    said = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
+    assert (archive.notes, archive.find("last").verdicts) == ([said], {"within": 1})
+    archive.close()
+
+
+def test_a_fault_of_ours_is_not_taken_for_damage_of_the_index(root, monkeypatch):
+    keep(root, NIGHTS, [record(1)])
+    wrong: Any = [10]
+    monkeypatch.setattr(index_module, "plain_record", lambda *_: dataclasses.replace(record(1), epochs=wrong))
+    before = (root / FILE).stat().st_ino
+    with pytest.raises(sqlite3.Error, match=r"[Bb]inding parameter"):
+        Archive(root)
+    assert (root / FILE).stat().st_ino == before
 
 
 @pytest.mark.parametrize(
