@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import errno
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,8 +32,8 @@ def withdraw(root: Path, cell: str, *, reason: str, by: str, at: float) -> None:
     _append(root, {_WITHDRAWN: cell, "reason": reason, "by": by, "at": at})
 
 
-def acceptances(root: Path) -> list[Acceptance]:
-    """All that was ever accepted, the oldest first; UsageError naming the line that is no acceptance.
+def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
+    """All that was ever accepted, as it stood `by` a time, the oldest first; UsageError naming a line that is none.
 
     Nothing is skipped: who believed it to hold would be told of a regression, and who believed it gone would not.
     """
@@ -42,9 +43,11 @@ def acceptances(root: Path) -> list[Acceptance]:
         try:
             plain = json.loads(line)
             if _WITHDRAWN in plain:
-                found = [_ended(each, plain[_WITHDRAWN], plain["at"]) for each in found]
+                ended = [_ended(each, plain[_WITHDRAWN], plain["at"]) for each in found]
             else:
-                found.append(_acceptance(plain))
+                ended = [*found, _acceptance(plain)]
+            if plain["at"] <= by:
+                found = ended
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}:{number}: {line[:60]!r} is no acceptance ({error}); remove the line") from None
     return found

@@ -57,6 +57,17 @@ def test_a_withdrawal_ends_what_was_said_of_that_very_pattern_before(tmp_path):
     assert (withdrawn["withdrawn"], withdrawn["reason"], withdrawn["by"]) == ("lab-*", "it is mended", "ada")
 
 
+def test_what_was_said_later_is_not_told_of_an_earlier_time(tmp_path):
+    """So that a night comes out as it did, also where it ended on the day of a withdrawal."""
+    accept(tmp_path, ONE)
+    withdraw(tmp_path, "lab-*", reason="it is mended", by="ada", at=AT + 60)
+    accept(tmp_path, Acceptance(**{**_plain(ONE), "at": AT + 120}))
+    assert acceptances(tmp_path, by=AT - 1) == []
+    assert acceptances(tmp_path, by=AT + 59) == [ONE]
+    assert [each.holds(DAY) for each in acceptances(tmp_path, by=AT + 60)] == [False]
+    assert [each.holds(DAY) for each in acceptances(tmp_path, by=AT + 120)] == [False, True]
+
+
 def _plain(acceptance):
     return {name: getattr(acceptance, name) for name in acceptance.__slots__}
 

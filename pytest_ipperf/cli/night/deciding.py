@@ -48,7 +48,7 @@ def decided(
         fresh=again.records if again else (),
         expected=before.cells if before else (),
         courses=archive.nights(screening.name, saved=baseline),
-        accepted=[each for each in acceptances(archive.root) if each.at <= ended_at],
+        accepted=acceptances(archive.root, by=ended_at),
         today=began.date(),
         troubles={**_troubles(story, again), **({"records": lost} if lost else {})},
         metric_of=lambda name: METRICS[name].metric,
