@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ _KEYS = {
     "end": {"status", "seconds"},
 }
 """What an event that is read here must have; one that lacks it is none."""
+_ANSWERS = frozenset({"record", "undecided", "trouble", "note", "end"})
+_SHORT = ("arm", "warmup", "columns", "rows", "offset", "failed", "server", "fingerprint")
+"""Of runs where their samples lie and whose they are, of epochs what they were measured with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +83,79 @@ class KeptSession:
         return self.folder.name
 
 
-def read_session(folder: Path) -> KeptSession:
-    """All of a session; UsageError naming the folder where there is none, or one of another schema."""
+def read_session(folder: Path, *, answers: list[Facts] | None = None, short: bool = False) -> KeptSession:
+    """All of a session; UsageError naming the folder where there is none, or one of another schema.
+
+    `answers` gains its records, troubles, notes and ends, as they were written. Where it is to be `short`, runs and
+    epochs have only what `_SHORT` names: there may be very many, and each journal is read once.
+    """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
-    journals = {path: list(events(path)) for path in sorted(folder.glob("*.jsonl"))}
-    sessions = [event for told in journals.values() for event in told if event["event"] == "session"]
-    if not sessions:
+    journals = sorted(folder.glob("*.jsonl"))
+    known = next((event for path in journals for event in events(path) if event["event"] == "session"), None)
+    if known is None:
         raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
-    first = min(sessions, key=lambda event: float(event["at"]))  # each process says when it began itself
-    schema = check_schema(first["schema"], str(folder))
-    journals = {path: [migrated(event, schema) for event in told] for path, told in journals.items()}
-    workloads: dict[str, KeptWorkload] = {}
-    taken_over: dict[str, Path] = {}
-    for path, told in journals.items():
-        for name, found in _workloads(path, told).items():
-            if found.complete or name not in workloads:  # a worker that died left its share to another
-                workloads[name] = found
-        taken_over |= {each["workload"]: Path(each["folder"]) for each in told if each["event"] == "taken"}
-    for name in {each["workload"] for told in journals.values() for each in told if each["event"] == "anew"}:
-        taken_over.pop(name, None)  # each process says what is to be taken over, and only one finds that it cannot be
-    return KeptSession(folder, migrated(first, schema), workloads, taken_over)
+    reading = _Reading(check_schema(known["schema"], str(folder)), [] if answers is None else answers, short=short)
+    for path in journals:
+        reading.journal(path)
+    # Each process says when it began itself.
+    first = min(reading.sessions, key=lambda event: float(event["at"]))
+    return KeptSession(folder, first, reading.workloads, reading.taken_over)
+
+
+class _Reading:
+    """The journals of a session on their way, one after another, event by event."""
+
+    def __init__(self, schema: int, answers: list[Facts], *, short: bool) -> None:
+        self._schema, self._answers, self._short = schema, answers, short
+        self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._anew: set[str] = set()
+        self._taken: dict[str, Path] = {}
+        self.sessions: list[Facts] = []
+        self.workloads: dict[str, KeptWorkload] = {}
+
+    @property
+    def taken_over(self) -> dict[str, Path]:
+        """Each process says what is to be taken over, and only one finds that it cannot be."""
+        return {name: folder for name, folder in self._taken.items() if name not in self._anew}
+
+    def journal(self, path: Path) -> None:
+        """All of one."""
+        found: dict[str, KeptWorkload] = {}
+        for event in events(path):
+            kind = event["event"]
+            if kind in _ANSWERS:
+                self._answers.append(event)
+            elif kind == "session":
+                self.sessions.append(migrated(event, self._schema))
+            elif kind == "taken":
+                self._taken[event["workload"]] = Path(event["folder"])
+            elif kind == "anew":
+                self._anew.add(event["workload"])
+            elif kind == "workload":
+                found[event["workload"]] = KeptWorkload(path.with_suffix(".f64"), migrated(event, self._schema))
+            elif event.get("workload") in found:
+                self._add(found[event["workload"]], kind, migrated(event, self._schema))
+        for name, workload in found.items():
+            if workload.complete or name not in self.workloads:  # a worker that died left its share to another
+                self.workloads[name] = workload
+
+    def _add(self, workload: KeptWorkload, kind: str, event: Facts) -> None:
+        if kind in ("epoch", "run", "floor"):
+            {"epoch": workload.epochs, "run": workload.runs, "floor": workload.floors}[kind].append(
+                self._shortened(event) if self._short else event
+            )
+        elif kind == "complete":
+            workload.complete.update(event)
+        elif kind == "broken":
+            workload.broken.append(event["sentence"])
+
+    def _shortened(self, event: Facts) -> Facts:
+        told = {name: event[name] for name in _SHORT if name in event}
+        if "columns" in told:  # all runs have the same few
+            columns = tuple(told["columns"])
+            told["columns"] = self._columns.setdefault(columns, columns)
+        return told
 
 
 def events(path: Path) -> Iterator[Facts]:
@@ -122,20 +177,3 @@ def parsed(line: bytes) -> Facts | None:
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         return None
     return found if _KEYS.get(found["event"], set()) <= found.keys() else None
-
-
-def _workloads(path: Path, told: Sequence[Facts]) -> dict[str, KeptWorkload]:
-    found: dict[str, KeptWorkload] = {}
-    for event in told:
-        name, kind = event.get("workload", ""), event["event"]
-        if kind == "workload":
-            found[name] = KeptWorkload(path.with_suffix(".f64"), event)
-        elif name not in found:
-            continue
-        elif kind in ("epoch", "run", "floor"):
-            {"epoch": found[name].epochs, "run": found[name].runs, "floor": found[name].floors}[kind].append(event)
-        elif kind == "complete":
-            found[name].complete.update(event)
-        elif kind == "broken":
-            found[name].broken.append(event["sentence"])
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.story import Host, Story, Trouble
-from pytest_ipperf.store.reading import KeptSession, KeptWorkload, events, read_session
+from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
 from pytest_ipperf.store.records import record_of
 
 _TIMES = ("total", "rtt_s")
@@ -23,8 +23,9 @@ def read_story(
     folder: Path, *, courses: Mapping[Key, Sequence[Past]] | None = None, night: NightReport | None = None
 ) -> Story:
     """All that a session's folder tells; UsageError as for `read_session`."""
-    kept = read_session(folder)
-    told = [event for path in sorted(folder.glob("*.jsonl")) for event in _answers(path)]
+    told: list[Mapping[str, Any]] = []
+    kept = read_session(folder, answers=told, short=True)
+    measured = tuple(_measured(kept))
     ends = [event for event in told if event["event"] == "end"]
     schema = kept.facts["schema"]
     return Story(
@@ -35,8 +36,8 @@ def read_story(
         question=kept.facts,
         records=tuple(record_of(event, schema) for event in told if event["event"] == "record"),
         troubles=tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble")),
-        hosts=tuple(_hosts(kept)),
-        samples=Samples(kept),
+        hosts=tuple(_hosts(measured)),
+        samples=Samples(measured),
         courses=courses or {},
         night=night,
         saved=kept.facts.get("saved", ""),
@@ -51,11 +52,11 @@ class Samples(Mapping[tuple[str, str], Sequence[float]]):
     What was taken over from an earlier session lies there.
     """
 
-    def __init__(self, kept: KeptSession) -> None:
+    def __init__(self, measured: Iterable[tuple[str, KeptWorkload]]) -> None:
         self._found: dict[tuple[str, str], KeptWorkload] = {}
-        for name, workload in _measured(kept):
-            for run in workload.runs:
-                if set(_TIMES) & set(run["columns"]) and workload.whole:
+        for name, workload in measured:
+            for run in workload.runs if workload.whole else ():
+                if set(_TIMES) & set(run["columns"]):
                     self._found[name, run["arm"]] = workload
 
     def __getitem__(self, place: tuple[str, str]) -> Sequence[float]:
@@ -75,12 +76,6 @@ class Samples(Mapping[tuple[str, str], Sequence[float]]):
         return len(self._found)
 
 
-def _answers(path: Path) -> Iterator[Mapping[str, Any]]:
-    for event in events(path):
-        if event["event"] in ("record", "undecided", "trouble", "note", "end"):
-            yield event
-
-
 def _trouble(event: Mapping[str, Any]) -> Trouble:
     return Trouble(nodeid=event["nodeid"], kind=event.get("kind", "inconclusive"), sentence=event["sentence"])
 
@@ -88,21 +83,25 @@ def _trouble(event: Mapping[str, Any]) -> Trouble:
 def _measured(kept: KeptSession) -> Iterator[tuple[str, KeptWorkload]]:
     """Of each workload where it was measured; an earlier session that is no longer there has taken its own along."""
     yield from kept.workloads.items()
+    earlier: dict[Path, Mapping[str, KeptWorkload]] = {}
     for name, folder in kept.taken_over.items():
-        if name in kept.workloads:
-            continue
-        try:
-            earlier = read_session(folder)
-        except UsageError:
-            continue
-        if name in earlier.workloads:
-            yield name, earlier.workloads[name]
+        if folder not in earlier:
+            earlier[folder] = _workloads(folder)
+        if name not in kept.workloads and name in earlier[folder]:
+            yield name, earlier[folder][name]
 
 
-def _hosts(kept: KeptSession) -> Iterator[Host]:
+def _workloads(folder: Path) -> Mapping[str, KeptWorkload]:
+    try:
+        return read_session(folder, short=True).workloads
+    except UsageError:
+        return {}
+
+
+def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
     """Each host of each testbed once, as the first epoch saw it."""
     seen: set[tuple[str, str]] = set()
-    for name, workload in _measured(kept):
+    for name, workload in measured:
         testbed = name.partition("-")[0]
         for epoch in workload.epochs[:1]:
             for role, facts in epoch["fingerprint"].items():

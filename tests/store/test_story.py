@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
+from collections import Counter
 
 import pytest
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.story import Host, Trouble
-from pytest_ipperf.store import Journal, read_story
+from pytest_ipperf.store import Journal, read_session, read_story, reading
 from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
 
 COLUMNS = ["start", "total"]
@@ -76,6 +78,40 @@ def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
     (earlier / "gw0.jsonl").unlink()
     (earlier / "main.jsonl").unlink()
     assert dict(read_story(folder).samples) == {}
+
+
+def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_path, monkeypatch):
+    """A night's journals have tens of thousands of runs; their facts and proofs would fill the memory."""
+    earlier = keep(tmp_path, 0, [record(1)])
+    for number in range(3):
+        write_samples(earlier, f"lab-http-c{number}-10k")
+    folder = tmp_path / "runs" / name_of(1)
+    journal = Journal(folder, "main")
+    journal.append("session", facts(1))
+    for number in range(3):
+        taken = {"workload": f"lab-http-c{number}-10k", "session": earlier.name, "folder": str(earlier)}
+        journal.append("taken", taken)
+    journal.close()
+    read: Counter[bytes] = Counter()
+    parsed = reading.parsed
+
+    def counted(line):
+        read[line] += 1
+        return parsed(line)
+
+    monkeypatch.setattr(reading, "parsed", counted)
+    story = read_story(folder)
+    assert len(story.samples) == 3
+    written = [
+        path.read_bytes().splitlines(keepends=True) for each in (earlier, folder) for path in each.glob("*.jsonl")
+    ]
+    # The first event of a session's first journal is looked at before, for its schema.
+    firsts = [(earlier / "gw0.jsonl"), (folder / "main.jsonl")]
+    looked_at = [path.read_bytes().splitlines(keepends=True)[0] for path in firsts]
+    assert sorted(read.elements()) == sorted([*itertools.chain(*written), *looked_at])
+    (run, *_) = read_session(earlier, short=True).workloads["lab-http-c0-10k"].runs
+    assert set(run) == {"arm", "warmup", "columns", "rows", "offset", "failed"}
+    assert "block" in read_session(earlier).workloads["lab-http-c0-10k"].runs[0]
 
 
 def test_a_record_that_lacks_something_is_told(tmp_path):
