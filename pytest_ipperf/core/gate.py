@@ -17,7 +17,7 @@ from pytest_ipperf.core.evidence import Confirmation, Evidence, Levels, p_beyond
 from pytest_ipperf.core.history import nights_that_count, predicted
 from pytest_ipperf.core.holm import adjusted
 from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.night import RED, CellReport, Light, NightReport, Ruling, names
+from pytest_ipperf.core.night import RED, CellReport, Light, NightReport, Ruling, cell_of
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.sentinel import Sentinel, watched
@@ -256,15 +256,11 @@ def _absentees(absent: Iterable[Key], accepted: _Accepted, trouble_of: Mapping[s
 
 
 def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, str]) -> dict[str, str]:
-    """The sentences of cells whose text stands between the brackets of an item in trouble.
-
-    The text of one cell may be the beginning of another's: the longest is meant.
-    """
+    """The sentences of cells whose text stands between the brackets of an item in trouble."""
     found: dict[str, str] = {}
-    cells = sorted({cell for cell, _ in known}, key=len, reverse=True)
+    cells = {cell for cell, _ in known}
     for nodeid, trouble in troubles.items():
-        within = next((cell for cell in cells if names(nodeid, cell)), None)
-        if within is not None:
+        if within := cell_of(nodeid, cells):
             found.setdefault(within, trouble)
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_ipperf.core.past import Key
@@ -109,6 +109,10 @@ class NightReport:
         return tuple(cell for cell in self.cells if cell.ruling in rulings)
 
 
-def names(nodeid: str, cell: str) -> bool:
-    """Whether a cell is the one of an item; other parameters may stand before it and after it."""
-    return cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid) is not None
+def cell_of(nodeid: str, cells: Iterable[str]) -> str:
+    """Which of the cells is the one of an item, else nothing; other parameters may stand before it and after it.
+
+    The text of one cell may be the beginning of another's: the longest is meant.
+    """
+    found = (cell for cell in cells if cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid))
+    return max(found, key=len, default="")

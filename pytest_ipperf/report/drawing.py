@@ -74,11 +74,16 @@ def inline(svg: str, prefix: str, title: str) -> str:
     return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1).strip()
 
 
+def is_spread(values: Sequence[Value], *, sizes: bool) -> bool:
+    """Whether levels that are `sizes` reach so far that they stand by their logarithm."""
+    numbers = [float(value) for value in values if not isinstance(value, str)]
+    return sizes and len(numbers) > 1 and max(numbers) >= _WIDE * min(numbers)
+
+
 def places(values: Sequence[Value], *, sizes: bool) -> list[float]:
     """Where levels stand: numbers as they are, `sizes` by their logarithm if they spread far; words behind them."""
     numbers = [float(value) for value in values if not isinstance(value, str)]
-    spread = sizes and len(numbers) > 1 and max(numbers) >= _WIDE * min(numbers)
-    found = [math.log2(value) if spread else value for value in numbers]
+    found = [math.log2(value) if is_spread(values, sizes=sizes) else value for value in numbers]
     step = (found[-1] - found[0]) / (len(found) - 1) if len(found) > 1 else 1.0
     last = found[-1] if found else 0.0
     return found + [last + step * number for number in range(1, len(values) - len(numbers) + 1)]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.night import CellReport, Ruling
+from pytest_ipperf.core.night import CellReport, Ruling, cell_of
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.metrics import METRICS
 
 
 class Kind(enum.Enum):
@@ -91,7 +92,7 @@ def findings(story: Story) -> tuple[Finding, ...]:
             _of_trouble(each)
             for each in told.values()
             # A cell within its margin may have a test that failed for another reason, which no ruling tells.
-            if _cell_in(each.nodeid) not in (ruled if each.kind == "inconclusive" else broken)
+            if cell_of(each.nodeid, ruled) not in (ruled if each.kind == "inconclusive" else broken)
         ),
     )
 
@@ -117,15 +118,19 @@ def headline(story: Story, told: Sequence[Finding]) -> str:
     """The answer in one sentence: the night's own, or what came of the session's cells."""
     if story.night is not None:
         return story.night.headline
-    codes = Counter(finding.code for finding in told)
-    beyond, within, cells = codes["exceeds"], codes["within"], f"{len(told)} cell{'s' * (len(told) != 1)}"
-    others = {"failed": codes["failed"], "in trouble": sum(finding.kind is Kind.BROKEN for finding in told)}
+    codes, count = Counter(finding.code for finding in told), sum(finding.key is not None for finding in told)
+    beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
+    others = {
+        "failed": codes["failed"],
+        "in trouble": sum(finding.kind is Kind.BROKEN for finding in told),
+        "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in told),
+    }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
     if beyond:
         return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin{more}"
     if within:
         return f"No cell exceeds its margin; {within} of {cells} {'is' if within == 1 else 'are'} within{more}"
-    return f"No cell was decided, of {cells}{more}" if told else "Nothing was measured"
+    return f"No cell was decided, of {cells}{more}" if count else f"Nothing was measured{more}"
 
 
 def asked(story: Story) -> dict[str, str]:
@@ -196,9 +201,12 @@ def _of_trouble(trouble: Trouble, record: Record | None = None) -> Finding:
     )
 
 
-def _cell_in(nodeid: str) -> str:
-    """The cell that a test's name has in its brackets, else nothing."""
-    return nodeid.rpartition("[")[2].removesuffix("]") if nodeid.endswith("]") else ""
+def margin_change(record: Record) -> float | None:
+    """The margin as a change in the record's unit, negative where less is worse; None where nothing was judged."""
+    if record.margin_fraction is None or not record.judges:
+        return None
+    worse = 1 if METRICS[record.metric].metric.direction == "lower_is_better" else -1
+    return 100 * record.margin_fraction * worse
 
 
 def change_text(record: Record) -> str:

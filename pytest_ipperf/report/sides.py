@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.units import milliseconds_text
@@ -66,6 +68,19 @@ def client_notes(records: Iterable[Record]) -> list[str]:
         "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
         f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
     ]
+
+
+def independent_values(values: Sequence[float], record: Record) -> list[float]:
+    """An arm's values of what is independent: the means of its epochs, or the blocks where there is one epoch.
+
+    Raises InvalidError for less than two, or where runs are missing, so that the arms' no longer belong together.
+    """
+    if len(values) != record.epochs * record.blocks or len(values) < 2:
+        expected = f"{record.epochs} epochs of {record.blocks} blocks"
+        raise InvalidError(f"{record.cell}: {len(values)} runs with a value do not make {expected}, or are too few")
+    if record.epochs == 1:
+        return list(values)
+    return [statistics.fmean(values[at : at + record.blocks]) for at in range(0, len(values), record.blocks)]
 
 
 def _phases(shown: Sequence[str], side: ArmSummary) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.story import Story
-from pytest_ipperf.report.findings import Kind, findings, verdict_name, verdict_of
+from pytest_ipperf.core.night import Ruling
+from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.report.findings import Kind, findings, headline, verdict_name, verdict_of
 
 
 def story_of(records, **change):
@@ -41,3 +42,36 @@ def test_what_a_design_that_never_judges_was_asked_is_undecided(told):
     record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), verdict="inconclusive", judges=False)
     (found,) = findings(story_of([record]))
     assert (found.kind, found.code) == (Kind.UNDECIDED, "inconclusive")
+
+
+@pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])
+@pytest.mark.parametrize("kind", ["inconclusive", "infrastructure"])
+def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(told, name, kind):
+    """The night tells it already; the cell's text may be any part of what stands between the brackets."""
+    story = told.night_story()
+    key = story.night.cells[0].key
+    cell = dataclasses.replace(story.night.cells[0], ruling=Ruling.TROUBLE, sentence="bind is gone", screen=None)
+    trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
+    night = dataclasses.replace(story.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
+    assert [each.key for each in findings(dataclasses.replace(story, troubles=(trouble,), night=night))] == [key]
+    # That of a longer text is another one.
+    longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
+    other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), ruling=Ruling.WITHIN)
+    night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})
+    found = findings(dataclasses.replace(story, troubles=(), night=night))
+    assert [each.name for each in found] == [str(key), str(other.key), longer.nodeid]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "words"),
+    [
+        (0, "failed", "Nothing was measured; 1 failed"),
+        (0, "infrastructure", "Nothing was measured; 1 in trouble"),
+        (0, "inconclusive", "Nothing was measured; 1 not measured"),
+        (1, "failed", "No cell exceeds its margin; 1 of 1 cell is within; 1 failed"),
+    ],
+)
+def test_tests_without_an_answer_are_no_cells(told, cells, kind, words):
+    records = [told.application("smtp", 10, "ipv6", 1.0)] * cells
+    story = story_of(records, troubles=(Trouble(nodeid="t.py::t", kind=kind, sentence="boom"),))
+    assert headline(story, findings(story)) == words

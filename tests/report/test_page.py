@@ -21,7 +21,8 @@ from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.night import lines as night_lines
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
-from pytest_ipperf.report.page.markup import element, paragraphs
+from pytest_ipperf.report.page.markup import element
+from pytest_ipperf.report.sentences import paragraphs
 from pytest_ipperf.store import SCHEMA, Journal
 
 INLINE = {"a", "b", "code", "i", "span"}
@@ -422,7 +423,8 @@ def test_method_and_environment_tell_what_the_figures_rest_on(shown):
     (method,) = shown.of("section", id="method")
     for words in (
         "each epoch's median of its blocks' log ratio to the reference, the mean over the epochs, with a",
-        "10 epochs of 3 blocks, so 30 runs of each arm", "one-sided 95 % bounds", "random order that seed 7 gives",
+        "10 epochs of 3 blocks, so 30 runs of each arm", "one-sided 95 % bounds",
+        "every arm once in each block, within it in a random order that seed 7 gives",
         "HTTP response time per connection: 10 % (at least 0.5 ms), here 10 to 25 %", "HTTP: apache 2.4.67",
         "Failures none of 270000 connections; one that fails counts with the deadline of 10 s",
         "paper 000, section 2.3",
@@ -553,6 +555,30 @@ def test_more_than_can_be_drawn_is_counted_and_where_it_is(told):
     records = [told.application("smtp", count, "ipv6", 1.0) for count in range(1, 16)]
     text = page(story_of(records, samples=told.samples_of(records)))
     assert "3 more are not drawn here; the samples lie in /r/20261122T010000Z-5eed00." in text
+
+
+def test_of_many_lines_those_with_the_worst_answers_are_drawn(told):
+    """In the order of all, whatever comes first."""
+    records = [
+        dataclasses.replace(told.application("smtp", count, "ipv6", 1.0), server=f"s{at:02d}", verdict=verdict)
+        for at, verdict in enumerate(["within"] * 24 + ["inconclusive", "exceeds"])
+        for count in (1, 10)
+    ]
+    captions = Reader(page(story_of(records))).of("figcaption")
+    drawn = [each.partition("server ")[2][:3] for each in captions]
+    assert drawn == [f"s{at:02d}" for at in (*range(22), 24, 25)]
+
+
+def test_of_a_night_it_is_said_which_data_are_shown(shown, night):
+    headings = shown.of("h2")
+    for each in ("Tables (screening)", "By connections and other levels (screening)", "Distributions (screening)"):
+        assert each in headings
+    names = [each["id"] for tag, each in shown.seen if tag == "tbody" and each.get("id", "").startswith("cell-")]
+    rows = dict(zip(names, [each for each in shown.of("tbody") if "lab.100mbit" in each], strict=True))
+    for cell in night.night.cells:
+        row = rows[anchor(cell.key)]
+        assert (", fresh epochs" in row) == (cell.fresh is not None)
+        assert (", screening" in row) == (cell.fresh is None and cell.screen is not None)
 
 
 def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(told, tmp_path):

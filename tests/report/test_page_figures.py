@@ -6,11 +6,14 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from pytest_ipperf.core.interval import t_interval, t_quantile
 from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.page.curves import curves_of, limit
+from pytest_ipperf.report.page.curves import curves_of
+from pytest_ipperf.report.page.level_plot import _beside, _changes, margins_differ
 from pytest_ipperf.report.page.levels import level_figure, level_lines
 from pytest_ipperf.report.page.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.trend import course, trend_figure
@@ -68,9 +71,56 @@ def test_a_design_of_few_epochs_that_never_judges_has_no_intervals(made):
 
 
 def test_the_margin_lies_where_worse_is(made, told):
-    assert limit(told.application("smtp", 100, "ipv6", 1.0)) == pytest.approx(10)
+    assert margin_change(told.application("smtp", 100, "ipv6", 1.0)) == pytest.approx(10)
     rate = made.record("tcp", "throughput", "ipv6", [1.0, 2.0], [1.0, 1.0], levels={"window": 65536})
-    assert limit(rate) == pytest.approx(-10)
+    assert margin_change(rate) == pytest.approx(-10)
+
+
+def test_dots_stand_at_their_levels():
+    """So near that a reader takes the number that was measured, however far the next one is."""
+    for at in ([1.0, 10.0], [0.0, 1.0, 2.0, 3.0], [1.0, 10.0, 500.0]):
+        aside = _beside(at, 4)
+        assert max(map(abs, aside)) <= 0.012 * (at[-1] - at[0])
+        assert max(map(abs, aside)) <= 0.08 * (at[1] - at[0])
+        assert len(set(aside)) == 4
+
+
+def test_margins_of_several_arms_are_told_apart_by_their_markers(told):
+    records = [told.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (1, 10)]
+    alike = [dataclasses.replace(each, margin_fraction=0.1) for each in records]
+    wider = [dataclasses.replace(each, margin_fraction=0.4) if each.backend else each for each in alike]
+    (same,), (differing,) = level_lines(alike), level_lines(wider)
+    for line, differ, drawn in ((same, False, 1), (differing, True, 2)):
+        judged = [curve for curve in curves_of(line) if curve.judged]
+        assert margins_differ(judged) == differ
+        axes = Figure().subplots()
+        _changes(axes, judged, [0.0, 1.0], {curve.arm: 0.0 for curve in judged})
+        dotted = [each for each in axes.get_lines() if each.get_linestyle() == ":" or each.is_dashed()]
+        margins = [each for each in dotted if len(each.get_xdata()) == 4]
+        assert len(margins) == drawn
+        assert {tuple(each.get_xdata()[[0, -1]]) for each in margins} == {axes.get_xlim()}
+        markers = {each.get_marker() for each in margins}
+        assert markers == ({curve.style[1] for curve in judged} if differ else {""})
+        assert ("with hollow markers: the margin of each arm" in level_figure(line, 0).caption) == differ
+
+
+def test_logarithmic_axes_are_told(told, made):
+    near = [told.application("smtp", count, "ipv6", 1.0) for count in (4, 5)]
+    far = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 500)]
+    captions = [level_figure(level_lines(each)[0], 0).caption for each in (near, far)]
+    assert ["The axis of the means is logarithmic." in each for each in captions] == [False, True]
+    assert ["The levels stand by their logarithm." in each for each in captions] == [False, True]
+    record, name = near[0], ("lab.100mbit-smtp-c4-1k", "ipv6")
+    for times, wide in (([0.1, 0.2], False), ([0.001, 1.0], True)):
+        figure = spread_figure(record, {name: times}, [record], 0)
+        assert figure is not None
+        assert ("which is logarithmic" in figure.caption) == wide
+
+
+def test_one_connection_is_one(told):
+    one = told.application("http", 1, "ipv6", 1.0)
+    records = [dataclasses.replace(one, payload_bytes=size, cell=f"lab-http-c1-{size}-ipv6") for size in (65536, 1024)]
+    assert level_lines(records)[0].held.endswith(", 1 connection")
 
 
 def test_a_figures_table_has_means_and_changes_with_their_intervals(told):

@@ -19,9 +19,10 @@ from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.report import router
 from pytest_ipperf.report.router.experiments import EXPERIMENTS
 from pytest_ipperf.report.router.printed import RATIOS
-from pytest_ipperf.report.router.ratio import LogRatio, combined, ratio_of, units
+from pytest_ipperf.report.router.ratio import LogRatio, combined, ratio_of
 from pytest_ipperf.report.router.summary import summaries
 from pytest_ipperf.report.router.text import figures, ratio_text
+from pytest_ipperf.report.sides import independent_values
 from pytest_ipperf.report.terminal import tables
 
 TCP, RTT, UDP, JITTER, LOSS = EXPERIMENTS
@@ -92,7 +93,7 @@ def test_the_multiple_of_a_loss_is_that_of_the_means_and_single_runs_may_have_no
 
 def test_blocks_of_an_epoch_are_one_value(made):
     record = made.record("udp", "loss", "ipv6", [0.01, 0.03, 0.02, 0.04], [0.01] * 4, blocks=2)
-    assert units(record.test.values, record) == pytest.approx([0.02, 0.03])
+    assert independent_values(record.test.values, record) == pytest.approx([0.02, 0.03])
 
 
 @pytest.mark.parametrize(

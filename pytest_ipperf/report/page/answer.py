@@ -14,7 +14,7 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.findings import MEASURED, VERDICTS, change_text, verdict_name
 from pytest_ipperf.report.flow.table import answered, change_of_means
 from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
-from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
+from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.words import (
     at_levels,
     level_text,
@@ -24,6 +24,7 @@ from pytest_ipperf.report.page.words import (
     subject,
     unbroken,
 )
+from pytest_ipperf.report.sentences import capital
 from pytest_ipperf.report.sides import arm_rank
 
 _NAMED = 5

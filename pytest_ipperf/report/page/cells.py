@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.night import NightReport
+from pytest_ipperf.core.night import CellReport, NightReport
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import change_text, verdict_name
+from pytest_ipperf.report.findings import change_text, margin_change, verdict_name
 from pytest_ipperf.report.flow.table import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
-from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element
+from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
+from pytest_ipperf.report.sentences import capital
 
 _BETTER, _WORSE = -1.5, 2.5
 """How far the picture of an interval reaches, in margins; what is beyond ends in an arrow."""
@@ -25,18 +25,19 @@ _WIDE, _HIGH = 160.0, 16.0
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a row says; `record` is missing of a cell that was not measured."""
+    """What a row says; `record` is missing of a cell that was not measured; `data` tells which one it is."""
 
     key: Key
     record: Record | None
     found: Markup
     sentence: str
+    data: str = ""
 
 
 def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     """The list of all cells; in a night what it ruled, and the data of which that is."""
     told = [
-        _Told(cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence)
+        _Told(cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence, _data(cell))
         for cell in (night.cells if night else ())
     ]
     ruled = {each.key for each in told}
@@ -61,7 +62,7 @@ def _rows(told: _Told, *, judged: bool) -> Iterator[Markup]:
     """The figures, and below them the sentence that says what they mean."""
     about, change, margin, picture = told.key.metric.replace("_", " "), "", "", ""
     if told.record:
-        about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}"
+        about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}{told.data}"
         change = change_text(told.record) or change_of_means(told.record)
         margin, picture = _margin(told.record), _picture(told.record)
     name = element("th", element("code", told.key.cell), element("small", about), scope="row")
@@ -74,6 +75,11 @@ def _rows(told: _Told, *, judged: bool) -> Iterator[Markup]:
     yield element("tr", element("td", sentence, colspan="4"), class_="sentence")
 
 
+def _data(cell: CellReport) -> str:
+    """Of which measurement of the night the figures are."""
+    return ", fresh epochs" if cell.fresh else ", screening"
+
+
 def _margin(record: Record) -> str:
     if record.margin_fraction is None or not record.judges:
         return ""
@@ -82,12 +88,9 @@ def _margin(record: Record) -> str:
 
 def _picture(record: Record) -> str:
     """The interval on a line with no change (0) and the margin (1), in margins; to the right is worse."""
-    if not record.judges or not record.margin_fraction or record.estimate is None:
+    unit = margin_change(record)
+    if not unit or record.estimate is None or record.low is None or record.high is None:
         return ""
-    if record.low is None or record.high is None:
-        return ""
-    worse = METRICS[record.metric].metric.direction == "lower_is_better"
-    unit = 100 * record.margin_fraction * (1 if worse else -1)
     low, middle, high = sorted(each / unit for each in (record.low, record.estimate, record.high))
     ends = f"M{_x(low)} 8H{_x(high)}"
     ends += f"M{_x(low) + 4} 4L{_x(low)} 8L{_x(low) + 4} 12" if low < _BETTER else f"M{_x(low)} 5V11"

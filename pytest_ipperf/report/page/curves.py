@@ -11,12 +11,10 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval, t_interval
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import OTHER, STYLES, Style
 from pytest_ipperf.report.flow.lines import Line
 from pytest_ipperf.report.flow.table import references
-from pytest_ipperf.report.router.ratio import units
-from pytest_ipperf.report.sides import arm_rank
+from pytest_ipperf.report.sides import arm_rank, independent_values
 
 _CONFIDENCE = 0.95
 _FAR = 30
@@ -95,12 +93,6 @@ def change_of(record: Record) -> tuple[float, float, float]:
     return middle, low, high
 
 
-def limit(record: Record) -> float:
-    """The margin as a change that people read."""
-    worse = 1 if METRICS[record.metric].metric.direction == "lower_is_better" else -1
-    return 100 * (record.margin_fraction or 0.0) * worse
-
-
 def values_of(curves: Sequence[Curve]) -> list[float]:
     """All means."""
     return [dot.side.mean for curve in curves for dot in curve.dots]
@@ -123,6 +115,6 @@ def _interval(side: ArmSummary, record: Record) -> Interval | None:
     if not record.judges and record.epochs > 1:
         return None
     try:
-        return t_interval(units(side.values, record), _CONFIDENCE)
+        return t_interval(independent_values(side.values, record), _CONFIDENCE)
     except InvalidError:
         return None

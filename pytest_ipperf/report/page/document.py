@@ -13,20 +13,21 @@ from pytest_ipperf.core.sentinel import watched
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import worst_first
+from pytest_ipperf.report.findings import VERDICTS, verdict_name, worst_first
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
 from pytest_ipperf.report.page.cells import cells
 from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.levels import level_figure, level_lines
-from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, capital, element, joined
+from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.method import environment, method
 from pytest_ipperf.report.page.night import night_part, sentinel_line
 from pytest_ipperf.report.page.spread import spread_figure, workload_of
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.trend import course, trend_figure
 from pytest_ipperf.report.page.words import day_text, listed
+from pytest_ipperf.report.sentences import capital
 
 _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
 """Figures of each kind at most; of more cells the numbers are in the tables and files."""
@@ -103,10 +104,11 @@ def _sections(story: Story) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
     told = latest(story.records)
     yield "answer", "What the screening found" if story.night else "The answer", _answer(story)
-    yield "tables", "Tables", tables(story.records, files) if story.records else NOTHING
+    of = " (screening)" if story.night else ""
+    yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
     if find_spec("matplotlib"):
-        yield "levels", "By connections and other levels", _levels(told, files)
-        yield "spread", "Distributions", _spreads(story, told)
+        yield "levels", f"By connections and other levels{of}", _levels(told, files)
+        yield "spread", f"Distributions{of}", _spreads(story, told)
         yield "trend", "Over time", _trends(story, told)
     else:
         yield "levels", "Plots", element("p", _NO_PLOTS, class_="soft")
@@ -128,8 +130,11 @@ def _answer(story: Story) -> Markup:
 
 
 def _levels(records: Sequence[Record], files: str) -> Markup:
+    """Of more lines than are drawn those with the worst answers, in the order of the others."""
     lines = level_lines(records)
-    figures = [level_figure(line, number) for number, line in enumerate(lines[:_LEVELS])]
+    worst = [VERDICTS.index(verdict_name(worst_first(line.records)[0])) for line in lines]
+    chosen = sorted(sorted(range(len(lines)), key=worst.__getitem__)[:_LEVELS])
+    figures = [level_figure(lines[at], number) for number, at in enumerate(chosen)]
     return _figures(figures, len(lines) - len(figures), f"they are in the tables, and {files}")
 
 

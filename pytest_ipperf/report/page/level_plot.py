@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.flow.lines import Line
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.page.curves import Curve, Scale, change_of, limit, scale_of, values_of
+from pytest_ipperf.report.page.curves import Curve, Scale, change_of, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title
 
 if TYPE_CHECKING:
@@ -24,8 +25,18 @@ DOTTED = (0, (1, 1.5))
 _WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
 _CROWD = 64
 """Names of levels with more letters than that, the gaps between them included, stand aslant."""
-_APART = 0.08
-"""So far the outermost arms' dots stand beside their level, of the way to the nearest other one."""
+_APART, _ASIDE = 0.08, 0.012
+"""So far at most the outermost arms' dots stand beside their level: of the way to the nearest other, of the axis."""
+
+
+def by_size(line: Line) -> bool:
+    """Whether its levels are sizes, for which twice as much is as far everywhere."""
+    return line.dimension.unit != "bit/s"
+
+
+def margins_differ(curves: Sequence[Curve]) -> bool:
+    """Whether the arms have margins of their own, or where they are known."""
+    return len({tuple(_limits(curve)) for curve in curves if curve.judged}) > 1
 
 
 def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
@@ -41,7 +52,7 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
         room = (0.17 if crowded else 0.105) * (1 if judged else 1.5)
         figure.subplots_adjust(left=0.13, right=0.985, top=0.985, bottom=room, hspace=0.09)
         made = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])
-        at = places(line.values, sizes=line.dimension.unit != "bit/s")
+        at = places(line.values, sizes=by_size(line))
         aside = dict(zip((curve.arm for curve in curves), _beside(at, len(curves)), strict=True))
         _means(made[0, 0], curves, unit, at, aside)
         made[0, 0].set_ylabel(f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}")
@@ -54,7 +65,7 @@ def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
 
 def _beside(at: Sequence[float], arms: int) -> list[float]:
     """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
-    most = _APART * min(after - before for before, after in pairwise(at))
+    most = min(_APART * min(after - before for before, after in pairwise(at)), _ASIDE * (max(at) - min(at)))
     found = shifts(at, arms)
     return [most * shift / found[-1] if arms > 1 else 0.0 for shift in found]
 
@@ -89,18 +100,32 @@ def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float],
 
 def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Mapping[Arm, float]) -> None:
     axes.axhline(0, color=INK, linewidth=0.8)
-    margins = {curve.arm: [limit(record) for _, record in curve.judged] for curve in curves}
-    same = len({tuple(each) for each in margins.values()}) == 1
-    for number, curve in enumerate(curves):
+    for curve in curves:
         told = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
         x = [place + aside[curve.arm] for place, *_ in told]
         bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in told]
         _draw(axes, curve, x, [middle for _, middle, *_ in told], list(zip(*bars, strict=True)))
-        if not same or not number:
-            colour = INK if same else curve.style[0]
-            axes.plot([place for place, *_ in told], margins[curve.arm], color=colour, linestyle=DOTTED, linewidth=1.4)
+    ends = axes.get_xlim()
+    for curve in curves if margins_differ(curves) else curves[:1]:
+        _margin(axes, curve, at, ends, own=margins_differ(curves))
+    axes.set_xlim(ends)
     axes.set_ylabel(f"change, {curves[0].judged[0][1].change_unit}")
     grid(axes)
+
+
+def _margin(axes: Axes, curve: Curve, at: Sequence[float], ends: tuple[float, float], *, own: bool) -> None:
+    """Over the whole width; that of one arm of several has its marker, hollow."""
+    limits = [(at[level], found) for level, found in _limits(curve)]
+    (_, first), (_, last) = limits[0], limits[-1]
+    axes.plot(
+        *zip((ends[0], first), *limits, (ends[1], last), strict=True), color=curve.style[0] if own else INK,
+        linestyle=DOTTED, linewidth=1.4, marker=curve.style[1] if own else "", markevery=slice(1, -1), markersize=5,
+        markerfacecolor="none",
+    )  # fmt: skip
+
+
+def _limits(curve: Curve) -> list[tuple[int, float]]:
+    return [(level, margin_change(record) or 0.0) for level, record in curve.judged]
 
 
 def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], bars: list[tuple[float, ...]]) -> None:

@@ -12,6 +12,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.report.drawing import is_spread
 from pytest_ipperf.report.flow.dimensions import Dimension
 from pytest_ipperf.report.flow.lines import Line, lines
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
@@ -19,12 +20,16 @@ from pytest_ipperf.report.flow.table import in_order, latest
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.curves import Curve, Dot, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figure import Figure
-from pytest_ipperf.report.page.level_plot import level_svg
-from pytest_ipperf.report.page.markup import capital
+from pytest_ipperf.report.page.level_plot import by_size, level_svg, margins_differ
 from pytest_ipperf.report.page.words import short_title
+from pytest_ipperf.report.sentences import capital
 
 _PAYLOAD = Dimension("payload", "payload", lambda value: bytes_text(int(value)), str, "bytes")
 _CONNECTIONS = Dimension("connections", "connections at once", str, str)
+_SCALES = {
+    Scale.CUT: " The axis of the means does not begin at 0.",
+    Scale.LOGARITHMIC: " The axis of the means is logarithmic.",
+}
 _ARRIVING = Dimension("connections", "connections", str, str)
 
 
@@ -72,7 +77,11 @@ def _along(records: Iterable[Record], dimension: Dimension) -> list[Line]:
 def _line(records: Sequence[Record], dimension: Dimension) -> Line:
     first = records[0]
     payload = dimension is _PAYLOAD
-    held = f"{first.connections} connections" if payload else f"payload {bytes_text(first.payload_bytes)}"
+    held = (
+        f"{first.connections} connection{'s' * (first.connections != 1)}"
+        if payload
+        else f"payload {bytes_text(first.payload_bytes)}"
+    )
     client = client_text(first.client, first.rate_per_s, first.workers)
     return Line(
         dimension=_ARRIVING if first.rate_per_s and not payload else dimension,
@@ -91,11 +100,14 @@ def _caption(line: Line, curves: Sequence[Curve]) -> str:
     bars = "without intervals" if bare else f"with 95 % t intervals over {over}"
     reference = Arm.parse(first.reference.arm).title
     judged = any(curve.judged for curve in curves)
-    below = f" Below: change against {reference} with its 95 % interval; dotted: the margin." if judged else ""
+    own = margins_differ([curve for curve in curves if curve.judged])
+    limits = "dotted, with hollow markers: the margin of each arm" if own else "dotted: the margin"
+    below = f" Below: change against {reference} with its 95 % interval; {limits}." if judged else ""
     above = "Above: mean" if judged else "Mean"
     held = f"; {line.held}" if line.held else ""
-    cut = " The axis of the means does not begin at 0." if scale_of(curves) is Scale.CUT else ""
-    return f"{above} of {runs} runs for each arm, {bars}.{below}{cut} {capital(testbed_text(line.records))}{held}."
+    axes = _SCALES.get(scale_of(curves), "")
+    axes += " The levels stand by their logarithm." if is_spread(line.values, sizes=by_size(line)) else ""
+    return f"{above} of {runs} runs for each arm, {bars}.{below}{axes} {capital(testbed_text(line.records))}{held}."
 
 
 def _head(curve: Curve, unit: Unit, first: Record) -> str:

@@ -42,20 +42,3 @@ def boxed(label: str, *parts: str) -> Markup:
 def caption(text: str) -> Markup:
     """A table's; it stays in sight while a wide table is moved to and fro."""
     return element("caption", element("span", text))
-
-
-def paragraphs(lines: Iterable[str]) -> list[str]:
-    """Lines as a terminal has them as whole texts again: each ends where a line ends with a full stop, or is empty."""
-    found: list[str] = []
-    open_: list[str] = []
-    for line in (*lines, ""):
-        open_ += [line.strip()] * bool(line.strip())
-        if open_ and (not line.strip() or line.rstrip().endswith(".")):
-            found.append(" ".join(open_))
-            open_ = []
-    return found
-
-
-def capital(text: str) -> str:
-    """With a capital at its beginning."""
-    return text[:1].upper() + text[1:]

@@ -16,9 +16,10 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.table import answered
 from pytest_ipperf.report.network import testbed_text
-from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, capital, caption, element, joined
+from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
 from pytest_ipperf.report.page.spread import workload_of
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
+from pytest_ipperf.report.sentences import capital
 from pytest_ipperf.report.verdicts import verdict_notes
 
 Facts = list[tuple[str, str]]
@@ -58,7 +59,7 @@ def _of_records(records: Sequence[Record]) -> Facts:
         ("Numbers", listed(dict.fromkeys(_numbers(record) for record in records))),
         *([("Margins", "; ".join(judged))] if judged else []),
         ("Verdicts", " ".join(rules)),
-        ("Order", f"every arm once in each block, the blocks in a random order that seed {seeds} gives"),
+        ("Order", f"every arm once in each block, within it in a random order that seed {seeds} gives"),
         ("Warm-up", "one run of each arm at the beginning of each epoch, which counts for nothing"),
         ("Testbed", "; ".join(dict.fromkeys(_testbed(record, records) for record in records))),
         ("Client", listed(dict.fromkeys(client_text(r.client, r.rate_per_s, r.workers) for r in records))),

@@ -10,7 +10,8 @@ from pytest_ipperf.core.night import RANK, CellReport, NightReport, Ruling
 from pytest_ipperf.core.sentinel import Sentinel
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
-from pytest_ipperf.report.page.markup import Markup, bullets, capital, element, joined
+from pytest_ipperf.report.page.markup import Markup, bullets, element, joined
+from pytest_ipperf.report.sentences import capital
 
 _TITLES = {
     Ruling.EXCEEDS: "Regressions",

@@ -72,13 +72,14 @@ def spread_figure(
     level = level_text(record, among)
     failed = any(len(each.seconds) < each.attempted for each in found.values())
     ends = " A curve that ends below 100 % is of an arm with failures, which never came to an end." if failed else ""
+    wide = ", which is logarithmic" if _is_wide(found) else ""
     return Figure(
         name=f"spread{number_}",
         title=f"{PROTOCOLS[record.protocol].title}{f', {level}' if level else ''}: distribution of {what}",
         svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
         keys={arm.title: STYLES.get(str(arm), OTHER) for arm in found},
         caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
-        f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis.{ends}",
+        f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis{wide}.{ends}",
         head=(
             "arm",
             "number",
@@ -101,6 +102,18 @@ def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
     return arm.title, f"{found.attempted}", done, *times
 
 
+def _ends(found: Mapping[Arm, Sorted]) -> tuple[float, float]:
+    """Of the axis, in seconds."""
+    told = [each for each in found.values() if each.seconds]
+    return min(each.within(_DRAWN[0]) for each in told), max(each.within(_DRAWN[1]) for each in told)
+
+
+def _is_wide(found: Mapping[Arm, Sorted]) -> bool:
+    """Whether the axis is logarithmic."""
+    low, high = _ends(found)
+    return low > 0 and _WIDE * low < high
+
+
 def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> str:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -118,9 +131,8 @@ def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> 
                 x, y, color=colour, linestyle=dashes, marker=marker, markersize=4, markevery=(at * every // 4, every),
                 linewidth=1.3, drawstyle="steps-post",
             )  # fmt: skip
-        low = min(each.within(_DRAWN[0]) for each in found.values() if each.seconds)
-        high = max(each.within(_DRAWN[1]) for each in found.values() if each.seconds)
-        if low > 0 and high > _WIDE * low:
+        low, high = _ends(found)
+        if _is_wide(found):
             axes.set_xscale("log")
             plain_log(axes.xaxis)
         if 0 < low < high:

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.course import change_points
 from pytest_ipperf.core.effect import percent_of_log, percent_text
-from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.core.metric import Metric
 from pytest_ipperf.core.past import Past
-from pytest_ipperf.core.planning import slowdown_size
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
+from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.level_plot import DOTTED, FONT_PT, grid
 from pytest_ipperf.report.page.words import at_levels, subject
@@ -135,18 +134,6 @@ def _on_scale(shown: float, metric: Metric) -> float:
     return math.log1p(shown / 100) if metric.scale == "ratio" else shown / 100
 
 
-def _limit(record: Record) -> float | None:
-    """The margin as a change that people read."""
-    metric = METRICS[record.metric].metric
-    if record.margin_fraction is None or not record.judges:
-        return None
-    try:
-        size = slowdown_size(record.margin_fraction, metric.direction, metric.scale)
-    except UsageError:  # a rate that would have to vanish
-        return None
-    return _shown(size if metric.direction == "lower_is_better" else -size, metric)
-
-
 def _svg(found: Course, colour: str, marker: str) -> str:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -173,7 +160,7 @@ def _svg(found: Course, colour: str, marker: str) -> str:
         for at in found.marks:
             axes.axvline(at - 0.5, color=INK, linestyle="--", linewidth=1)
         axes.axhline(0, color=INK, linewidth=0.8)
-        if (limit := _limit(found.record)) is not None:
+        if (limit := margin_change(found.record)) is not None:
             axes.axhline(limit, color=INK, linestyle=DOTTED, linewidth=1.4)
         step = max(1, -(-len(nights) // 6))
         shown = list(range(len(nights) - 1, -1, -step))[::-1]

@@ -11,6 +11,7 @@ from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.interval import Interval, t_quantile
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.sides import independent_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,35 +24,24 @@ class LogRatio:
 
 
 def ratio_of(record: Record) -> LogRatio:
-    """That of a cell: of its effect, else of the pairs of what is independent (`units`); of a share, of their means.
+    """That of a cell: of its effect, else of the pairs of independent values; of a share, of their means.
 
     Raises InvalidError where there is none: of less than two epochs and blocks, where a value is 0 or infinite or a
     share's mean is 0, or where the arms are further apart than numbers go.
     """
     if METRICS[record.metric].metric.scale == "difference":
-        return _of_means(units(record.test.values, record), units(record.reference.values, record))
+        return _of_means(
+            independent_values(record.test.values, record), independent_values(record.reference.values, record)
+        )
     if record.epochs > 1 and record.estimate is not None and record.sd_epoch is not None:
         if not -100 < record.estimate < math.inf:
             raise InvalidError(f"{record.cell}: a change of {record.estimate!r} % has no ratio")
         estimate = math.log1p(record.estimate / 100)
         return LogRatio(estimate, record.sd_epoch / math.sqrt(record.epochs), record.epochs - 1)
-    sides = (units(record.test.values, record), units(record.reference.values, record))
+    sides = _sides(record)
     if not all(0 < value < math.inf for values in sides for value in values):
         raise InvalidError(f"{record.cell}: a value that is 0 or infinite has no ratio")
     return _mean([math.log(test / reference) for test, reference in zip(*sides, strict=True)])
-
-
-def units(values: Sequence[float], record: Record) -> list[float]:
-    """An arm's values of what is independent: the means of its epochs, or the blocks where there is one epoch.
-
-    Raises InvalidError for less than two, or where runs are missing, so that the arms' no longer belong together.
-    """
-    if len(values) != record.epochs * record.blocks or len(values) < 2:
-        expected = f"{record.epochs} epochs of {record.blocks} blocks"
-        raise InvalidError(f"{record.cell}: {len(values)} runs with a value do not make {expected}, or are too few")
-    if record.epochs == 1:
-        return list(values)
-    return [statistics.fmean(values[at : at + record.blocks]) for at in range(0, len(values), record.blocks)]
 
 
 def combined(cells: Sequence[LogRatio], confidence: float) -> Interval:
@@ -69,6 +59,10 @@ def combined(cells: Sequence[LogRatio], confidence: float) -> Interval:
     half = t_quantile((1 + confidence) / 2, df) * math.sqrt(sum(variances)) / len(cells)
     log = Interval(estimate=mean, low=mean - half, high=mean + half, confidence=confidence, df=df)
     return log.mapped(lambda value: math.exp(value) if value < 700 else math.inf)
+
+
+def _sides(record: Record) -> tuple[list[float], list[float]]:
+    return independent_values(record.test.values, record), independent_values(record.reference.values, record)
 
 
 def _mean(logs: Sequence[float]) -> LogRatio:

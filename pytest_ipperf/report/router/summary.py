@@ -17,8 +17,8 @@ from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.router.experiments import EXPERIMENTS, Experiment
 from pytest_ipperf.report.router.printed import RATIOS, REFERENCE, printed
-from pytest_ipperf.report.router.ratio import combined, ratio_of, units
-from pytest_ipperf.report.sides import arm_rank
+from pytest_ipperf.report.router.ratio import combined, ratio_of
+from pytest_ipperf.report.sides import arm_rank, independent_values
 
 _FEWEST = 2
 """Columns without which it would be no summary."""
@@ -152,7 +152,7 @@ def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[R
 def _always(record: Record) -> bool:
     """Whether the reference has some of it in every epoch, or in every block where there is one epoch."""
     try:
-        return all(units(record.reference.values, record))
+        return all(independent_values(record.reference.values, record))
     except InvalidError:
         return False
 
