@@ -17,6 +17,7 @@ from pytest_ipperf.report.findings import verdict_name, verdict_of
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.table import tables_of
 from pytest_ipperf.report.layout import Row, Table
+from pytest_ipperf.report.sentences import capital, paragraphs
 
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
@@ -28,28 +29,28 @@ _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the mea
 def description(record: Record, png: bytes | None = None) -> str:
     """As a piece of HTML that loads nothing; without `png` it has no plot."""
     table = _table(record)
-    said = f"<b>{escape(_capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
+    said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
     parts = [f"<p>{said}</p>"]
     if png is not None:
         alt = f"The runs of both arms, and the change with its interval: {record.sentence}"
         data = base64.b64encode(png).decode("ascii")
         parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
     parts += _html_table(record, table)
-    parts.append(f"<p>{escape(_capital('; '.join(table.about)))}.</p>")
-    parts += _small(_sentences(_notes(record)))
+    parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
+    parts += _small(paragraphs(_notes(record)))
     return "\n".join(parts)
 
 
 def lack(what: str, sentence: str) -> str:
     """The same of a cell that has no answer: `what` became of it, and why."""
-    return f"<p><b>{escape(what)}.</b> {escape(_capital(sentence).rstrip('.'))}.</p>"
+    return f"<p><b>{escape(what)}.</b> {escape(capital(sentence).rstrip('.'))}.</p>"
 
 
 def _sentence(record: Record) -> str:
     """Without what the headline says already of a design that never judges."""
     never = not record.judges and record.sentence.endswith("never judges")
     told = record.sentence.rpartition("; ")[0] if never else record.sentence
-    return f"{_capital(told).rstrip('.')}." if told else ""
+    return f"{capital(told).rstrip('.')}." if told else ""
 
 
 def _table(record: Record) -> Table:
@@ -95,22 +96,7 @@ def _strong(text: str, name: str) -> str:
     return f"<b>{escape(text)}</b>" if text and name in ("", "verdict") else escape(text)
 
 
-def _sentences(lines: Iterable[str]) -> list[str]:
-    """Lines that were broken to a width as sentences again."""
-    found: list[str] = []
-    for line in filter(None, lines):
-        if found and not found[-1].endswith("."):
-            found[-1] += f" {line.strip()}"
-        else:
-            found.append(line.strip())
-    return found
-
-
 def _small(sentences: Iterable[str]) -> Iterator[str]:
     yield '<ul style="font-size:.85em;opacity:.8">'
     yield from (f"<li>{escape(each)}</li>" for each in sentences)
     yield "</ul>"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

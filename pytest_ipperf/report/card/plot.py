@@ -14,6 +14,7 @@ from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, settings
+from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _draw_change(axes: Axes, record: Record) -> None:
         [estimate], [0], xerr=[[estimate - low], [high - estimate]],
         color=colour, marker=marker, markersize=6, linewidth=1.8, capsize=5,
     )  # fmt: skip
-    limit = _limit(record)
+    limit = margin_change(record)
     if limit is not None:
         worse = (limit, limit + 1e9) if limit > 0 else (limit - 1e9, limit)
         ends = min(low, 0.0, limit), max(high, 0.0, limit)
@@ -122,11 +123,3 @@ def _draw_change(axes: Axes, record: Record) -> None:
     axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
     change = f"{percent_text(estimate)} {record.change_unit} [{percent_text(low)}, {percent_text(high)}]"
     axes.set_title(f"change {change} ({100 * record.confidence:.0f} % interval)", fontsize=9)
-
-
-def _limit(record: Record) -> float | None:
-    """Where the margin stands on the axis of the change, with its sign."""
-    if record.margin_fraction is None:
-        return None
-    size = 100 * record.margin_fraction
-    return size if METRICS[record.metric].metric.direction == "lower_is_better" else -size
