@@ -1,7 +1,7 @@
 """Nights of 200 cells through the gate's own code, on data whose truth is known; models, figures: docs/simulations.md.
 
 What a session finds of a cell is computed for all cells at once, as 20 000 nights are 240 million runs; a test holds it
-against `compare` and `judge`. All that follows is `decide`. The long forms take about 15 minutes of one core in all,
+against `compare` and `judge`. All that follows is `decide`. The long forms take about 20 minutes of one core in all,
 the short ones, the same with fewer nights, about 10 s.
 """
 
@@ -110,7 +110,7 @@ class Model:
     """How runs vary, in which order they are measured, and what an epoch counts by.
 
     `arms` are compared with one reference in each session; `interaction` is by how much an effect itself moves from
-    epoch to epoch.
+    epoch to epoch. Each cell has its own factor of `times`, by which the spread of its epochs is multiplied.
     """
 
     noise: Callable[..., Any] = spread
@@ -120,6 +120,11 @@ class Model:
     arms: int = 1
     blocks: int = NIGHTLY.blocks
     metric: Metric = MEAN
+    times: Any = None
+
+    def at(self, places):
+        """The same of these cells alone."""
+        return self if self.times is None else replace(self, times=self.times[places])
 
     def runs(self, rng, truths):
         """The logarithms of all runs, of shape (cells / arms, epochs, blocks, 1 + arms), the reference's first."""
@@ -134,7 +139,11 @@ class Model:
         """Each epoch's change, of shape (cells, epochs)."""
         logs = self.runs(rng, truths)
         located = self.located(logs[..., 1:] - logs[..., :1])
-        return np.moveaxis(located, -1, 1).reshape(-1, NIGHTLY.epochs)
+        found = np.moveaxis(located, -1, 1).reshape(-1, NIGHTLY.epochs)
+        if self.times is None:
+            return found
+        truths = np.asarray(truths).reshape(-1, 1)
+        return truths + self.times.reshape(-1, 1) * (found - truths)
 
     def located(self, changes):
         return np.median(changes, axis=2) if self.metric.location == "median" else changes.mean(axis=2)
@@ -192,9 +201,9 @@ def twins(rng, model: Model) -> list[Record]:
     return found
 
 
-def past(key: Key, night: int, change: float) -> Past:
+def past(key: Key, night: int, change: float, sd_epoch: float | None) -> Past:
     return Past(
-        key=key, session="", began_at=float(night), change=change, sd_epoch=0.02, epochs=NIGHTLY.epochs,
+        key=key, session="", began_at=float(night), change=change, sd_epoch=sd_epoch, epochs=NIGHTLY.epochs,
         test_value=0.01, reference_value=0.01, margin="", margin_fraction=0.0, header_cost=0.0, verdict="within",
         fingerprint="f",
     )  # fmt: skip
@@ -213,7 +222,7 @@ def night(
     if suspects:
         sessions = sorted({place // model.arms for place in suspects})
         again = [session * model.arms + arm for session in sessions for arm in range(model.arms)]
-        measured = records(model.changes(rng, truths[again]), [KEYS[place] for place in again], margin)
+        measured = records(model.at(again).changes(rng, truths[again]), [KEYS[place] for place in again], margin)
         fresh = [record for place, record in zip(again, measured, strict=True) if place in suspects]
     return decide(
         screen=screen + (twins(rng, model) if watched else []),
@@ -294,7 +303,24 @@ def against_history(rng, *, model, effects, slower=0.0, margin=0.1):
                 continue
             if slower and place == victim:
                 continue
-            courses[cell.key].append(past(cell.key, number, math.log1p(cell.screen.estimate / 100)))
+            change, sd_epoch = math.log1p(cell.screen.estimate / 100), cell.screen.sd_epoch
+            courses[cell.key].append(past(cell.key, number, change, sd_epoch))
+
+
+def disturbed(rng, *, model, effects, times, every=1):
+    """Only calm nights make the history; after each comes one in which epochs spread so many `times` as much.
+
+    Those of each cell, or of each second, third and so on (`every`). The margin of 50 % is far away also then.
+    """
+    courses: dict[Key, deque[Past]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
+    restless = replace(model, times=np.where(np.arange(CELLS) % every == 0, times, 1.0))
+    for number in count():
+        if number >= NIGHTS:
+            report = night(rng, restless, effects(rng), 0.5, courses=courses)
+            yield {"red nights": report.light is Light.RED}
+        changes = model.changes(rng, effects(rng))
+        for key, change, sd_epoch in zip(KEYS, changes.mean(axis=1), changes.std(axis=1, ddof=1), strict=True):
+            courses[key].append(past(key, number, float(change), float(sd_epoch)))
 
 
 def confirmed_in_the_same_night(rng, *, model, effects):
@@ -375,6 +401,11 @@ def history(low, high, effects=each_its_own, *, sd, margin=0.1, slower=0.0, **mo
     return Simulation(partial(against_history, **of), low, high, long=3000, short=15)
 
 
+def history_disturbed(times, *, sd=0.0, every=1, high=5.0):
+    of = {"model": Model(), "effects": partial(each_its_own, sd=sd), "times": times, "every": every}
+    return Simulation(partial(disturbed, **of), 0, high, long=2000, short=15)
+
+
 def same_night(low, high, *, sd):
     effects = partial(each_its_own, sd=sd)
     return alone(low, high, 1000, 20, confirmed_in_the_same_night, model=Model(), effects=effects)
@@ -411,8 +442,13 @@ SIMULATIONS = {
     "history-0.5": history(0, 5, sd=0.005),
     "history-1": history(0, 5, sd=0.01),
     "history-common": history(0, 5, one_for_all, sd=0.005),
-    "history-restless": history(0, 6, restless, sd=0.005),
+    "history-restless": history(0, 5, restless, sd=0.005),
     "history-both": history(0, 9, sd=0.0, margin=0.0),
+    "history-disturbed-2": history_disturbed(2),
+    "history-disturbed-3": history_disturbed(3),
+    "history-disturbed-5": history_disturbed(5),
+    "history-disturbed-both": history_disturbed(2, sd=0.02),
+    "history-disturbed-quarter": history_disturbed(3, sd=0.01, every=4, high=6),
     "history-slower-0": history(90, 100, sd=0.0, slower=SLOWER),
     "history-slower-0.5": history(85, 100, sd=0.005, slower=SLOWER),
     "history-slower-1": history(40, 60, sd=0.01, slower=SLOWER),
