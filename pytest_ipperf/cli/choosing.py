@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pytest_ipperf.cli.orders.base import records_root
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import strictest
-from pytest_ipperf.store import Archive, Entry, records_in
+from pytest_ipperf.core.story import Story
+from pytest_ipperf.store import VERDICT, Archive, Entry, read_story, records_in
 
 SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
 """How a session is named, for help."""
@@ -81,3 +84,25 @@ def records(asked: str) -> Iterator[Records]:
         yield found
     finally:
         found.close()
+
+
+def story_of(found: Records, session: Chosen) -> Story:
+    """The story of a session, with the course of its cells over the sessions of its name, and the night it screened."""
+    if session.entry is None:
+        return read_story(session.folder)
+    verdict = found.root / "nights" / session.name / VERDICT
+    if session.entry.light is not None and verdict.exists():
+        return _night(found, session, json.loads(verdict.read_bytes()))
+    story = read_story(session.folder)
+    if not story.saved:
+        return story
+    return replace(story, courses=found.archive.courses(session.name, saved=story.saved))
+
+
+def _night(found: Records, session: Chosen, told: Mapping[str, Any]) -> Story:
+    """Decided once more from the records, as its verdict has no measurements."""
+    from pytest_ipperf.cli.night.deciding import decided  # noqa: PLC0415 - loads scipy
+
+    fresh = found.root / "runs" / told["fresh_session"] if told.get("fresh_session") else None
+    saved = told["saved"]
+    return decided(found.archive, session.folder, fresh, saved=saved, baseline=told.get("baseline") or saved).story

@@ -27,5 +27,6 @@ def find_baseline(settings: Settings, directory: Path) -> Baseline:
         except UsageError as error:
             raise UsageError(f"--baseline: {error}") from None
     with contextlib.closing(Archive(settings.records)) as archive:
-        there = archive.sessions() if name == LAST else archive.sessions(saved=name)
-    return there[-1] if there else None
+        if name != LAST:
+            return next(iter(reversed(archive.sessions(saved=name))), None)
+        return archive.find(LAST) if archive.sessions() else None

@@ -1,7 +1,7 @@
 """The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
 
 from pytest_ipperf.store.acceptances import accept, acceptances, withdraw
-from pytest_ipperf.store.archive import LAST, Archive, records_in
+from pytest_ipperf.store.archive import FRESH, LAST, Archive, records_in
 from pytest_ipperf.store.index import Entry
 from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
 from pytest_ipperf.store.migration import SCHEMA
@@ -10,6 +10,7 @@ from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
 from pytest_ipperf.store.story import read_story
 
 __all__ = [
+    "FRESH",
     "LAST",
     "SCHEMA",
     "VERDICT",

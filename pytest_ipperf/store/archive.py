@@ -18,6 +18,8 @@ from pytest_ipperf.store.reading import events
 from pytest_ipperf.store.records import record_of
 
 LAST = "last"
+FRESH = ".fresh"
+"""Behind a night's name, that of its second session: one of its own choice of cells, which nobody means by `last`."""
 _PAST = (
     "key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
     "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable"
@@ -36,7 +38,7 @@ AND (sound AND usable OR ?)"""  # noqa: S608
 _ORIGINS = """SELECT key, CASE text WHEN '' THEN session.name ELSE text END FROM past
 JOIN session ON session.id = past.session JOIN word ON word.id = taken_from WHERE session.name = ?"""
 _LAST_NIGHT = """SELECT name FROM night WHERE saved = ?
-AND (began_at, name) < (SELECT session.began_at, session.name FROM session WHERE session.name = ?)
+AND (? = '' OR (began_at, name) < (SELECT session.began_at, session.name FROM session WHERE session.name = ?))
 ORDER BY began_at DESC, name DESC LIMIT 1"""
 _BEFORE = """SELECT id, light FROM session WHERE saved = ?
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
@@ -99,17 +101,17 @@ class Archive:
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.
 
-        `last`, `last~2` (the last but two), a name under which sessions were saved (its newest), a session's name or
-        its beginning, or its folder.
+        `last`, `last~2` (the last but two; the second sessions of nights do not count), a name under which sessions
+        were saved (its newest), a session's name or its beginning, or its folder.
         """
         there = self.sessions()
         if not there:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
         if match := re.fullmatch(rf"{LAST}(?:~(\d+))?", name):
-            back = int(match[1] or 0)
-            if back >= len(there):
-                raise UsageError(f"session {name!r} does not exist; there are {len(there)}")
-            return there[-1 - back]
+            back, whole = int(match[1] or 0), [entry for entry in there if not entry.saved.endswith(FRESH)]
+            if back >= len(whole):
+                raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")
+            return whole[-1 - back]
         if saved := [entry for entry in there if name and entry.saved == name]:
             return saved[-1]
         told = Path(name).name
@@ -184,16 +186,16 @@ class Archive:
         for key, origin, *row in self._index.ask(_OF_KEYS, number, json.dumps(sorted(keys)), everything):
             yield key, origin, _past(row)
 
-    def last_night(self, saved: str, *, before: str) -> Night | None:
-        """The newest night that was saved under that name and began before the session `before`.
+    def last_night(self, saved: str, *, before: str = "") -> Night | None:
+        """The newest night that was saved under that name; with `before` of those that began before that session.
 
         LabError where its verdict cannot be read, or that of a later one which may have the name.
         """
-        found = self._index.ask(_LAST_NIGHT, saved, before)
+        found = self._index.ask(_LAST_NIGHT, saved, before, before)
         last = found[0][0] if found else ""
         for name, why in self._index.unread.items():
             its = self._index.ask("SELECT saved FROM session WHERE name = ?", name)
-            if last < name < before and its in ([], [(saved,)]):
+            if last < name and (not before or name < before) and its in ([], [(saved,)]):
                 raise LabError(f"{why}; what it measured is to be measured again and is not known: mend or remove it")
         return read_night(self.root, last) if last else None
 

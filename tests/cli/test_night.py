@@ -98,7 +98,7 @@ def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
     ]
     assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
     assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # where it fails as any test does
-    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "")
+    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "night.fresh")
     assert "1 flagged" in said
 
 
@@ -254,8 +254,19 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
+def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, night):
+    project.network(slower={MANY: 0.2})
+    _, _, verdict = night()
+    shown = subprocess.run(
+        [*NIGHT[:-1], "show", "last"], cwd=project.pytester.path, capture_output=True, text=True, check=True
+    )
+    assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
+    assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
+    assert verdict["headline"] in shown.stdout
+
+
 def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
-    """The last session is then one without a name, and that of the night is meant."""
+    """The last session is then one of another name, and that of the night is meant."""
     project.network(slower={MANY: 0.2})
     _, _, verdict = night()
     (project.pytester.path / ".ipperf" / "nights" / verdict["session"] / "verdict.json").unlink()
@@ -333,6 +344,17 @@ def test_a_line_that_is_no_acceptance_is_found_before_anything_is_measured(proje
     status, said, _ = night()
     assert (status, project.measured) == (4, [])
     assert ".ipperf/accepted.jsonl:1: 'so be it' is no acceptance" in said
+
+
+def test_a_verdict_that_cannot_be_read_is_found_before_anything_is_measured(project, night):
+    project.network()
+    folder = project.pytester.path / ".ipperf" / "nights" / "20261122T013000Z-aa"
+    folder.mkdir(parents=True)
+    (folder / "verdict.json").write_text("so be it\n")
+    argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly"]
+    done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
+    assert (done.returncode, project.measured) == (1, []), done.stderr
+    assert "night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is no verdict" in done.stderr
 
 
 def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):

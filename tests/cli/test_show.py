@@ -18,7 +18,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
     told = tables(story.records)
     assert (status, said) == (0, "")
     assert lines[:4] == [
-        f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, exit status 1",
+        f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, pytest's status 1",
         "pytest-ipperf 0.1; design nightly; reference ipv4; client lean; seed 7",
         "pytest suites",
         "",

@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records
+from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records, story_of
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.store import VERDICT, read_story
+from pytest_ipperf.store import VERDICT, is_being_written
 
 _NIGHTS = 30
 _MOST_CELLS = 20
@@ -65,26 +65,32 @@ def _session(found: Records, asked: argparse.Namespace) -> Chosen | None:
 
 
 def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None:
-    from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, which no courses need
+    from pytest_ipperf.report.night import lines  # noqa: PLC0415 - loads scipy, which no courses need
+    from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - as above
 
-    story = read_story(session.folder)
+    story = story_of(found, session)
     chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
         raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
-    write_lines([*_head(story), "", *tables(chosen, screen_width())])
-    write_lines(_reasons(story, chosen, everything=not texts))
+    write_lines([*_head(story, session), ""])
+    if story.night and not texts:
+        write_lines([*lines(story.night, screen_width()), ""])
+    write_lines([*tables(chosen, screen_width()), *_reasons(story, chosen, everything=not texts)])
     if not texts:
         write_lines(_hosts(story))
     write_lines(_places(found, session))
 
 
-def _head(story: Story) -> Iterator[str]:
+def _head(story: Story, session: Chosen) -> Iterator[str]:
     question = story.question
     saved = f" (saved as {story.saved})" if story.saved else ""
     began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
-    lasted = "not ended in order" if story.seconds is None else f"lasted {seconds_text(story.seconds)}"
-    status = "" if story.status is None else f", exit status {story.status}"
-    yield f"session {story.name}{saved}: began {began:%Y-%m-%d %H:%M} UTC, {lasted}{status}"
+    if story.seconds is None:
+        lasted = "is running" if is_being_written(session.folder) else "has not ended in order"
+    else:
+        lasted = f"lasted {seconds_text(story.seconds)}, pytest's status {story.status}"
+    night = ", the screening of a night" if story.night else ""
+    yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC, {lasted}"
     told = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
     design = question.get("design", {}).get("name", "unknown")
     yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(told)}"
