@@ -56,6 +56,8 @@ def test_the_next_night_is_told_which_cells_and_versions_the_last_one_had(root):
     found, notes = last_night(root, number=4)
     assert (found.name, found.cells, notes) == (name_of(2), KEYS, [])
     assert last_night(root, number=0) == (None, [])
+    with contextlib.closing(Archive(root)) as archive:
+        assert archive.last_night("main") == found
     assert last_night(root, "other", number=4)[0].name == name_of(3)
 
 
@@ -95,6 +97,8 @@ def test_a_verdict_that_cannot_be_read_is_said_and_stops_the_next_night(root, ve
             with pytest.raises(LabError) as refused:
                 archive.last_night("main", before=name_of(4))
             assert str(refused.value).startswith(f"{said}; what it measured is to be measured again ")
+            with pytest.raises(LabError):
+                archive.last_night("main")
             assert before(archive, 4, "other") is None
             assert before(archive, 3) == name_of(2)
     rule(root, name_of(3), BEGAN + 86400 * 3)
