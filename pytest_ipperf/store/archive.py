@@ -18,6 +18,8 @@ from pytest_ipperf.store.reading import events
 from pytest_ipperf.store.records import record_of
 
 LAST = "last"
+FRESH = ".fresh"
+"""Behind a night's name, that of its second session: one of its own choice of cells, which nobody means by `last`."""
 _PAST = (
     "key.cell, key.metric, key.version, session.name, session.began_at, change, sd_epoch, epochs, test_value, "
     "reference_value, m.text, margin_fraction, header_cost, v.text, f.text, sound, usable"
@@ -99,17 +101,17 @@ class Archive:
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.
 
-        `last`, `last~2` (the last but two), a name under which sessions were saved (its newest), a session's name or
-        its beginning, or its folder.
+        `last`, `last~2` (the last but two; the second sessions of nights do not count), a name under which sessions
+        were saved (its newest), a session's name or its beginning, or its folder.
         """
         there = self.sessions()
         if not there:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
         if match := re.fullmatch(rf"{LAST}(?:~(\d+))?", name):
-            back = int(match[1] or 0)
-            if back >= len(there):
-                raise UsageError(f"session {name!r} does not exist; there are {len(there)}")
-            return there[-1 - back]
+            back, whole = int(match[1] or 0), [entry for entry in there if not entry.saved.endswith(FRESH)]
+            if back >= len(whole):
+                raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")
+            return whole[-1 - back]
         if saved := [entry for entry in there if name and entry.saved == name]:
             return saved[-1]
         told = Path(name).name

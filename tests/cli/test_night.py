@@ -98,7 +98,7 @@ def test_what_is_flagged_is_no_failure_of_the_screening(project, night):
     ]
     assert (screening[-1]["event"], screening[-1]["status"]) == ("end", 0)
     assert (fresh[-1]["event"], fresh[-1]["status"]) == ("end", 1)  # where it fails as any test does
-    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "")
+    assert (screening[0]["saved"], fresh[0]["saved"]) == ("night", "night.fresh")
     assert "1 flagged" in said
 
 
@@ -254,8 +254,19 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
+def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, night):
+    project.network(slower={MANY: 0.2})
+    _, _, verdict = night()
+    shown = subprocess.run(
+        [*NIGHT[:-1], "show", "last"], cwd=project.pytester.path, capture_output=True, text=True, check=True
+    )
+    assert f"session {verdict['session']} (saved as night), the screening of a night: began " in shown.stdout
+    assert f"exceeds margin, confirmed: {MANY}-ipv6 response_time: " in shown.stdout
+    assert verdict["headline"] in shown.stdout
+
+
 def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
-    """The last session is then one without a name, and that of the night is meant."""
+    """The last session is then one of another name, and that of the night is meant."""
     project.network(slower={MANY: 0.2})
     _, _, verdict = night()
     (project.pytester.path / ".ipperf" / "nights" / verdict["session"] / "verdict.json").unlink()

@@ -14,7 +14,7 @@ from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
 from pytest_ipperf.cli.orders.base import FOLDER, Order
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.store import LAST, Archive, acceptances
+from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
 
 _NAME = "night"
 _KILLED, _NOTHING = 3, 5
@@ -57,7 +57,8 @@ def _run(asked: argparse.Namespace) -> int:
 
     fresh = Ended(0, None, None)
     if found := suspects(screening.session):
-        fresh = _again([*common, *only_arguments(asked.rest)], found.items, found.level)
+        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={asked.saved}{FRESH}", "--baseline="]
+        fresh = _again([*common, *only_arguments(asked.rest), *own], found.items)
         if fresh.status in (2, _KILLED) or fresh.status < 0:
             return _stopped(fresh)
     try:
@@ -121,14 +122,13 @@ def _history(baseline: str) -> str:
     return "" if baseline == LAST or "/" in baseline else baseline
 
 
-def _again(arguments: Sequence[str], items: Sequence[str], level: float) -> Ended:
-    """The second session, of the flagged items alone, in epochs of their own; it has no name, as it is no night."""
+def _again(arguments: Sequence[str], items: Sequence[str]) -> Ended:
+    """The second session, of the flagged items alone, in epochs of their own."""
     _tell(f"{len(items)} flagged, measured once more in fresh epochs")
     with tempfile.NamedTemporaryFile("w", prefix="ipperf-", suffix=".txt", encoding="utf-8") as only:
         only.write("".join(f"{item}\n" for item in items))
         only.flush()
-        own = [f"--ipperf-only={only.name}", f"--ipperf-level={level:.6g}", "--ipperf-save=", "--baseline="]
-        return run_pytest([*arguments, *own])
+        return run_pytest([*arguments, f"--ipperf-only={only.name}"])
 
 
 def _stopped(ended: Ended) -> int:
