@@ -262,6 +262,33 @@ def test_nothing_is_wider_than_a_phone_but_what_scrolls_in_its_own_box(browser, 
     assert browser.evaluate(OVERFLOW)[1:] != [360, []]
 
 
+def test_on_a_phone_every_cell_shows_its_change_and_stays_a_table(browser, url, night):
+    browser.open(url, width=360)
+    rows = browser.evaluate(
+        "[...document.querySelectorAll('.cells tbody tr:not(.sentence)')].map(row => {"
+        " const cell = row.querySelectorAll('td')[1], box = cell.getBoundingClientRect();"
+        " return [cell.innerText.split('\\n')[0], box.left >= 0 && box.right <= innerWidth]; })"
+    )
+    assert len(rows) > len(night.night.cells)
+    assert all(within for _, within in rows)
+    assert {change_text(cell.record) for cell in night.night.cells if cell.record} <= {words(text) for text, _ in rows}
+    tree = browser.call("Accessibility.getFullAXTree")["nodes"]
+    roles = [each["role"]["value"] for each in tree if not each["ignored"]]
+    assert roles.count("rowheader") >= len(rows)
+    assert roles.count("columnheader") >= 4
+
+
+def test_one_figure_alone_is_no_larger_than_one_of_many(browser, told, tmp_path):
+    records = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
+    path = tmp_path / "one.html"
+    story = dataclasses.replace(told.night_story(), night=None, records=tuple(records), samples={}, courses={})
+    path.write_text(page(story), encoding="utf-8")
+    browser.open(path.as_uri())
+    assert browser.evaluate(
+        "[...document.querySelectorAll('figure')].map(each => each.getBoundingClientRect().width)"
+    ) == [736]
+
+
 def test_the_page_is_light_or_dark_as_the_reader_likes_it_and_its_plots_too(browser, url):
     colours = (
         "['body', 'figure .drawn svg'].flatMap(name => {"

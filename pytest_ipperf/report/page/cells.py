@@ -50,29 +50,38 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     bodies, seen = list[Markup](), set[Key]()
     for each in told:
         name = {} if each.key in seen else {"id": anchor(each.key)}  # of several questions about one cell the first
-        bodies.append(element("tbody", *_rows(each, judged=judged), **name))
+        bodies.append(element("tbody", *_rows(each, judged=judged), role="rowgroup", **name))
         seen.add(each.key)
     heads = ("cell", "verdict", "change", "against the margin")[: None if judged else -1]
     title = "Every cell, with its change against the reference" + (" and its 95 % interval" if judged else "")
-    head = element("thead", element("tr", *(element("th", each, scope="col") for each in heads)))
-    return boxed("All cells", element("table", caption(title), head, *bodies, class_="cells"))
+    named = (element("th", each, scope="col", role="columnheader") for each in heads)
+    head = element("thead", element("tr", *named, role="row"), role="rowgroup")
+    return boxed("All cells", element("table", caption(title), head, *bodies, class_="cells", role="table"))
 
 
 def _rows(told: _Told, *, judged: bool) -> Iterator[Markup]:
-    """The figures, and below them the sentence that says what they mean."""
+    """The figures, and below them the sentence that says what they mean.
+
+    The style sheet makes a grid of a row on a narrow screen, which takes the roles from the parts of a table: so they
+    are told.
+    """
     about, change, margin, picture = told.key.metric.replace("_", " "), "", "", ""
     if told.record:
         about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}{told.data}"
         change = change_text(told.record) or change_of_means(told.record)
         margin, picture = _margin(told.record), _picture(told.record)
-    name = element("th", element("code", told.key.cell), element("small", about), scope="row")
-    figures = (name, element("td", told.found), element("td", change, element("small", margin)))
+    name = element("th", element("code", told.key.cell), element("small", about), scope="row", role="rowheader")
+    figures = (name, _cell(told.found), _cell(change, element("small", margin)))
     if not judged:
-        yield element("tr", *figures)
+        yield element("tr", *figures, role="row")
         return
-    yield element("tr", *figures, element("td", picture))
+    yield element("tr", *figures, _cell(picture), role="row")
     sentence = element("p", capital(told.sentence)) if told.sentence else NOTHING
-    yield element("tr", element("td", sentence, colspan="4"), class_="sentence")
+    yield element("tr", _cell(sentence, colspan="4"), class_="sentence", role="row")
+
+
+def _cell(*parts: str, **attributes: str) -> Markup:
+    return element("td", *parts, role="cell", **attributes)
 
 
 def _data(cell: CellReport) -> str:
