@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.session import Session
@@ -97,7 +97,7 @@ class Ending:
         from pytest_ipperf.report.comparison import lines  # noqa: PLC0415 - the same
 
         then = self._session.baseline
-        now = {record.key: record.past(self._session.folder.name, 0.0) for record in self._records}
+        now = strictest(self._records, self._session.folder.name)
         if isinstance(then, Entry):
             with self._archive() as archive:
                 past = archive.pasts(then)
@@ -105,7 +105,7 @@ class Ending:
             self.changes = [f"baseline {self._session.settings.baseline}: there is no earlier session of that name"]
             return
         else:
-            past = {record.key: record.past(then.name, 0.0) for record in records_in(then)}
+            past = strictest(records_in(then), then.name)
         self.changes = lines(comparison(now, past, lambda name: METRICS[name].metric), then.name, "this session")
 
     @contextlib.contextmanager
