@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,18 @@ _FROM = (
 _OF_SESSION = f"SELECT {_PAST} {_FROM} WHERE session.name = ?"
 _OF_KEY = f"""SELECT {_PAST} {_FROM} WHERE past.key = (SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?)
 AND (? = '' OR session.saved = ?) ORDER BY session.began_at DESC, session.name DESC LIMIT ?"""  # noqa: S608
-# Of some keys, with the session that measured them.
-_OF_KEYS = f"""SELECT past.key, CASE t.text WHEN '' THEN session.name ELSE t.text END, {_PAST} {_FROM}
-JOIN word t ON t.id = taken_from WHERE session.id = ? AND past.key IN (SELECT value FROM json_each(?))
-AND (sound AND usable OR ?)"""  # noqa: S608
-_ORIGINS = """SELECT key, CASE text WHEN '' THEN session.name ELSE text END FROM past
-JOIN session ON session.id = past.session JOIN word ON word.id = taken_from WHERE session.name = ?"""
+# Of some keys of a session. Words and names are looked up outside, as there are hundreds of thousands of such rows.
+_OF_KEYS = """SELECT key, taken_from, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction,
+header_cost, verdict, fingerprint, sound, usable FROM past
+WHERE session = ? AND key IN (SELECT value FROM json_each(?)) AND (sound AND usable OR ?)"""
+_WORDS = (5, 8, 9)  # margin, verdict, fingerprint behind the first two
+_ORIGINS = """SELECT key.id, cell, metric, key.version, CASE text WHEN '' THEN session.name ELSE text END FROM past
+JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word ON word.id = taken_from
+WHERE session.name = ?"""
 _LAST_NIGHT = """SELECT name FROM night WHERE saved = ?
 AND (? = '' OR (began_at, name) < (SELECT session.began_at, session.name FROM session WHERE session.name = ?))
 ORDER BY began_at DESC, name DESC LIMIT 1"""
-_BEFORE = """SELECT id, light FROM session WHERE saved = ?
+_BEFORE = """SELECT id, name, began_at, light FROM session WHERE saved = ?
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
 ORDER BY began_at DESC, name DESC"""
 
@@ -149,11 +151,11 @@ class Archive:
 
         The oldest first; all of them, for a person to look at.
         """
-        found: dict[int, list[Past]] = {}
-        keys = [key for key, _ in self._index.ask(_ORIGINS, session)]
-        for number, _ in self._index.ask(_BEFORE, saved, session)[:most]:
-            for key, _, past in self._found(number, keys, everything=True):
-                found.setdefault(key, []).append(past)
+        keys = {number: Key(*key) for number, *key, _ in self._index.ask(_ORIGINS, session)}
+        found, words = dict[int, list[Past]](), self._words()
+        for earlier in self._index.ask(_BEFORE, saved, session)[:most]:
+            for number, _, past in self._found(earlier, keys, words, everything=True):
+                found.setdefault(number, []).append(past)
         return _by_key(found)
 
     def nights(self, session: str, *, saved: str, most: int = 60) -> dict[Key, list[Past]]:
@@ -164,27 +166,35 @@ class Archive:
         taken over from another session counts once, and never for the session that has it too.
         """
         own = self._index.ask(_ORIGINS, session)
-        wanted, seen = {key for key, _ in own}, set(own)
-        found: dict[int, list[Past]] = {}
-        left = dict.fromkeys(wanted, most)
-        nights = [number for number, light in self._index.ask(_BEFORE, saved, session) if light is not None]
-        for number in nights:
-            for key, origin, past in self._found(number, wanted, everything=number == nights[0]):
-                if (key, origin) in seen:
+        wanted = {number: Key(*key) for number, *key, _ in own}
+        seen, left = {(row[0], row[-1]) for row in own}, dict.fromkeys(wanted, most)
+        found, words = dict[int, list[Past]](), self._words()
+        nights = [row for row in self._index.ask(_BEFORE, saved, session) if row[-1] is not None]
+        for night in nights:
+            for number, origin, past in self._found(night, wanted, words, everything=night is nights[0]):
+                if (number, origin) in seen:
                     continue
-                found.setdefault(key, []).append(past)
+                found.setdefault(number, []).append(past)
                 if past.sound and past.usable:
-                    seen.add((key, origin))
-                    left[key] -= 1
-            wanted = {key for key in wanted if left[key]}
+                    seen.add((number, origin))
+                    left[number] -= 1
+            wanted = {number: key for number, key in wanted.items() if left[number]}
             if not wanted:
                 break
         return _by_key(found)
 
-    def _found(self, number: int, keys: Iterable[int], *, everything: bool) -> Iterator[tuple[int, str, Past]]:
+    def _words(self) -> dict[int, str]:
+        return dict(self._index.ask("SELECT id, text FROM word"))
+
+    def _found(
+        self, session: Sequence[Any], keys: Mapping[int, Key], words: Mapping[int, str], *, everything: bool
+    ) -> Iterator[tuple[int, str, Past]]:
         """What a session found of these keys, with the name of the session that measured it."""
-        for key, origin, *row in self._index.ask(_OF_KEYS, number, json.dumps(sorted(keys)), everything):
-            yield key, origin, _past(row)
+        at, name, began_at, _ = session
+        for number, origin, *row in self._index.ask(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
+            for place in _WORDS:
+                row[place] = words[row[place]]
+            yield number, words[origin] or name, _past((*keys[number], name, began_at, *row))
 
     def last_night(self, saved: str, *, before: str = "") -> Night | None:
         """The newest night that was saved under that name; with `before` of those that began before that session.
