@@ -1,9 +1,10 @@
-"""The course of a cell in lines: one for each session, with its interval, and where a lasting change begins."""
+"""The course of a cell by session: its change, its interval, and where a lasting change begins."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 
 from pytest_ipperf.core.comparison import interval_of
@@ -11,20 +12,50 @@ from pytest_ipperf.core.course import change_points
 from pytest_ipperf.core.effect import percent_of_log, percent_text
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.past import Past
+from pytest_ipperf.core.planning import MIN_EPOCHS
 from pytest_ipperf.core.units import quantity_text
 from pytest_ipperf.report.layout import Row, aligned
 
 _HEAD = ["began (UTC)", "reference", "change", "95 % interval", "verdict", "remarks"]
 
 
+BEGINS, UNSOUND = "a lasting change begins", "not compared with"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A session of a course. `change` and `interval` are in the unit that people read, None where there is none.
+
+    An interval needs as many epochs as a verdict. `begins` says that a new level does.
+    """
+
+    past: Past
+    change: float | None
+    interval: tuple[float, float] | None
+    begins: bool
+
+
+def steps(course: Sequence[Past], metric: Metric) -> tuple[Step, ...]:
+    """One for each session. All that have a finite change are asked where a level begins."""
+    known = [(at, past.change) for at, past in enumerate(course) if past.change is not None and isfinite(past.change)]
+    marks = {known[at][0] for at in change_points([change for _, change in known])}
+    return tuple(
+        Step(
+            past=past,
+            change=None if past.change is None else _shown(past.change, metric),
+            interval=_interval(past, metric),
+            begins=at in marks,
+        )
+        for at, past in enumerate(course)
+    )
+
+
 def course_lines(course: Sequence[Past], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
     """The last `most` sessions of a cell, the oldest first. All of them are asked where a change begins."""
-    measured = [(past.session, past.change) for past in course if past.change is not None and isfinite(past.change)]
-    marks = {measured[at][0] for at in change_points([change for _, change in measured])}
     rows: list[Row] = [("session", _HEAD)]
-    for before, past in zip([None, *course], course, strict=False):
-        remarks = [*(["a lasting change begins"] * (past.session in marks)), *_remarks(past, before)]
-        rows.append((past.session, [*_figures(past, metric), "; ".join(remarks)]))
+    for before, step in zip([None, *course], steps(course, metric), strict=False):
+        remarks = [BEGINS] * step.begins + _remarks(step.past, before)
+        rows.append((step.past.session, [*_figures(step, metric), "; ".join(remarks)]))
     key = course[-1].key
     version = f", version {key.version}" if key.version else ""
     left_out = f"; the last {most}:" if len(course) > most else ""
@@ -35,18 +66,20 @@ def course_lines(course: Sequence[Past], metric: Metric, *, most: int, width: in
     ]
 
 
-def _figures(past: Past, metric: Metric) -> list[str]:
-    began = dt.datetime.fromtimestamp(past.began_at, dt.UTC)
-    found = interval_of(past)
-    unit = UNITS_OF_CHANGE[metric.scale]
-    shown = None if past.change is None else _shown(past.change, metric)
+def _figures(step: Step, metric: Metric) -> list[str]:
+    began = dt.datetime.fromtimestamp(step.past.began_at, dt.UTC)
     return [
         f"{began:%Y-%m-%d %H:%M}",
-        quantity_text(past.reference_value, metric.unit),
-        "" if shown is None else f"{percent_text(shown)} {unit}",
-        f"[{', '.join(percent_text(_shown(each, metric)) for each in (found.low, found.high))}]" if found else "",
-        past.verdict,
+        quantity_text(step.past.reference_value, metric.unit),
+        "" if step.change is None else f"{percent_text(step.change)} {UNITS_OF_CHANGE[metric.scale]}",
+        f"[{', '.join(map(percent_text, step.interval))}]" if step.interval else "",
+        step.past.verdict,
     ]
+
+
+def _interval(past: Past, metric: Metric) -> tuple[float, float] | None:
+    found = interval_of(past) if past.epochs >= MIN_EPOCHS else None
+    return (_shown(found.low, metric), _shown(found.high, metric)) if found else None
 
 
 def _shown(change: float, metric: Metric) -> float:
@@ -55,4 +88,4 @@ def _shown(change: float, metric: Metric) -> float:
 
 def _remarks(past: Past, before: Past | None) -> list[str]:
     other = before and before.fingerprint and past.fingerprint and before.fingerprint != past.fingerprint
-    return ["other hosts than before"] * bool(other) + ["not compared with"] * (not past.sound)
+    return ["other hosts than before"] * bool(other) + [UNSOUND] * (not past.sound)

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from pytest_ipperf.core.interval import t_interval, t_quantile
 from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.course import course_lines, steps
 from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.flow.quantity import Unit
 from pytest_ipperf.report.page.curves import curves_of
@@ -194,6 +196,32 @@ def test_a_night_has_its_change_with_the_interval_of_its_epochs(told):
     expected = [100 * math.expm1(each) for each in (change, change - half, change + half)]
     assert (night.change, night.low, night.high) == pytest.approx(expected)
     assert (found.nights[-1].today, found.nights[-1].change) == (True, record.estimate)
+
+
+def test_the_figure_of_a_course_tells_what_its_lines_tell(told):
+    """Without an interval of too few epochs, and of nights that are not compared with that they are not."""
+    record = told.application("smtp", 10, "ipv6", 1.02)
+    past = told.past_of(record, 14, level=0.0, changed=7)
+    past[2] = dataclasses.replace(past[2], change=math.inf)
+    past[3] = dataclasses.replace(past[3], epochs=2)
+    past[4] = dataclasses.replace(past[4], sound=False)
+    found = course(record, past)
+    assert found is not None
+    metric = METRICS[record.metric].metric
+    figure = trend_figure(found, [record], 0)
+    shown = {row[0]: row for row in figure.rows}
+    lines = {line.split()[0]: line for line in course_lines(past, metric, most=20)[3:]}
+    assert set(shown) == {*lines, "this session"} - {"night-02"}
+    for step in steps(past, metric):
+        if step.past.session in shown:
+            _, _, change, interval, remarks = shown[step.past.session]
+            line = lines[step.past.session]
+            assert f"{change} % " in line
+            assert interval in line
+            assert (step.interval is None) == (interval == "") == ("[" not in line)
+            assert ("not compared with" in remarks) == ("not compared with" in line) == (not step.past.sound)
+    assert [name for name, row in shown.items() if not row[3]] == ["night-03"]
+    assert "Later nights are not compared with 1 of them" in figure.caption
 
 
 def test_a_share_is_told_in_points(made):

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.course import change_points
-from pytest_ipperf.core.effect import percent_of_log, percent_text
-from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.metric import Metric
+from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.past import Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.course import BEGINS, UNSOUND, Step, steps
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
 from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.page.figure import Figure
@@ -27,13 +25,16 @@ _FEWEST = 2
 """Nights without which there is no course."""
 _MOST = 120
 """Of a longer course the last ones are drawn."""
-_CHANGED = "a lasting change begins"
+_TODAY = "this session"
 _OTHER_HOSTS = "measured on other hosts or settings than today"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """One dot: the change in the unit that people read, with its interval where there is one; `other` hosts or not."""
+    """One dot: the change in the unit that people read, with its interval where there is one; `other` hosts or not.
+
+    Later nights are not compared with what is not `sound`.
+    """
 
     at: float
     session: str
@@ -42,6 +43,7 @@ class Night:
     high: float
     other: bool
     today: bool = False
+    sound: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +62,16 @@ class Course:
 def course(record: Record, past: Sequence[Past]) -> Course | None:
     """The course of a cell; None where there is none worth drawing."""
     metric = METRICS[record.metric].metric
-    told = [each for each in past if each.change is not None]
+    told = [each for each in past if each.change is not None and math.isfinite(each.change)]
     earlier = told[-_MOST:]
     if len(earlier) < _FEWEST:
         return None
-    nights = [_night(each, metric, record.fingerprint) for each in earlier]
-    values = [each.change for each in earlier if each.change is not None]
-    if record.estimate is not None:
-        values.append(_on_scale(record.estimate, metric))
-        nights.append(_today(record, earlier[-1].began_at))
-    return Course(record=record, nights=tuple(nights), marks=change_points(values), left=len(told) - len(earlier))
+    now = record.past(_TODAY, earlier[-1].began_at)
+    shown = [now] if now.change is not None and math.isfinite(now.change) else []
+    found = steps([*earlier, *shown], metric)
+    nights = [_night(step, record.fingerprint) for step in found[: len(earlier)]] + [_today(record, now)] * len(shown)
+    marks = tuple(at for at, step in enumerate(found) if step.begins)
+    return Course(record=record, nights=tuple(nights), marks=marks, left=len(told) - len(earlier))
 
 
 def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
@@ -94,44 +96,37 @@ def _caption(found: Course) -> str:
     dots = "change of each session with its 95 % interval; dotted: the margin"
     parts = [f"{found.record.cell}: {dots}; the last dot, with a ring, is this session."]
     if found.marks:
-        parts.append(f"Upright dashes: {_CHANGED} (session {', '.join(nights[at].session for at in found.marks)}).")
+        parts.append(f"Upright dashes: {BEGINS} (session {', '.join(nights[at].session for at in found.marks)}).")
     if others:
         parts.append(f"Hollow: {_OTHER_HOSTS} ({others} of {len(nights)}).")
+    if unsound := sum(not night.sound for night in nights):
+        parts.append(f"Later nights are {UNSOUND} {unsound} of them, which the table names.")
     if found.left:
         parts.append(f"{found.left} sessions before them are not drawn.")
     return " ".join(parts)
 
 
-def _night(past: Past, metric: Metric, fingerprint: str) -> Night:
-    change = past.change or 0.0
-    half = 0.0
-    if past.sd_epoch is not None and past.epochs > 1:
-        half = t_quantile((1 + _CONFIDENCE) / 2, past.epochs - 1) * past.sd_epoch / math.sqrt(past.epochs)
-    low, middle, high = (_shown(each, metric) for each in (change - half, change, change + half))
+def _night(step: Step, fingerprint: str) -> Night:
+    past, change = step.past, step.change or 0.0
+    low, high = step.interval or (change, change)
     other = bool(fingerprint and past.fingerprint and past.fingerprint != fingerprint)
-    return Night(at=past.began_at, session=past.session, change=middle, low=low, high=high, other=other)
+    return Night(
+        at=past.began_at, session=past.session, change=change, low=low, high=high, other=other, sound=past.sound
+    )
 
 
-def _today(record: Record, after: float) -> Night:
+def _today(record: Record, past: Past) -> Night:
     change = record.estimate or 0.0
     low, high = (record.low, record.high) if record.judges else (None, None)
     return Night(
-        at=after,
-        session="this session",
+        at=past.began_at,
+        session=past.session,
         change=change,
         low=change if low is None else low,
         high=change if high is None else high,
         other=False,
         today=True,
     )
-
-
-def _shown(change: float, metric: Metric) -> float:
-    return percent_of_log(change) if metric.scale == "ratio" else 100 * change
-
-
-def _on_scale(shown: float, metric: Metric) -> float:
-    return math.log1p(shown / 100) if metric.scale == "ratio" else shown / 100
 
 
 def _svg(found: Course, colour: str, marker: str) -> str:
@@ -176,7 +171,7 @@ def _date(at: float) -> dt.datetime:
 
 
 def _row(night: Night, changed: bool) -> tuple[str, ...]:  # noqa: FBT001 - a column of the table
-    remarks = [_CHANGED] * changed + [_OTHER_HOSTS] * night.other
+    remarks = [BEGINS] * changed + [_OTHER_HOSTS] * night.other + [UNSOUND] * (not night.sound)
     interval = f"[{percent_text(night.low)}, {percent_text(night.high)}]" if night.low < night.high else ""
     began = "" if night.today else f"{_date(night.at):%Y-%m-%d %H:%M}"
     return night.session, began, percent_text(night.change), interval, "; ".join(remarks)
