@@ -32,8 +32,6 @@ NOT_OURS = """
 WAITS = """
     import time
     from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
     def test_that_waits():
         Path("waiting").touch()
