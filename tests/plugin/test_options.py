@@ -2,6 +2,7 @@
 
 import pytest
 
+from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.protocols import application, applications
 
 
@@ -35,7 +36,7 @@ from pytest_ipperf.protocols import application, applications
         (["--connections=0"], "--connections: '0' is not a number of connections such as 1, 10 or 100"),
         (["--connections=1,,2"], "--connections: '' is not a number of connections such as 1, 10 or 100"),
         (["--payload=big"], "--payload: size 'big' is not a whole number of bytes such as 512, 1k or 2m"),
-        (["--design=fast"], "--design: design 'fast' does not exist; there are smoke, quick, standard, nightly, paper, rfc8219"),
+        (["--design=fast"], f"--design: design 'fast' does not exist; there are {', '.join(DESIGNS)}"),
         (["--reference=ipv5"], "--reference: arm 'ipv5' is not of the form ipv4, ipv6 or ipv6-TRANSPORT"),
         (["--reference=ipv6-teredo"], "--reference: 'teredo' does not exist; there are isatap, native, tunnel"),
         (["--margin=10"], "--margin: share '10' is not a percentage such as 10%"),
