@@ -16,7 +16,8 @@ class Acceptance:
 
     `at` is when it was said (seconds since 1970), `by` whom, and `until` the last day (UTC) on which it holds. `up_to`
     is how much worse than the reference is accepted, a fraction as of a margin; None where no more is accepted than
-    that the cell is not measured any longer. What is worse than that is a regression again.
+    that the cell is not measured any longer. What is worse than that is a regression again. `withdrawn` says why and by
+    whom it was ended before its time.
     """
 
     cell: str
@@ -26,6 +27,7 @@ class Acceptance:
     at: float
     until: dt.date
     up_to: float | None
+    withdrawn: str = ""
 
     def covers(self, key: Key) -> bool:
         """Whether it speaks of that cell and metric; `*` in its pattern stands for any text."""

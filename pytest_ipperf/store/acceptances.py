@@ -21,7 +21,9 @@ _WITHDRAWN = "withdrawn"
 
 def accept(root: Path, acceptance: Acceptance) -> None:
     """Appends an acceptance; LabError where that cannot be written."""
-    _append(root, {**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()})
+    plain = {**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()}
+    del plain[_WITHDRAWN]  # which a line of its own says
+    _append(root, plain)
 
 
 def withdraw(root: Path, cell: str, *, reason: str, by: str, at: float) -> None:
@@ -42,12 +44,8 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
         try:
             plain = json.loads(line)
-            if _WITHDRAWN in plain:
-                ended = [_ended(each, plain[_WITHDRAWN], plain["at"]) for each in found]
-            else:
-                ended = [*found, _acceptance(plain)]
-            if plain["at"] <= by:
-                found = ended
+            told = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
+            found = told if plain["at"] <= by else found
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path}:{number}: {line[:60]!r} is no acceptance ({error}); remove the line") from None
     return found
@@ -57,12 +55,12 @@ def _acceptance(plain: Mapping[str, Any]) -> Acceptance:
     return Acceptance(**{**plain, "until": dt.date.fromisoformat(plain["until"])})
 
 
-def _ended(acceptance: Acceptance, cell: str, at: float) -> Acceptance:
-    """As it is after a withdrawal of that pattern."""
-    last = dt.datetime.fromtimestamp(at, dt.UTC).date() - dt.timedelta(days=1)
-    if acceptance.cell != cell:
+def _ended(acceptance: Acceptance, withdrawal: Mapping[str, Any]) -> Acceptance:
+    """As it is after a withdrawal of its pattern."""
+    last = dt.datetime.fromtimestamp(withdrawal["at"], dt.UTC).date() - dt.timedelta(days=1)
+    if acceptance.cell != withdrawal[_WITHDRAWN] or acceptance.until <= last:
         return acceptance
-    return dataclasses.replace(acceptance, until=min(acceptance.until, last))
+    return dataclasses.replace(acceptance, until=last, withdrawn=f"{withdrawal['reason']} ({withdrawal['by']})")
 
 
 def _append(root: Path, plain: Mapping[str, Any]) -> None:

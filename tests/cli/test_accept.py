@@ -160,5 +160,8 @@ def test_the_list_tells_what_holds(program, root, monkeypatch):
     told = acceptances(root)
     assert [each.until.isoformat() for each in told] == ["2026-12-19", "2026-12-19", "2027-01-19"]
     assert acceptance_of(SLOW.key, told, TODAY) is None
+    _, lines, _ = program(root, "accept", "--list")
+    assert [line.split()[5] for line in lines[1:3]] == ["withdrawn", "withdrawn"]
+    assert lines[2].endswith("two; withdrawn: it is mended (ada)")
     status, _, said = program(root, "accept", C2, "--withdraw", "--reason", "again")
     assert (status, said) == (4, f"pytest-ipperf: nothing is accepted now of exactly '{C2}'; accepted is '*c3*'\n")

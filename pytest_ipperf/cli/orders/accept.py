@@ -241,14 +241,15 @@ def _table(told: Sequence[Acceptance], today: dt.date) -> list[str]:
         said = dt.datetime.fromtimestamp(each.at, dt.UTC)
         state = _state(each, told[number + 1 :], today)
         share = "not measured" if each.up_to is None else _share(each)
-        cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{said:%Y-%m-%d %H:%M}", each.reason]
+        why = f"{each.reason}; withdrawn: {each.withdrawn}" if each.withdrawn else each.reason
+        cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{said:%Y-%m-%d %H:%M}", why]
         rows.append((each.cell, cells))
     return aligned(rows, screen_width())
 
 
 def _state(acceptance: Acceptance, later: Sequence[Acceptance], today: dt.date) -> str:
     if not acceptance.holds(today):
-        return "expired"
+        return "withdrawn" if acceptance.withdrawn else "expired"
     of_the_same = (each for each in later if (each.cell, each.metric) == (acceptance.cell, acceptance.metric))
     return "superseded" if any(each.holds(today) for each in of_the_same) else "holds"
 
