@@ -17,11 +17,10 @@ def lines(report: NightReport, width: int | None = None) -> list[str]:
     calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is Ruling.WITHIN]
     found += _listed("flagged, and not confirmed", calmed)
     found += [f"warning: {each}" for each in report.warnings]
-    if report.sentinel is not None:
-        found.append(
-            f"A/A: in {report.sentinel.excludes} of {report.sentinel.cells} cells the reference differs from its twin; "
-            f"chance gives {report.sentinel.at_most} at most"
-        )
+    if twins := report.sentinel:
+        cells = f"{twins.cells} cell{'s' * (twins.cells != 1)}"
+        chance = f"chance gives {twins.at_most} at most"
+        found.append(f"A/A: in {twins.excludes} of {cells} the reference differs from its twin; {chance}")
     found += [f"trouble: {nodeid}: {sentence}" for nodeid, sentence in report.troubles.items()]
     return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
 
