@@ -35,6 +35,7 @@ from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
+from tests.core.simulated import held_to_the_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulations.md"
 SECTION = "\n## Nights\n"
@@ -524,13 +525,9 @@ def test_short(name):
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_long(name, capsys):
     """Without slack."""
-    found, wrong = outside(name, SIMULATIONS[name].long, errors=0)
-    told = ", ".join(f"{label} {mean:.2f}" for label, mean in found.items())
-    with capsys.disabled():
-        print(f"\n{name} ({SIMULATIONS[name].target}): {told}", end=" ")  # noqa: T201 - the figures are the point
-    assert not wrong, SIMULATIONS[name].target
-    shown = {label: float(rows()[name][label].removesuffix(" %")) for label in found}
-    assert shown == pytest.approx(found, abs=0.05), "docs/simulations.md shows other figures"
+    held_to_the_page(
+        capsys, name, SIMULATIONS[name].target, outside(name, SIMULATIONS[name].long, errors=0), rows()[name]
+    )
 
 
 def test_the_page_shows_every_simulation_with_its_target_and_a_figure_inside():

@@ -27,6 +27,7 @@ from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.core.planning import detectable
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
+from tests.core.simulated import held_to_the_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulations.md"
 LONG, SHORT = 20_000, 1000
@@ -380,14 +381,7 @@ def test_short(name):
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_long(name, capsys):
     """Without slack: the 0.7 points of most targets are 4.5 standard errors."""
-    found, wrong = outside(name, LONG, errors=0)
-    told = ", ".join(f"{label} {share:.2f} %" for label, share in found.items())
-    with capsys.disabled():
-        print(f"\n{name} ({SIMULATIONS[name].target}): {told}", end=" ")  # noqa: T201 - the figures are the point
-    assert not wrong, SIMULATIONS[name].target
-    # The same seed gives the same figures, but for a case in thousands on a machine that rounds otherwise.
-    shown = {label: float(rows()[name][label].removesuffix(" %")) for label in found}
-    assert shown == pytest.approx(found, abs=0.05), "docs/simulations.md shows other figures"
+    held_to_the_page(capsys, name, SIMULATIONS[name].target, outside(name, LONG, errors=0), rows()[name])
 
 
 def test_the_page_shows_every_simulation_with_its_target():

@@ -24,6 +24,7 @@ from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
 from pytest_ipperf.report.sentences import paragraphs
 from pytest_ipperf.store import SCHEMA, Journal
+from tests.report.contrast import contrast
 
 INLINE = {"a", "b", "code", "i", "span"}
 ALONE = {"meta", "link", "path", "circle", "use", "br"}
@@ -389,17 +390,6 @@ def test_verdicts_differ_in_word_colour_and_shape():
         assert set(known.values()) <= set(_SHAPES)
     assert len(set(_SHAPES.values())) == len(_SHAPES)
     assert len(set(_VERDICTS.values())) == len(_VERDICTS)
-
-
-def luminance(colour):
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 def test_all_texts_can_be_read_on_light_and_dark_pages():

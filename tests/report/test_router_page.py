@@ -19,6 +19,7 @@ from pytest_ipperf.report.router.page import page
 from pytest_ipperf.report.router.series import curves
 from pytest_ipperf.report.router.style import COLOURS, class_of
 from pytest_ipperf.report.router.summary import summaries
+from tests.report.contrast import contrast
 
 EMPTY = {"meta", "path", "use", "br"}
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
@@ -166,17 +167,6 @@ def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made,
     assert "Mean of 2 runs, without intervals; testbed" in text
     dots = [dot for each in curves(summaries(records)[0]) for own in each.dots.values() for dot in own]
     assert {dot.interval for dot in dots} == {None}
-
-
-def luminance(colour):
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 def test_texts_can_be_read_on_their_grades_and_curves_on_light_and_dark_pages():
