@@ -121,6 +121,8 @@ def headline(story: Story, told: Sequence[Finding]) -> str:
     codes, count = Counter(finding.code for finding in told), sum(finding.key is not None for finding in told)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
+        # Where few cells are within, and the others may be anywhere, that is no all-clear.
+        "undecided": codes["inconclusive"] if beyond or within else 0,
         "failed": codes["failed"],
         "in trouble": sum(finding.kind is Kind.BROKEN for finding in told),
         "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in told),

@@ -178,7 +178,7 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
     [
         ((), "Nothing was measured"),
         (("within", "within"), "No cell exceeds its margin; 2 of 2 cells are within"),
-        (("within", "inconclusive"), "No cell exceeds its margin; 1 of 2 cells is within"),
+        (("within", "inconclusive"), "No cell exceeds its margin; 1 of 2 cells is within; 1 undecided"),
         (("exceeds", "within"), "1 of 2 cells exceeds its margin"),
         (("exceeds", "exceeds", "within"), "2 of 3 cells exceed their margin"),
         (("inconclusive",), "No cell was decided, of 1 cell"),
@@ -491,7 +491,7 @@ def test_markdown_tells_the_answer_first_and_all_that_is_not_green_in_full(night
 
 def test_markdown_of_a_session_says_what_was_found(session):
     text, table, _ = shown(session)
-    answer = "1 of 5 cells exceeds its margin; 1 failed; 2 in trouble; 1 not measured"
+    answer = "1 of 5 cells exceeds its margin; 2 undecided; 1 failed; 2 in trouble; 1 not measured"
     assert text.split("\n")[:2] == ["Measurements", answer]
     assert len(table) == 6
     assert "2 of 8" not in text
