@@ -144,11 +144,7 @@ def _describe(result: Any, record: Record | None, outcome: Outcome | None) -> No
 
     result.description = None
     if record is not None:
-        try:
-            png = card.plot(record)
-        except ImportError:
-            png = None
-        result.descriptionHtml = card.description(record, png)
+        result.descriptionHtml = card.description(record, card.plot(record))
     elif outcome is not None:
         result.descriptionHtml = card.lack(outcome.kind.value[1], outcome.sentence)
 

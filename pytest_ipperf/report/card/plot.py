@@ -31,7 +31,7 @@ _TICKS = 12
 
 
 def plot(record: Record) -> bytes:
-    """As PNG; the same record gives the same bytes. Raises ImportError where matplotlib is missing."""
+    """As PNG; the same record gives the same bytes."""
     with settings(record.cell, **{"font.size": 9}):
         written = io.BytesIO()
         draw(record).savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
@@ -39,7 +39,7 @@ def plot(record: Record) -> bytes:
 
 
 def draw(record: Record) -> Figure:
-    """The figure: the runs, and where the design judges the change. Raises ImportError where matplotlib is missing."""
+    """The figure: the runs, and where the design judges the change."""
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
