@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.units import rate_text
@@ -22,6 +22,9 @@ class Host:
     """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to.
 
     `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
+    `sudo`: its agent is to be root's. `servers` are the server programs that may be used there (None: all that are
+    found). `most_connections` and `most_rate_bit_s` are what it may be asked for at most (0: no limit). `reboot` is the
+    command that starts it anew, `snmp` where its counters are told (`COMMUNITY@ADDRESS`); empty where there is none.
     """
 
     name: str
@@ -31,6 +34,12 @@ class Host:
     ports: tuple[int, int] = DEFAULT_PORTS
     cpus: tuple[int, ...] = ()
     tunnels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sudo: bool = False
+    servers: tuple[str, ...] | None = None
+    most_connections: int = 0
+    most_rate_bit_s: float = 0.0
+    reboot: str = ""
+    snmp: str = field(default="", repr=False)  # a community is as good as a password
     settings: Mapping[str, str]
 
     def address(self, ipver: int) -> str:
@@ -66,6 +75,7 @@ class Links:
 class Testbed:
     """The hosts of one experiment, perhaps with a router between client and server.
 
+    `more_clients` drive the server together with `client`, each with its share of every run's connections.
     `exclusive`: nothing but the measurement lives in its network namespaces, which the lab builds with `links`. `paths`
     are those of its tunnelled arms, by transport, and `backend` what is to carry them: `auto` or a name.
     """
@@ -76,6 +86,7 @@ class Testbed:
     client: Host
     server: Host
     router: Host | None = None
+    more_clients: tuple[Host, ...] = ()
     domain: str = ""
     exclusive: bool = False
     links: Links = Links()
@@ -84,14 +95,24 @@ class Testbed:
 
     @property
     def roles(self) -> dict[str, Host]:
-        """The hosts by role."""
+        """The hosts by role; clients beside the first are `client2`, `client3` and so on."""
         router = {ROUTER: self.router} if self.router else {}
-        return {CLIENT: self.client, SERVER: self.server, **router}
+        more = {f"{CLIENT}{number}": host for number, host in enumerate(self.more_clients, start=2)}
+        return {CLIENT: self.client, SERVER: self.server, **router, **more}
 
     @property
     def hosts(self) -> tuple[Host, ...]:
-        """Client and server, and the router if there is one."""
+        """Client and server, the router if there is one, and further clients."""
         return tuple(self.roles.values())
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The roles of its clients, the first one's first."""
+        return tuple(role for role in self.roles if role.startswith(CLIENT))
+
+    def seen_by(self, role: str) -> Testbed:
+        """The same testbed with the client of that role as its only one."""
+        return replace(self, client=self.roles[role], more_clients=())
 
     @property
     def is_lab(self) -> bool:
