@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.engines import ENGINES
+from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.cli.orders import ORDERS
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.cell import Arm
@@ -318,6 +319,7 @@ def test_shelves_are_those_of_the_code():
         "lab/ways/": list(WAYS),
         "agent/backends/": list(BACKENDS),
         "agent/engines/": list(ENGINES),
+        "agent/orders/": list(PARTS),
         "report/formats/": list(FORMATS),
         "cli/orders/": list(ORDERS),
     }

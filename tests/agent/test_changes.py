@@ -661,9 +661,9 @@ def test_an_agent_that_restores_says_where_the_host_is_marked(host, run_folder):
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
                 agent = Agent(stack, None, print)
-                change(agent._changes)
+                change(agent.order("tunnel").__self__._changes)
                 sh(meanwhile)
-                told.append(agent.restore())
+                told.append(agent.order("restore")())
         print(told)
     """)
     (mark,) = run_folder.iterdir()

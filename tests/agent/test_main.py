@@ -114,7 +114,7 @@ def test_an_order_that_breaks_is_told_with_its_place(agent):
     word, kind, sentence = agent.order("load", {"no": "such key"})
     assert (word, kind) == ("error", "AgentError")
     assert sentence.startswith("TypeError: LoadOrder.__init__() got an unexpected keyword argument 'no' (")
-    assert re.search(r"agent/main\.py, line \d+\)$", sentence)
+    assert re.search(r"agent/orders/runs\.py, line \d+\)$", sentence)
     assert agent.order("hello") == agent.hello
 
 

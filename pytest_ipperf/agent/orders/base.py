@@ -1,0 +1,38 @@
+"""What the parts of an agent share, and what a part is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_ipperf.agent.counting import Counting
+from pytest_ipperf.agent.packages import Packages
+
+
+@dataclass(frozen=True)
+class Here:
+    """What an agent has from its first moment on.
+
+    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `say` sends without an order, and
+    `alive` so a sign of life at times. `folder` is its private one.
+    """
+
+    stack: contextlib.ExitStack
+    code_fd: int
+    say: Callable[[object], None]
+    alive: Callable[[], Callable[[], None]]
+    folder: Path
+    packages: Packages
+    counting: Counting
+
+
+class Part:
+    """Some of the orders: each public method is one, and takes and gives plain data only.
+
+    What it has to undo it puts on the stack of `here`.
+    """
+
+    def __init__(self, here: Here) -> None:
+        self._here = here

@@ -1,0 +1,53 @@
+"""Orders about the host as it is: who answers, its lease, its processors, its packages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from typing import Any
+
+from pytest_ipperf.agent.fingerprint import fingerprint
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.orders.base import Here, Part
+
+
+class Host(Part):
+    """What is asked before anything is built."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        self._lease: Lease | None = None
+
+    def hello(self) -> dict[str, Any]:
+        """Who answers here."""
+        return {"python": platform.python_version(), "pid": os.getpid(), "host": socket.gethostname()}
+
+    def pin(self, cpus: list[int]) -> list[int]:
+        """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""
+        allowed = os.sched_getaffinity(0) & set(cpus)
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+        return sorted(os.sched_getaffinity(0))
+
+    def lease(self, owner: str, wait_s: float) -> str:
+        """Empty when this host is ours now, else who holds it."""
+        if self._lease is None:
+            self._lease = Lease(owner)
+            self._here.stack.callback(self._lease.release)
+        return self._lease.acquire(wait_s)
+
+    def packages(self, names: list[str]) -> dict[str, Any]:
+        """Which versions of these distributions are here, and the Python that they are for."""
+        return self._here.packages.told(names)
+
+    def unpack(self, digest: str, data: bytes, stripped: list[str]) -> None:
+        """Makes the packages of a parcel importable, here and in servers that start from now on."""
+        self._here.packages.unpack(digest, data, stripped)
+
+    def fingerprint(self, device: str) -> dict[str, Any]:
+        """What the results of this host may depend on."""
+        return fingerprint(device)
+
+
+part = Host

@@ -1,0 +1,49 @@
+"""Orders that make the load of a run, and what this host's counters say of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from pytest_ipperf.agent import flows, path
+from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.orders.base import Here, Part
+from pytest_ipperf.agent.stamps import stamping
+
+
+class Runs(Part):
+    """Of applications by `load`; of flows in three steps, two of them at the far end."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        here.stack.enter_context(contextlib.closing(stamping()))
+        self._flows = here.stack.enter_context(contextlib.closing(flows.Flows()))
+
+    def load(self, order: dict[str, Any]) -> dict[str, Any]:
+        """One run, with the packets counted around it."""
+        return self._around(lambda: load(LoadOrder(**order), self._here.alive()))
+
+    def flow_listen(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The far end of a flow listens from now on; what its near end has to know."""
+        return self._flows.listen(order)
+
+    def flow_run(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The near end's part of a run, with the packets counted around it."""
+        return self._around(lambda: flows.run(order, self._here.alive()))
+
+    def flow_finish(self, near: dict[str, Any]) -> dict[str, Any]:
+        """The far end's part of a run, whose near end has told so much."""
+        return self._flows.finish(near)
+
+    def _around(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a run tells, and the packets of this host in it."""
+        self._here.counting.packets()
+        before = path.ip_packets()
+        told = run()
+        after = path.ip_packets()
+        packets = {version: after[version] - before[version] for version in after}
+        return {**told, "packets": packets, **self._here.counting.packets()}
+
+
+part = Runs
