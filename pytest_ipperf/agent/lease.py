@@ -1,14 +1,19 @@
 """A lease on a host: two jobs never measure on one host at once.
 
 It is an abstract Unix socket: its name belongs to the host's network namespace, it is shared by all users, it dies
-with its holder however that ends, and the kernel itself tells who holds it. No file can be left behind.
+with its holder however that ends, and the kernel itself tells who holds it. No file can be left behind. Since when and
+for whom it is held stands in the names of further such sockets, which the kernel lists to everyone: so it is told for
+a holder that has been stopped, too.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import os
+import re
+import secrets
 import socket
 import struct
 import time
@@ -18,17 +23,23 @@ _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1
 # Nobody takes the connections of those who ask who holds it, so each stays in the queue as long as the lease is held.
 _MOST_QUESTIONS = 4096
+_TOLD_BYTES = 240
+_PIECE = 48  # characters: the kernel has room for a name of 107 bytes
+_SHOWN = 120
+_LONG_AGO_S = 12 * 3600
 
 
 class Lease:
     """Held from a successful `acquire` until `release`.
 
     `owner` names the job: where two hosts of its testbed are one machine, the second finds the lease in its own hands.
+    What comes after its first line is told to those who ask: from where it was ordered, and by which command.
     """
 
     def __init__(self, owner: str, name: str = _NAME) -> None:
         self._name = name
-        self._mark = f"{name}.{owner}"
+        ident, _, self._ordered = owner.partition("\n")
+        self._mark = f"{name}.{ident}"
         self._socks: list[socket.socket] = []
 
     def acquire(self, wait_s: float) -> str:
@@ -48,6 +59,9 @@ class Lease:
                 raise
             return bool(_peer(self._mark))
         self._bind(self._mark)
+        with contextlib.suppress(OSError):  # what is not told is no reason not to measure
+            for piece in _pieces(self._name, f"{_awake_s():.0f}\n{self._ordered}"):
+                self._bind(piece)
         return True
 
     def _bind(self, name: str) -> None:
@@ -61,9 +75,9 @@ class Lease:
         self._socks.append(sock)
 
     def holder(self) -> str:
-        """Who holds it, in words: `process 4711 (pytest -m smtp) of user 0 since 12:01:33`; empty when nobody does."""
+        """Who holds it, in words: `process 4711 of user 0 since 12:01:33 (me@desk: pytest -m smtp)`; empty: nobody."""
         peer = _peer(self._name)
-        return _described(*peer) if peer else ""
+        return _described(peer, *_told(self._name, peer)) if peer else ""
 
     def release(self) -> None:
         """Gives it back; releasing twice is no error, as every way out of a measurement does it."""
@@ -81,14 +95,57 @@ def _peer(name: str) -> tuple[int, int] | None:
     return pid, uid
 
 
-def _described(pid: int, uid: int) -> str:
-    if pid <= 0:
-        return "a process that cannot be seen from here"
-    text = f"process {pid} of user {uid}"
+def _pieces(name: str, text: str) -> list[str]:
+    """The names that tell a text; the token keeps those of two holders apart."""
+    told = base64.urlsafe_b64encode(text.encode()[:_TOLD_BYTES]).decode()
+    parts = [told[at : at + _PIECE] for at in range(0, len(told), _PIECE)]
+    token = secrets.token_hex(4)
+    return [f"{name}.{token}.{number}.{len(parts)}.{part}" for number, part in enumerate(parts)]
+
+
+def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
+    """Since when it is held, on the clock of `_awake_s`, and what else its holder tells; None where that is not known.
+
+    Anybody can take a name, so only those of the holder's own process count.
+    """
+    try:
+        listed = Path("/proc/net/unix").read_text(errors="replace")
+    except OSError:
+        return None, ""
+    form = re.compile(rf" @{re.escape(name[1:])}\.([0-9a-f]{{8}})\.(\d+)\.(\d+)\.([\w=-]+)$", re.ASCII | re.MULTILINE)
+    found: dict[tuple[str, int], dict[int, str]] = {}
+    for match in form.finditer(listed):
+        if _peer("\0" + match[0].removeprefix(" @")) == holder:
+            found.setdefault((match[1], int(match[3])), {})[int(match[2])] = match[4]
+    for (_, count), parts in found.items():
+        with contextlib.suppress(ValueError):
+            text = base64.urlsafe_b64decode("".join(parts[number] for number in sorted(parts)))
+            since, _, ordered = text.decode(errors="ignore").partition("\n")
+            if len(parts) == count:
+                return float(since), ordered
+    return None, ""
+
+
+def _described(peer: tuple[int, int], since_s: float | None, ordered: str) -> str:
+    pid, uid = peer
+    text = f"process {pid} of user {uid}" if pid > 0 else "a process that cannot be seen from here"
+    if since_s is not None:
+        text += f" since {_clock(since_s)}"
     with contextlib.suppress(OSError, ValueError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        ticks = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        since = time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
-        text += f", running since {time.strftime('%H:%M:%S', time.localtime(since))} ({words[:80]})"
-    return text
+        ordered = ordered or Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        if since_s is None:  # a holder of another version: what the kernel knows
+            ticks = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+            text += f", running since {_clock(ticks / os.sysconf('SC_CLK_TCK'))}"
+    shown = "".join(each if each.isprintable() else " " for each in ordered.strip())[:_SHOWN]
+    return f"{text} ({shown})" if shown else text
+
+
+def _awake_s() -> float:
+    """Seconds since the machine's start, which no setting of its clock changes."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _clock(since_s: float) -> str:
+    ago_s = _awake_s() - since_s
+    form = "%H:%M:%S" if ago_s < _LONG_AGO_S else "%Y-%m-%d %H:%M:%S"
+    return time.strftime(form, time.localtime(time.time() - ago_s))

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import getpass
+import os
+import shlex
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.ways import WAYS
+
+
+def new_owner(command: Sequence[str]) -> str:
+    """A job, as a `Lease` takes it: what no other job is called, and what those who wait for it are told."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # of a user without a name
+        user = str(os.getuid())
+    return f"{uuid.uuid4().hex}\n{user}@{socket.gethostname()}: {shlex.join(command)}"
 
 
 @contextlib.contextmanager
@@ -42,7 +56,7 @@ def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], Non
 def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
     holder = acquire(0.0)
     if holder:
-        tell(f"waiting for {what}, where {holder} measures")
+        tell(f"waiting for {what}, which is held by {holder}")
         holder = acquire(wait_s)
     if holder:
         raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")

@@ -114,6 +114,7 @@ class Distribution:
             "seed": known.settings.seed,
             "folder": str(known.folder),
             "resume": str(known.earlier.kept.folder) if known.earlier else "",
+            "command": known.command,
         }
 
     @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import time
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from pytest_ipperf.core.plan import Plan, plan_for
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
+from pytest_ipperf.lab.leasing import new_owner
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.baseline import Baseline
@@ -56,7 +56,8 @@ class Session:
         self.lab_trouble = unusable()
         self.folder = Path(told["folder"]) if told else run_folder(settings.records)
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if told else "main"
-        self.owner = f"{uuid.uuid4().hex}"
+        self.command = told["command"] if told else ["pytest", *map(str, config.invocation_params.args)]
+        self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Question, ...]] = {}
         self.lacking: list[str] = []

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pytest_ipperf.agent import lease as lease_module
 from pytest_ipperf.agent.lease import Lease
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +32,8 @@ sys.stdin.read()
 @pytest.fixture
 def name(request):
     """Not the lease of this machine, on which someone may measure just now."""
-    return f"\0pytest-ipperf.test.{os.getpid()}.{request.node.name}"
+    digest = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
+    return f"\0pytest-ipperf.test.{os.getpid()}.{digest}"
 
 
 @pytest.fixture
@@ -49,9 +56,9 @@ def other(name):
 
     def start(owner="them", wait_s=0.0):
         # The name begins with a null byte, which no argument can.
-        code = HOLDER.replace("sys.argv[1]", repr(name))
+        code = HOLDER.replace("sys.argv[1]", repr(name)).replace("sys.argv[2]", repr(owner))
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "", owner, str(wait_s)],
+            [sys.executable, "-c", code, "", "", str(wait_s)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         started.append(process)
@@ -77,8 +84,81 @@ def test_the_holder_is_named_by_process_user_and_command(lease_of, other):
     begun = time.monotonic()
     holder = lease_of().acquire(0)
     assert time.monotonic() - begun < 1
-    assert holder.startswith(f"process {process.pid} of user {os.geteuid()}, running since ")
+    assert re.match(rf"process {process.pid} of user {os.geteuid()} since \d\d:\d\d:\d\d \(", holder)
     assert f"({sys.executable} -c" in holder
+
+
+def test_it_is_told_since_when_it_is_held_and_not_since_when_the_process_runs(lease_of, monkeypatch):
+    """The clock of those who ask may have been set since."""
+    awake_s, clock_s = lease_module._awake_s(), time.time()
+    lease = lease_of()
+    assert lease.acquire(0) == ""
+    monkeypatch.setattr(lease_module, "_awake_s", lambda: awake_s + 3600)
+    monkeypatch.setattr(time, "time", lambda: clock_s + 3600)
+    took = [time.strftime("%H:%M:%S", time.localtime(clock_s + late)) for late in (-1, 0, 1, 2)]
+    assert lease.holder().partition(" since ")[2][:8] in took
+    monkeypatch.setattr(lease_module, "_awake_s", lambda: awake_s + 86400)
+    assert re.search(r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(", lease.holder())
+
+
+def test_it_is_told_from_where_it_was_ordered_and_by_which_command(lease_of, other):
+    process, _ = other("job\nme@desk: pytest -m 'smtp and not slow' --testbed=büro")
+    assert lease_of().holder().startswith(f"process {process.pid} of user {os.geteuid()} since ")
+    assert lease_of().holder().endswith(" (me@desk: pytest -m 'smtp and not slow' --testbed=büro)")
+
+
+def test_of_a_holder_that_was_stopped_all_of_it_is_told(lease_of, other):
+    process, _ = other("job\nme@desk: pytest")
+    process.send_signal(signal.SIGSTOP)
+    assert re.search(r" since \d\d:\d\d:\d\d \(me@desk: pytest\)$", lease_of().acquire(0))
+
+
+def test_to_a_user_without_rights_all_of_it_is_told(lease_of, name, nobody):
+    assert lease_of("job\nme@desk: pytest").acquire(0) == ""
+    code = f"from pytest_ipperf.agent.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
+    said = subprocess.run(nobody.argv(code), env=nobody.env, capture_output=True, text=True, check=True, cwd="/").stdout
+    assert re.fullmatch(rf"process {os.getpid()} of user {os.geteuid()} since \S+ \(me@desk: pytest\)\n", said)
+
+
+def test_long_commands_are_cut_and_what_a_terminal_would_obey_is_left_out(lease_of):
+    lease = lease_of("job\nme@desk: pytest \x1b[2J\r\n" + "ä" * 1000)
+    assert lease.acquire(0) == ""
+    told = lease.holder().partition("(")[2]
+    assert told.startswith("me@desk: pytest  [2J  ää")
+    assert told.removesuffix(")").isprintable()
+    assert 100 < len(told) <= 121
+
+
+def test_what_another_process_pretends_to_tell_is_not_believed(lease_of, name, other):
+    """Anybody can take a name."""
+    process, _ = other("job\nme@desk: pytest")
+    lies = []
+    for piece in lease_module._pieces(name, "0\nthe kernel: it is yours"):
+        lies.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        lies[-1].bind(piece)
+        lies[-1].listen()
+    holder = lease_of().holder()
+    for lie in lies:
+        lie.close()
+    assert holder.startswith(f"process {process.pid} ")
+    assert holder.endswith(" (me@desk: pytest)")
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_told_is_a_line_and_names_fit(ordered):
+    name = "\0pytest-ipperf.test"
+    pieces = lease_module._pieces(name, f"1\n{ordered}")
+    assert all(len(piece) < 108 for piece in pieces)
+    assert "\n" not in lease_module._described((1, 0), 1.0, ordered)
+
+
+def test_a_holder_that_tells_nothing_is_known_by_the_kernel(lease_of, name):
+    """As one of an earlier version is."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as old:
+        old.bind(name)
+        old.listen()
+        holder = lease_of().acquire(0)
+    assert re.match(rf"process {os.getpid()} of user {os.geteuid()}, running since \d\S+ \(\S+", holder)
 
 
 def test_it_is_refused_after_the_wait_and_not_before(lease_of, other):
@@ -145,7 +225,7 @@ def test_another_network_namespace_is_another_host(lease_of, name, isolated):
 
 
 def test_a_holder_in_another_process_namespace_is_said_to_be_unseen(lease_of, name):
-    assert lease_of().acquire(0) == ""
+    assert lease_of("job\nme@desk: pytest").acquire(0) == ""
     code = f"from pytest_ipperf.agent.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
     words = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork"]
     done = subprocess.run(
@@ -154,4 +234,4 @@ def test_a_holder_in_another_process_namespace_is_said_to_be_unseen(lease_of, na
     )  # fmt: skip
     if done.returncode:
         pytest.skip(f"no rights for a process namespace ({done.stderr.strip()})")
-    assert done.stdout.strip() == "a process that cannot be seen from here"
+    assert re.fullmatch(r"a process that cannot be seen from here since \S+ \(me@desk: pytest\)", done.stdout.strip())

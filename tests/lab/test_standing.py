@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import getpass
 import math
 import os
 import re
@@ -22,7 +23,7 @@ from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import leasing
 from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import leased
+from pytest_ipperf.lab.leasing import leased, new_owner
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.testbed import Host, Testbed
@@ -310,8 +311,27 @@ def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
     with leased(BUILTIN["loopback"], "job", 10.0, tell):
         pass
     (sentence,) = said
-    assert sentence.startswith(f"waiting for this machine, where process {os.getpid()} of user ")
-    assert sentence.endswith("measures")
+    held = f"process {os.getpid()} of user {os.geteuid()} since "
+    assert sentence.startswith(f"waiting for this machine, which is held by {held}")
+
+
+def test_one_who_waits_is_told_from_where_the_other_job_was_ordered_and_how(name):
+    other = Lease(new_owner(["pytest", "-m", "smtp and not slow"]), name)
+    assert other.acquire(0) == ""
+    said = []
+
+    def tell(sentence):
+        said.append(sentence)
+        other.release()
+
+    with leased(BUILTIN["loopback"], "job", 10.0, tell):
+        pass
+    ordered = re.escape(f"{getpass.getuser()}@{socket.gethostname()}: pytest -m 'smtp and not slow'")
+    assert re.search(rf" since \d\d:\d\d:\d\d \({ordered}\)$", said[0])
+
+
+def test_no_two_jobs_are_one(name):
+    assert len({new_owner(["pytest"]).partition("\n")[0] for _ in range(20)}) == 20
 
 
 def test_one_who_has_waited_long_enough_gives_up_in_a_sentence(name):
