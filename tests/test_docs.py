@@ -343,10 +343,10 @@ def test_hosts_and_their_keys_are_those_of_the_code():
             assert {host.ipv4, host.ipv6} <= set(re.findall(r"[\d:.]+[\d]", row[1]))
     ways = [name for name in WAYS if WAYS[name].in_inventory]
     keys = [(codes(row[0])[0], len(row)) for row in table("docs/hosts.md", "key", "meaning")]
-    assert {key for key, columns in keys if columns == 2} == inventory._TESTBED_KEYS
+    assert {key for key, columns in keys if columns == 2} == inventory.TESTBED_KEYS
     of_ways = {key for name in ways for key in WAYS[name].keys}
-    assert {key for key, columns in keys if columns == 3} == inventory._HOST_KEYS | of_ways
-    assert set(names("docs/hosts.md", "key", "value")) == inventory._LAB_KEYS
+    assert {key for key, columns in keys if columns == 3} == inventory.HOST_KEYS | of_ways
+    assert set(names("docs/hosts.md", "key", "value")) == inventory.LAB_KEYS
     assert names("docs/hosts.md", "way") == ways
     assert f"{DEFAULT_PORTS[0]}-{DEFAULT_PORTS[1]}" in page("docs/hosts.md")
 

@@ -112,7 +112,16 @@ class Testbed:
 
     def seen_by(self, role: str) -> Testbed:
         """The same testbed with the client of that role as its only one."""
-        return replace(self, client=self.roles[role], more_clients=())
+        client = self.roles[role]
+        if client is self.client:
+            return replace(self, more_clients=())
+        # Several clients have tunnels that stand already, each by a device of its own.
+        ends = {name: client.tunnels[name] for name in self.paths}
+        found = {
+            name: replace(path, client=ends[name][1], devices={**path.devices, CLIENT: ends[name][0]})
+            for name, path in self.paths.items()
+        }
+        return replace(self, client=client, more_clients=(), paths=found)
 
     @property
     def is_lab(self) -> bool:
@@ -141,7 +150,7 @@ class Testbed:
             return ""
         if arm.transport != "native":
             return f"testbed {self.name} has no {told or arm.transport}: {self._without(arm.transport)}"
-        for host in (self.client, self.server):
+        for host in (self.client, *self.more_clients, self.server):
             if not host.address(arm.ipver):
                 return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
         return ""

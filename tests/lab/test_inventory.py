@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.inventory.reading import read_sections
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links
+from pytest_ipperf.servers import SERVERS
 
 GOOD = """
 # two machines in one room
@@ -39,7 +46,13 @@ ipv4 = 192.0.2.20
 """
 NEITHER = "is neither [host NAME], [testbed NAME] nor [lab NAME], with a name of letters, digits, '_' and '.'"
 ONE = "give an address of one network interface"
+SNMP = "is not of the form COMMUNITY@ADDRESS, such as public@192.0.2.1, public@192.0.2.1:1161 or public@[2001:db8::1]"
 BACKED = ", ".join(["auto", *BACKENDS])
+HOST_KEYS = "cpus, ipv4, ipv6, isatap, max_connections, max_rate, ports, reboot, servers, snmp, sudo, tunnel, way"
+SSH_KEYS = (
+    "cpus, ipv4, ipv6, isatap, max_connections, max_rate, ports, python, reboot, servers, snmp, ssh, ssh_config, sudo, "
+    "tunnel, way"
+)
 HOST = "[host alpha]\n"
 SSH = "[host alpha]\nway = ssh\n"
 
@@ -69,6 +82,15 @@ def refused(read, tmp_path):
         return sentence.removeprefix(str(tmp_path / "hosts.ini"))
 
     return reading
+
+
+def told(text, section, sentence):
+    """A sentence about a section of that text, with the line of the key that it names first, or of the header."""
+    start = text.index(f"[{section}]")
+    key = sentence.partition("key '")[2].partition("'")[0] if sentence.startswith("key") else sentence.split()[0]
+    found = re.search(rf"^{re.escape(key)} *=", text[start:].partition("\n[")[0], re.MULTILINE)
+    line = text[: start + (found.start() if found else 0)].count("\n") + 1
+    return f", line {line}: [{section}]: {sentence}"
 
 
 def test_a_good_file_adds_its_testbeds_to_the_built_in_ones(read):
@@ -128,22 +150,26 @@ def test_only_addresses_for_benchmarks_are_in_the_lab():
         ("client = alpha\n", ", line 1: 'client = alpha' comes before the first section, such as [host NAME]"),
         ("[host a]\n\nnonsense\n",
          ", line 3: 'nonsense' is neither [host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"),
-        ("[host a]\n[host b]\n[host a]\n", ", line 3: section [host a] is there already; give it once"),
+        ("[host a]\n[host b]\n[host a]\n", ", line 3: section [host a] is there already, in line 1; give it once"),
         ("[host a]\nipv4 = 192.0.2.1\nipv4 = 192.0.2.2\n",
-         ", line 3: key 'ipv4' is in [host a] already; give it once"),
-        ("[hosts alpha]\n", f": section [hosts alpha] {NEITHER}"),
-        ("[DEFAULT]\n", f": section [DEFAULT] {NEITHER}"),
-        ("[host]\n", f": section [host] {NEITHER}"),
-        ("[host a-b]\n", f": section [host a-b] {NEITHER}"),
-        ("[testbed lab]\n", ": [testbed lab] takes the name of a built-in testbed; choose another"),
-        ("[testbed loopback]\n", ": [testbed loopback] takes the name of a built-in testbed; choose another"),
-        ("[lab pair]\n", ": [lab pair] takes the name of a built-in testbed; choose another"),
-        ("[lab one]\n[testbed one]\n", ": [testbed one] takes the name of another testbed; choose another"),
-        ("[lab lab.1.5mbit]\n", ": [lab lab.1.5mbit] takes the name that a lab has with a rate; choose another"),
-        ("[lab a.100mbit]\n[lab a]\n", ": [lab a.100mbit] takes the name that a lab has with a rate; choose another"),
+         ", line 3: key 'ipv4' is in [host a] already, in line 2; give it once"),
+        ("[hosts alpha]\n", f", line 1: section [hosts alpha] {NEITHER}"),
+        ("[DEFAULT]\n", f", line 1: section [DEFAULT] {NEITHER}"),
+        ("[host]\n", f", line 1: section [host] {NEITHER}"),
+        ("[host a-b]\n", f", line 1: section [host a-b] {NEITHER}"),
+        ("[testbed lab]\n", ", line 1: [testbed lab] takes the name of a built-in testbed; choose another"),
+        ("[testbed loopback]\n", ", line 1: [testbed loopback] takes the name of a built-in testbed; choose another"),
+        ("[lab pair]\n", ", line 1: [lab pair] takes the name of a built-in testbed; choose another"),
+        ("[lab one]\n[testbed one]\n",
+         ", line 2: [testbed one] takes the name of another testbed, in line 1; choose another"),
+        ("[lab lab.1.5mbit]\n",
+         ", line 1: [lab lab.1.5mbit] takes the name that a lab has with a rate; choose another"),
+        ("[lab a.100mbit]\n[lab a]\n",
+         ", line 1: [lab a.100mbit] takes the name that a lab has with a rate; choose another"),
         ("[lab far.2mbit]\nrate = 1mbit\n",
-         ": [lab far.2mbit] takes the name that a lab has with a rate; choose another"),
-        ("[testbed a.1kbit]\n", ": [testbed a.1kbit] takes the name that a lab has with a rate; choose another"),
+         ", line 1: [lab far.2mbit] takes the name that a lab has with a rate; choose another"),
+        ("[testbed a.1kbit]\n",
+         ", line 1: [testbed a.1kbit] takes the name that a lab has with a rate; choose another"),
     ],
 )  # fmt: skip
 def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, text, sentence):
@@ -155,8 +181,8 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
     [
         ("way = telnet\n", "way 'telnet' does not exist; there are local, ssh"),
         ("way = namespace\n", "way 'namespace' does not exist; there are local, ssh"),
-        ("colour = red\n", "key 'colour' is unknown; there are cpus, ipv4, ipv6, isatap, ports, tunnel, way"),
-        ("ssh = beta\n", "key 'ssh' is unknown; there are cpus, ipv4, ipv6, isatap, ports, tunnel, way"),
+        ("colour = red\n", f"key 'colour' is unknown; there are {HOST_KEYS}"),
+        ("ssh = beta\n", f"key 'ssh' is unknown; there are {HOST_KEYS}"),
         ("ipv4 = 2001:db8::1\n", "ipv4 = '2001:db8::1' is not a literal IPv4 address"),
         ("ipv6 = 192.0.2.1\n", "ipv6 = '192.0.2.1' is not a literal IPv6 address"),
         ("ipv4 = alpha.example.org\n", "ipv4 = 'alpha.example.org' is not a literal IPv4 address"),
@@ -176,10 +202,35 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("cpus = 0-3\n", "cpus = '0-3' is not a list of processor numbers such as 0,1"),
         ("cpus = all\n", "cpus = 'all' is not a list of processor numbers such as 0,1"),
         ("cpus = -1\n", "cpus = '-1' is not a list of processor numbers such as 0,1"),
+        ("sudo = true\n", "sudo = 'true' is neither yes nor no"),
+        ("servers = apache, exim\n",
+         f"servers = 'apache, exim': 'exim' does not exist; there are {', '.join(SERVERS)}"),
+        ("servers =\n", f"servers = '': '' does not exist; there are {', '.join(SERVERS)}"),
+        ("servers = apache,\n", f"servers = 'apache,': '' does not exist; there are {', '.join(SERVERS)}"),
+        ("max_connections = 0\n", "max_connections = '0' is not a number of connections such as 1000"),
+        ("max_connections = 1k\n", "max_connections = '1k' is not a number of connections such as 1000"),
+        ("max_connections = -1\n", "max_connections = '-1' is not a number of connections such as 1000"),
+        ("max_rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("max_rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("reboot = reboot\n",
+         "reboot = 'reboot' would end pytest, which runs on this machine; give it to another host"),
+        ("snmp = public\n", f"snmp (its value is not shown, as it may be a community) {SNMP}"),
+        ("snmp =\n", f"snmp (its value is not shown, as it may be a community) {SNMP}"),
+        ("snmp = secret@\n", f"snmp = '...@' {SNMP}"),
+        ("snmp = secret@switch.example.org\n", f"snmp = '...@switch.example.org' {SNMP}"),
+        ("snmp = secret@2001:db8::1\n", f"snmp = '...@2001:db8::1' {SNMP}"),
+        ("snmp = secret@[192.0.2.1]\n", f"snmp = '...@[192.0.2.1]' {SNMP}"),
+        ("snmp = secret@192.0.2.1:0\n", f"snmp = '...@192.0.2.1:0' {SNMP}"),
+        ("snmp = secret@192.0.2.1:65536\n", f"snmp = '...@192.0.2.1:65536' {SNMP}"),
+        ("snmp = secret@192.0.2.1 -v\n", f"snmp = '...@192.0.2.1 -v' {SNMP}"),
+        ("snmp = secret@[ff02::1]\n", f"snmp = '...@[ff02::1]' is the address of no single host; {ONE}"),
+        *((f"snmp = {community}@192.0.2.1\n",
+           "snmp = '...@192.0.2.1' has a community with a space, a quote, a backslash or # in it, or none")
+          for community in ("", "two words", 'a"b', "a'b", "a\\b", "a#b", "caf\xe9")),
     ],
 )  # fmt: skip
 def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, keys, sentence):
-    assert refused(HOST + keys) == f": [host alpha]: {sentence}"
+    assert refused(HOST + keys) == f", line 2: [host alpha]: {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -201,13 +252,16 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
          "python = 'python3;id' is not of a form such as /usr/bin/python3"),
         ("ssh = beta\npython = $(id)\n", "python = '$(id)' is not of a form such as /usr/bin/python3"),
         ("ssh = beta\npython = -c\n", "python = '-c' is not of a form such as /usr/bin/python3"),
+        ("ssh = beta\nreboot =\n", "reboot = '' is not a command such as 'sudo -n systemctl reboot'"),
+        ("ssh = beta\nreboot = ''\n", "reboot = \"''\" is not a command such as 'sudo -n systemctl reboot'"),
+        ("ssh = beta\nreboot = echo 'x\n", "reboot = \"echo 'x\" cannot be split into words (no closing quotation)"),
+        ("ssh = beta\nreboot = a\x07\n", "reboot = 'a\\x07' is not a command such as 'sudo -n systemctl reboot'"),
         ("ssh = beta\nssh_config = a b\n", "ssh_config = 'a b' is not of a form such as /etc/lab/ssh_config"),
-        ("ssh = beta\nnode = client\n", ("key 'node' is unknown; there are cpus, ipv4, ipv6, isatap, ports, python, "
-         "ssh, ssh_config, tunnel, way")),
+        ("ssh = beta\nnode = client\n", f"key 'node' is unknown; there are {SSH_KEYS}"),
     ],
 )  # fmt: skip
 def test_no_destination_can_be_taken_for_an_option_or_a_command(refused, keys, sentence):
-    assert refused(SSH + keys) == f": [host alpha]: {sentence}"
+    assert refused(SSH + keys) == told(SSH + keys, "host alpha", sentence)
 
 
 @pytest.mark.parametrize("destination", ["beta", "admin@beta.example.org", "admin@192.0.2.1", "2001:db8::1", "a_b-c"])
@@ -233,11 +287,12 @@ def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
     ],
 )  # fmt: skip
 def test_a_testbed_without_its_hosts_is_told(refused, keys, sentence):
-    assert refused(f"{HOST}[testbed office]\n{keys}") == f": [testbed office]: {sentence}"
+    text = f"{HOST}[testbed office]\n{keys}"
+    assert refused(text) == told(text, "testbed office", sentence)
 
 
 def test_a_testbed_in_a_file_without_hosts_is_told(refused):
-    sentence = ": [testbed office]: client = 'alpha' is no [host ...] section; there are: none"
+    sentence = ", line 2: [testbed office]: client = 'alpha' is no [host ...] section; there are: none"
     assert refused("[testbed office]\nclient = alpha\nserver = alpha\n") == sentence
 
 
@@ -255,6 +310,98 @@ def test_an_address_is_kept_as_sockets_tell_it(read, written, meant):
 def test_ports_may_be_one_or_a_range(read, written, meant):
     found = read(f"{HOST}ports = {written}\n[testbed t]\nclient = alpha\nserver = alpha\n")
     assert found["t"].client.ports == meant
+
+
+def test_a_host_says_what_may_be_asked_of_it(read):
+    keys = "sudo = yes\nservers = postfix, apache, postfix\nmax_connections = 1000\nmax_rate = 1.5mbit\n"
+    more = "reboot = sudo -n systemctl reboot\nsnmp = se@cret@[2001:db8::20]:1161\n"
+    office = read(f"{SSH}ssh = beta\n{keys}{more}[testbed office]\nclient = alpha\nserver = alpha\n")["office"]
+    host = office.client
+    assert (host.sudo, host.servers) == (True, ("postfix", "apache"))
+    assert (host.most_connections, host.most_rate_bit_s) == (1000, 1.5e6)
+    assert (host.reboot, host.snmp) == ("sudo -n systemctl reboot", "se@cret@[2001:db8::20]:1161")
+    assert "cret" not in repr(office)
+    plain = read(f"{HOST}sudo = no\n[testbed t]\nclient = alpha\nserver = alpha\n")["t"].client
+    assert plain == Host(name="alpha", way="local", settings={})
+
+
+# --- several clients --------------------------------------------------------------------------------------------------
+
+CLIENTS = """
+[host alpha]
+ipv4 = 192.0.2.10
+ipv6 = 2001:db8::10
+[host beta]
+way = ssh
+ssh = beta
+ipv4 = 192.0.2.20
+ipv6 = 2001:db8::20
+[host gamma]
+way = ssh
+ssh = gamma
+ipv4 = 192.0.2.30
+"""
+
+
+def test_several_clients_drive_one_server(read):
+    office = read(f"{CLIENTS}[testbed office]\nclient = alpha, gamma\nserver = beta\n")["office"]
+    assert office.clients == ("client", "client2")
+    assert {role: host.name for role, host in office.roles.items()} == {
+        "client": "alpha", "server": "beta", "client2": "gamma",
+    }  # fmt: skip
+    assert office.guarded == {"this machine", "ssh beta", "ssh gamma"}
+    assert office.lacks(Arm(4, "native")) == ""
+    assert office.lacks(Arm(6, "native")) == "testbed office has no IPv6: host gamma has no ipv6 in hosts.ini"
+    assert office.seen_by("client2").client.name == "gamma"
+    assert office.seen_by("client2").more_clients == office.seen_by("client").more_clients == ()
+
+
+def test_each_of_several_clients_has_a_tunnel_that_stands(read):
+    text = CLIENTS
+    for host, address in (("alpha", 1), ("beta", 2), ("gamma", 3)):
+        text = named(text, host, f"tunnel = sit{address} 2001:db8:41::{address}")
+    office = read(f"{text}[testbed office]\nclient = alpha, gamma\nserver = beta\n")["office"]
+    near, far = (office.seen_by(role).paths["tunnel"] for role in office.clients)
+    assert near == office.paths["tunnel"]
+    assert (near.client, near.server, near.devices) == (
+        "2001:db8:41::1", "2001:db8:41::2", {"client": "sit1", "server": "sit2"},
+    )  # fmt: skip
+    assert (far.client, far.server, far.devices) == (
+        "2001:db8:41::3", "2001:db8:41::2", {"client": "sit3", "server": "sit2"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("client = alpha, delta\n", "client = 'delta' is no [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha,\n", "client = '' is no [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha alpha\n", "client = 'alpha alpha' is no [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha, gamma, alpha\n", "client = 'alpha, gamma, alpha' names host alpha twice; give it once"),
+        ("client = alpha, beta\n",
+         "client = 'alpha, beta': beta is the server too; beside several clients it is a host alone"),
+        ("client = alpha, gamma\nrouter = gamma\n", "router = 'gamma' is the client; it has to be a host of its own"),
+        ("client = alpha, gamma\ntunnel = 2001:db8:41::/64\n",
+         ("tunnel = '2001:db8:41::/64' makes tunnels for one client, and this testbed has 2; take the key away, or "
+          "give the hosts devices that stand already")),
+    ],
+)  # fmt: skip
+def test_several_clients_that_cannot_be_are_told(refused, keys, sentence):
+    text = f"{CLIENTS}[testbed office]\nserver = beta\n{keys}"
+    assert refused(text) == told(text, "testbed office", sentence)
+
+
+def test_several_clients_that_cannot_be_told_apart_are_told(refused):
+    office = "[testbed office]\nclient = alpha, gamma\nserver = beta\n"
+    text = CLIENTS.replace("192.0.2.30", "192.0.2.10") + office
+    sentence = "client = 'alpha, gamma': hosts alpha and gamma have the same address 192.0.2.10; give each its own"
+    assert refused(text) == told(text, "testbed office", sentence)
+    text = named(named(CLIENTS, "alpha", "tunnel = sit1 2001:db8:41::1"), "beta", "tunnel = sit1 2001:db8:41::2")
+    sentence = (
+        "client = 'alpha, gamma': host alpha names a device for tunnel and host gamma none; "
+        "give both a key tunnel, or none"
+    )
+    assert refused(text + office) == told(text + office, "testbed office", sentence)
 
 
 # --- labs -------------------------------------------------------------------------------------------------------------
@@ -318,7 +465,7 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
     ],
 )
 def test_a_key_of_a_lab_that_makes_no_sense_is_told_with_its_value(refused, keys, sentence):
-    assert refused(f"[lab slow]\n{keys}") == f": [lab slow]: {sentence}"
+    assert refused(f"[lab slow]\n{keys}") == f", line 2: [lab slow]: {sentence}"
 
 
 # --- tunnels between hosts --------------------------------------------------------------------------------------------
@@ -402,7 +549,7 @@ def test_a_router_takes_part_in_isatap_alone(read):
     ],
 )  # fmt: skip
 def test_a_network_that_tunnels_cannot_have_is_told_with_what_is_right(refused, keys, sentence):
-    assert refused(f"{THREE}{OFFICE}{keys}") == f": [testbed office]: {sentence}"
+    assert refused(f"{THREE}{OFFICE}{keys}") == told(f"{THREE}{OFFICE}{keys}", "testbed office", sentence)
 
 
 def test_hosts_that_no_tunnel_can_join_are_told(refused):
@@ -410,16 +557,16 @@ def test_hosts_that_no_tunnel_can_join_are_told(refused):
     alone = "[testbed office]\nclient = alpha\nserver = alpha\n"
     sentence = "tunnel = '2001:db8:41::/64' needs machines of their own for hosts alpha and alpha; "
     sentence += "network namespaces of this one are such by way ssh, each with an sshd of its own"
-    assert refused(f"{THREE}{alone}{key}") == f": [testbed office]: {sentence}"
+    assert refused(f"{THREE}{alone}{key}") == told(f"{THREE}{alone}{key}", "testbed office", sentence)
     without = "[host delta]\nway = ssh\nssh = delta\n[testbed office]\nclient = alpha\nserver = delta\n"
     sentence = "tunnel = '2001:db8:41::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
-    assert refused(f"{THREE}{without}{key}") == f": [testbed office]: {sentence}"
+    assert refused(f"{THREE}{without}{key}") == told(f"{THREE}{without}{key}", "testbed office", sentence)
     by_router = f"[host delta]\nway = ssh\nssh = delta\n{OFFICE}router = delta\n"
     key = "isatap = 2001:db8:41::/64 2001:db8:42::/64\n"
     sentence = (
         "isatap = '2001:db8:41::/64 2001:db8:42::/64' goes through IPv4, which host delta lacks; give it a key ipv4"
     )
-    assert refused(f"{THREE}{by_router}{key}") == f": [testbed office]: {sentence}"
+    assert refused(f"{THREE}{by_router}{key}") == told(f"{THREE}{by_router}{key}", "testbed office", sentence)
 
 
 def named(text, host, line):
@@ -443,12 +590,13 @@ def named(text, host, line):
     ],
 )  # fmt: skip
 def test_a_device_that_is_none_is_told(refused, line, sentence):
-    assert refused(named(THREE, "alpha", line.replace("'", ""))) == f": [host alpha]: {sentence}"
+    text = named(THREE, "alpha", line.replace("'", ""))
+    assert refused(text) == told(text, "host alpha", sentence)
 
 
 def test_two_arms_with_one_address_are_told(refused):
     text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1\nisatap = is0 2001:DB8:41::1")
-    assert refused(text) == ": [host alpha]: isatap has the address 2001:db8:41::1 of tunnel; give each its own"
+    assert refused(text) == ", line 4: [host alpha]: isatap has the address 2001:db8:41::1 of tunnel; give each its own"
 
 
 def test_devices_that_are_there_already_are_used_as_they_are(read):
@@ -491,7 +639,8 @@ def test_a_routers_own_device_is_known_too(read):
 
 def test_a_device_at_one_end_only_is_told(refused):
     sentence = (
-        ": [testbed office]: host beta names a device for tunnel and host alpha none; give both a key tunnel, or none"
+        ", line 15: [testbed office]: host beta names a device for tunnel and host alpha none; give both a key tunnel, "
+        "or none"
     )
     assert refused(f"{named(THREE, 'beta', 'tunnel = sit1 2001:db8:41::2')}{OFFICE}") == sentence
 
@@ -499,13 +648,15 @@ def test_a_device_at_one_end_only_is_told(refused):
 def test_a_device_beside_a_network_is_told(refused):
     text = named(THREE, "beta", "tunnel = sit1 2001:db8:41::2")
     sentence = "tunnel = '2001:db8:42::/64' makes what host beta has, its device 'sit1'; keep one of the two"
-    assert refused(f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n") == f": [testbed office]: {sentence}"
+    text = f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n"
+    assert refused(text) == told(text, "testbed office", sentence)
 
 
 def test_a_network_that_holds_a_devices_address_is_told(refused):
     text = named(THREE, "beta", "isatap = is0 2001:db8:42::1")
     sentence = "tunnel = '2001:db8:42::/64' holds 2001:db8:42::1 of host beta; take a network that nothing uses"
-    assert refused(f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n") == f": [testbed office]: {sentence}"
+    text = f"{text}{OFFICE}tunnel = 2001:db8:42::/64\n"
+    assert refused(text) == told(text, "testbed office", sentence)
 
 
 def test_devices_do_not_join_a_host_with_itself(read):
@@ -519,6 +670,45 @@ def test_comments_may_follow_a_value_and_a_mark_of_unicode_begin_the_file(read, 
     assert read(text)["far"].links == Links(rate_bit_s=2e7, loss=0.01)
     (tmp_path / "marked.ini").write_text(text, encoding="utf-8-sig")
     assert read_inventory(tmp_path / "marked.ini") == read(text)
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+WRONG = "ipv4 = '192.0.2.300' is not a literal IPv4 address"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[host alpha]\nipv4 = 192.0.2.300\n", 2),
+        ("# first\n\n[host alpha] ; here\n\n; more\nipv4 = 192.0.2.300 # there\n", 6),
+        ("[host alpha]\nway = ssh\nssh =\n  beta\n\n  # a comment between\nIPV4=192.0.2.300", 7),
+        ("\ufeff[host alpha]\r\n\r\nipv4 =\r\n\t192.0.2.300\r\nports = 0\r\n", 3),
+        ("[host alpha]\n  ipv4 = 192.0.2.300\n  cpus = 0\n", 2),  # as deep as the one before: a key of its own
+        ("[host alpha]\rcpus = 0\ripv4 = 192.0.2.300\r", 3),
+        ("[host alpha]\ncpus = 0\n[host beta]\nipv4 = 192.0.2.3\n  [host beta]\n", 0),
+    ],
+)
+def test_a_sentence_has_the_line_of_its_key_however_the_file_is_written(refused, text, line):
+    if line:
+        assert refused(text) == f", line {line}: [host alpha]: {WRONG}"
+    else:  # what is deeper than a key is more of its value
+        assert refused(text) == (
+            ", line 4: [host beta]: ipv4 = '192.0.2.3\\n[host beta]' is not a literal IPv4 address"
+        )
+
+
+@given(st.lists(st.sampled_from(["", "# x", "  ; y", "cpus{} = 0", "ports{} = 1\n  -2"]), max_size=8))
+def test_any_lines_before_a_key_are_counted(lines):
+    body = "\n".join(["[host alpha]", *(line.format(number) for number, line in enumerate(lines)), "ipv4 = x"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hosts.ini"
+        path.write_text(body)
+        (section,) = read_sections(path)
+    assert section.lines["ipv4"] == body.count("\n") + 1
+    assert section.keys["ipv4"] == "x"
+    written = body.split("\n")
+    assert all(written[line - 1].startswith(key) for key, line in section.lines.items())
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

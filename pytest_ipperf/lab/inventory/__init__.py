@@ -1,0 +1,50 @@
+"""The inventory: testbeds and their hosts, as `hosts.ini` describes them beside the built-in ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.inventory.hosts import HOST_KEYS, read_host
+from pytest_ipperf.lab.inventory.reading import Section, read_sections
+from pytest_ipperf.lab.inventory.testbeds import LAB_KEYS, TESTBED_KEYS, read_lab, read_testbed
+from pytest_ipperf.lab.labs import BUILTIN, ends_in_rate
+from pytest_ipperf.lab.testbed import Testbed
+
+__all__ = ["HOST_KEYS", "LAB_KEYS", "TESTBED_KEYS", "read_inventory"]
+
+_NAME = re.compile(r"[A-Za-z0-9_.]+")
+
+
+def read_inventory(path: Path) -> dict[str, Testbed]:
+    """The built-in testbeds and those of the file; UsageError with line, section and key where one makes no sense."""
+    sections = read_sections(path)
+    taken = dict.fromkeys(BUILTIN, "a built-in testbed")
+    for section in sections:
+        _check(section, taken)
+    hosts = {section.name: read_host(section) for section in sections if section.kind == "host"}
+    found = dict(BUILTIN)
+    for section in sections:
+        if section.kind == "testbed":
+            found[section.name] = read_testbed(section, hosts)
+        elif section.kind == "lab":
+            found[section.name] = read_lab(section)
+    return found
+
+
+def _check(section: Section, taken: dict[str, str]) -> None:
+    """A section of a known kind, with a name that no other testbed has."""
+    where = f"{section.path}, line {section.line}"
+    if section.kind not in ("host", "testbed", "lab") or not _NAME.fullmatch(section.name):
+        raise UsageError(
+            f"{where}: section [{section.title}] is neither [host NAME], [testbed NAME] nor [lab NAME], "
+            "with a name of letters, digits, '_' and '.'"
+        )
+    if section.kind == "host":
+        return
+    if section.name in taken:
+        raise UsageError(f"{where}: [{section.title}] takes the name of {taken[section.name]}; choose another")
+    if ends_in_rate(section.name):
+        raise UsageError(f"{where}: [{section.title}] takes the name that a lab has with a rate; choose another")
+    taken[section.name] = f"another testbed, in line {section.line}"

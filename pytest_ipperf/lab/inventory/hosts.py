@@ -1,0 +1,161 @@
+"""Sections `[host NAME]` of the inventory."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.units import parse_rate
+from pytest_ipperf.lab.addresses import literal, unfit
+from pytest_ipperf.lab.inventory.reading import Section, listed
+from pytest_ipperf.lab.paths import TUNNELLED, read_device
+from pytest_ipperf.lab.snmp import read_source
+from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.servers import SERVERS
+
+HOST_KEYS = frozenset(
+    {
+        *("way", "ipv4", "ipv6", "ports", "cpus", "sudo", "servers", "max_connections", "max_rate", "reboot", "snmp"),
+        *TUNNELLED,
+    }
+)
+"""Beside those of the ways in."""
+
+
+def read_host(section: Section) -> Host:
+    """The host of a section; UsageError where a key makes no sense."""
+    keys = section.keys
+    way_name = keys.get("way", "local")
+    choices = [each for each in WAYS if WAYS[each].in_inventory]
+    if way_name not in choices:
+        raise section.wrong(f"way {way_name!r} does not exist; there are {', '.join(choices)}")
+    way = WAYS[way_name]
+    section.known(HOST_KEYS | way.keys)
+    settings = {key: value for key, value in keys.items() if key in way.keys}
+    if trouble := way.trouble(settings):
+        raise section.wrong(trouble)
+    with section.at():
+        tunnels = {each: read_device(each, keys[each]) for each in TUNNELLED if each in keys}
+    host = Host(
+        name=section.name,
+        way=way_name,
+        ipv4=_address(section, 4),
+        ipv6=_address(section, 6),
+        ports=_ports(section),
+        cpus=_cpus(section),
+        tunnels=tunnels,
+        sudo=_sudo(section),
+        servers=_servers(section),
+        most_connections=_most_connections(section),
+        most_rate_bit_s=_most_rate_bit_s(section),
+        reboot=_reboot(section, way_name),
+        snmp=_snmp(section),
+        settings=settings,
+    )
+    _check_distinct(section, host)
+    return host
+
+
+def _check_distinct(section: Section, host: Host) -> None:
+    """The kernel finds a route by the address, so two arms with one address would be one arm."""
+    owners = {host.ipv6: "ipv6"}
+    for transport, (_, address) in host.tunnels.items():
+        if address in owners:
+            raise section.wrong(f"{transport} has the address {address} of {owners[address]}; give each its own")
+        owners[address] = transport
+
+
+def _address(section: Section, version: int) -> str:
+    key = f"ipv{version}"
+    written = section.keys.get(key, "")
+    if not written:
+        return ""
+    text = literal(written, version)
+    if not text:
+        raise section.wrong(f"{key} = {written!r} is not a literal IPv{version} address")
+    if why := unfit(text):
+        raise section.wrong(f"{key} = {text!r} is {why}; give an address of one network interface")
+    return text
+
+
+def _ports(section: Section) -> tuple[int, int]:
+    text = section.keys.get("ports")
+    if text is None:
+        return DEFAULT_PORTS
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text, re.ASCII)
+    low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 0 < low <= high < 65536:
+        raise section.wrong(f"ports = {text!r} is not a range of ports such as 20000-29999")
+    return low, high
+
+
+def _cpus(section: Section) -> tuple[int, ...]:
+    text = section.keys.get("cpus")
+    if text is None:
+        return ()
+    if not re.fullmatch(r"\d+(,\s*\d+)*", text, re.ASCII):
+        raise section.wrong(f"cpus = {text!r} is not a list of processor numbers such as 0,1")
+    return tuple(map(int, text.split(",")))
+
+
+def _sudo(section: Section) -> bool:
+    text = section.keys.get("sudo", "no")
+    if text not in ("yes", "no"):
+        raise section.wrong(f"sudo = {text!r} is neither yes nor no")
+    return text == "yes"
+
+
+def _servers(section: Section) -> tuple[str, ...] | None:
+    text = section.keys.get("servers")
+    if text is None:
+        return None
+    names = listed(text)
+    for name in names:
+        if name not in SERVERS:
+            raise section.wrong(f"servers = {text!r}: {name!r} does not exist; there are {', '.join(SERVERS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _most_connections(section: Section) -> int:
+    text = section.keys.get("max_connections")
+    if text is None:
+        return 0
+    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        raise section.wrong(f"max_connections = {text!r} is not a number of connections such as 1000")
+    return int(text)
+
+
+def _most_rate_bit_s(section: Section) -> float:
+    text = section.keys.get("max_rate")
+    if text is None:
+        return 0.0
+    with section.at("max_rate"):
+        return parse_rate(text)
+
+
+def _reboot(section: Section, way: str) -> str:
+    text = section.keys.get("reboot")
+    if text is None:
+        return ""
+    if not WAYS[way].leased_by_agent:
+        raise section.wrong(f"reboot = {text!r} would end pytest, which runs on this machine; give it to another host")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise section.wrong(f"reboot = {text!r} cannot be split into words ({str(error).lower()})") from None
+    if not words or not words[0] or not "".join(words).isprintable():
+        raise section.wrong(f"reboot = {text!r} is not a command such as 'sudo -n systemctl reboot'")
+    return text
+
+
+def _snmp(section: Section) -> str:
+    text = section.keys.get("snmp")
+    if text is None:
+        return ""
+    try:
+        read_source(text)
+    except UsageError as error:
+        raise section.wrong(f"snmp {error}") from None
+    return text

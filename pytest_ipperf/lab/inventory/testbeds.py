@@ -1,0 +1,117 @@
+"""Sections `[testbed NAME]` and `[lab NAME]` of the inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.core.units import parse_percent, parse_seconds
+from pytest_ipperf.lab.inventory.reading import Section, listed, word
+from pytest_ipperf.lab.labs import lab, link_rate
+from pytest_ipperf.lab.paths import TUNNELLED, paths
+from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+
+TESTBED_KEYS = frozenset({CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED})
+LAB_KEYS = frozenset({"nodes", "rate", "loss", "delay", "backend"})
+
+_BACKENDS = (AUTO, *BACKENDS)
+_LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
+
+
+def read_testbed(section: Section, hosts: Mapping[str, Host]) -> Testbed:
+    """The testbed of a section; UsageError where a key makes no sense, or hosts cannot make one testbed."""
+    section.known(TESTBED_KEYS)
+    keys = section.keys
+    for role in (CLIENT, SERVER):
+        if role not in keys:
+            raise section.wrong(f"key {role!r} is missing; it names a [host ...] section")
+    clients = [_host(section, CLIENT, name, hosts) for name in listed(keys[CLIENT])]
+    roles = {CLIENT: clients[0], SERVER: _host(section, SERVER, keys[SERVER], hosts)}
+    if ROUTER in keys:
+        roles[ROUTER] = _host(section, ROUTER, keys[ROUTER], hosts)
+    _check_apart(section, clients, roles)
+    networks = {each: keys[each] for each in TUNNELLED if each in keys}
+    with section.at():
+        found = paths(roles, networks)
+    if len(clients) > 1:
+        _check_several(section, clients, roles[SERVER], networks)
+    return Testbed(
+        name=section.name,
+        client=clients[0],
+        server=roles[SERVER],
+        router=roles.get(ROUTER),
+        more_clients=tuple(clients[1:]),
+        domain=keys.get("domain", ""),
+        paths=found,
+        backend=word(section, "backend", _BACKENDS, AUTO),
+    )
+
+
+def _host(section: Section, role: str, name: str, hosts: Mapping[str, Host]) -> Host:
+    if name not in hosts:
+        known = ", ".join(sorted(hosts)) or "none"
+        raise section.wrong(f"{role} = {name!r} is no [host ...] section; there are: {known}")
+    return hosts[name]
+
+
+def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host]) -> None:
+    """A router is a host of its own; so is each of several clients, or there would be fewer than it says."""
+    names = [client.name for client in clients]
+    if ROUTER in roles and (router := roles[ROUTER].name) in (*names, roles[SERVER].name):
+        other = CLIENT if router in names else SERVER
+        raise section.wrong(f"router = {router!r} is the {other}; it has to be a host of its own")
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise section.wrong(f"client = {section.keys[CLIENT]!r} names host {name} twice; give it once")
+
+
+def _check_several(section: Section, clients: list[Host], server: Host, networks: Mapping[str, str]) -> None:
+    """What several clients need: to be told from each other, and from the server, by their addresses and devices."""
+    for transport, text in networks.items():
+        raise section.wrong(
+            f"{transport} = {text!r} makes tunnels for one client, and this testbed has {len(clients)}; take the key "
+            "away, or give the hosts devices that stand already"
+        )
+    wanted = f"client = {section.keys[CLIENT]!r}:"
+    owners: dict[str, str] = {}
+    for host in (*clients, server):
+        if host in clients and host.name == server.name:
+            raise section.wrong(f"{wanted} {host.name} is the server too; beside several clients it is a host alone")
+        for address in _addresses(host):
+            if (owner := owners.setdefault(address, host.name)) != host.name:
+                raise section.wrong(
+                    f"{wanted} hosts {owner} and {host.name} have the same address {address}; give each its own"
+                )
+    for transport in TUNNELLED:
+        having, lacking = ([each for each in clients if (transport in each.tunnels) is has] for has in (True, False))
+        if having and lacking:
+            raise section.wrong(
+                f"{wanted} host {having[0].name} names a device for {transport} and host {lacking[0].name} none; "
+                f"give both a key {transport}, or none"
+            )
+
+
+def _addresses(host: Host) -> list[str]:
+    return list(filter(None, (host.ipv4, host.ipv6, *(address for _, address in host.tunnels.values()))))
+
+
+def read_lab(section: Section) -> Testbed:
+    """The lab of a section; UsageError where a key makes no sense."""
+    section.known(LAB_KEYS)
+    keys = section.keys
+    nodes = keys.get("nodes", "3")
+    if nodes not in {"2", "3"}:
+        raise section.wrong(f"nodes = {nodes!r} is neither 2 nor 3; the third one is a router")
+    with section.at("rate"):
+        rate_bit_s = link_rate(keys["rate"]) if "rate" in keys else 0.0
+    with section.at("loss"):
+        loss = parse_percent(keys["loss"]) if "loss" in keys else 0.0
+    with section.at("delay"):
+        delay_s = parse_seconds(keys["delay"]) if "delay" in keys else 0.0
+    if loss >= 1:
+        raise section.wrong(f"loss = {keys['loss']!r} lets nothing through; it has to be below 100%")
+    if delay_s > _LONGEST_DELAY_S:
+        raise section.wrong(f"delay = {keys['delay']!r} is too long; it may be up to {1000 * _LONGEST_DELAY_S:g}ms")
+    links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)
+    return lab(section.name, int(nodes), links, word(section, "backend", _BACKENDS, AUTO))
