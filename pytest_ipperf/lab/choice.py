@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from functools import partial
 
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.testbed import Host
@@ -18,9 +19,10 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
 
     Names may be those of other protocols' servers: a protocol without one among them is served as by the word among
-    them, or else by `auto`.
+    them, or else by `auto`. A host's own `servers` come first; of the real ones there are no others for it.
     """
-    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=_rank)
+    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=partial(_rank, host))
+    unusable = {**unusable, **{name: why for name in serving if (why := _barred(host, name))}}
     kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
              "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
     names = wanted.split(",")
@@ -36,8 +38,15 @@ def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host:
     raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
 
 
-def _rank(name: str) -> tuple[bool, bool]:
-    return SERVERS[name].embedded, SERVERS[name].reserve
+def _rank(host: Host, name: str) -> tuple[int, bool, bool]:
+    named = host.servers or ()
+    return (named.index(name) if name in named else len(named)), SERVERS[name].embedded, SERVERS[name].reserve
+
+
+def _barred(host: Host, name: str) -> str:
+    if host.servers is None or name in host.servers or SERVERS[name].embedded:
+        return ""
+    return f"{name} is not among the servers of this host in hosts.ini"
 
 
 def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str:

@@ -12,6 +12,7 @@ from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload, levels_text, load
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import Level, levels_of_text
 from pytest_ipperf.core.question import Question
+from pytest_ipperf.lab.limits import beyond
 from pytest_ipperf.plugin.levels import levels_of, refused
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
@@ -202,7 +203,7 @@ def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
-    why = refused(cell.workload)
+    why = refused(cell.workload) or beyond(testbed, cell.workload)
     return (why, cell.arm.transport) if why else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_ipperf.core.errors import LabError
@@ -62,6 +64,34 @@ def test_a_server_that_cannot_be_had_is_told_and_none_is_taken_in_its_place(want
     with pytest.raises(LabError) as caught:
         choose_server("smtp", wanted, unusable_there, HOST)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("servers", "wanted", "missing", "chosen"),
+    [
+        (("courier", "dovecot"), "auto", (), "courier"),
+        (("courier", "dovecot"), "real", ("courier",), "dovecot"),
+        (("courier",), "auto", ("courier",), "imapd"),  # embedded ones remain
+        (("apache",), "auto", (), "imapd"),
+        (("imapd", "dovecot"), "auto", (), "imapd"),
+        (("imapd", "dovecot"), "real", (), "dovecot"),
+        (("dovecot",), "embedded", (), "imapd"),
+        (("dovecot",), "imapd", (), "imapd"),
+    ],
+)
+def test_a_hosts_own_servers_come_first_and_are_its_only_real_ones(servers, wanted, missing, chosen):
+    host = dataclasses.replace(HOST, servers=servers)
+    assert choose_server("imap", wanted, {**USABLE, **dict.fromkeys(missing, "is missing")}, host) == chosen
+
+
+def test_a_server_that_a_host_does_not_name_is_not_started_there():
+    host = dataclasses.replace(HOST, servers=("dovecot",))
+    for wanted in ("courier", "courier,real"):
+        with pytest.raises(LabError) as caught:
+            choose_server("imap", wanted, USABLE, host)
+        sentence = "host server: no server for imap: courier is not among the servers of this host in hosts.ini"
+        assert str(caught.value) == sentence
+    assert choose_resolver("real", USABLE, host) == "nameserver"
 
 
 def test_a_protocol_without_a_server_of_the_kind_is_told():

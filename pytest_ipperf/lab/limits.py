@@ -1,0 +1,46 @@
+"""The limits of a testbed's hosts: what may be asked of them at most, as `hosts.ini` says. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.transports.base import CLIENT
+
+
+def beyond(testbed: Testbed, workload: Workload) -> str:
+    """Why a workload asks too much of a host; empty where it does not.
+
+    Each of several clients has its share of a run, the other hosts have all of it.
+    """
+    most, host = _most(testbed, lambda host: host.most_connections)
+    if workload.connections > most:
+        return f"testbed {testbed.name} takes {most:g} connections at most, by max_connections of host {host}"
+    most, host = _most(testbed, lambda host: host.most_rate_bit_s)
+    if most < math.inf and (asked := _asked(workload, most)):
+        return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {asked}"
+    return ""
+
+
+def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
+    """What the testbed as a whole can take, infinite without limits, and the name of the host that has the least."""
+    shares = {role: len(testbed.clients) if role.startswith(CLIENT) else 1 for role in testbed.roles}
+    found = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
+    return min(found, default=(math.inf, ""))
+
+
+def _asked(workload: Workload, most_bit_s: float) -> str:
+    """What a workload asks beyond a rate, as the end of a sentence; transactions have none that is known before."""
+    if not flow(workload.protocol):
+        return ""
+    kind = PROTOCOLS[workload.protocol]
+    offered = [factor.name for factor in kind.factors if factor.unit == "bit/s"]
+    if not offered:
+        return f"{workload.protocol} takes what it gets" if "throughput" in kind.metrics else ""
+    rates = [level.value for level in workload.levels if level.name in offered]
+    too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
+    return f"{workload.protocol} is to send more" if too_much else ""

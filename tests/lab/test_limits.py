@@ -1,0 +1,66 @@
+"""What is too much for a testbed's hosts, and in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.factor import levels_of_text
+from pytest_ipperf.lab.limits import beyond
+from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.protocols import PROTOCOLS
+
+
+def office_of(*, clients=1, **limits):
+    """A testbed with these limits of its hosts, as (connections, bit/s)."""
+    hosts = {
+        name: Host(name=name, way="local", settings={}, most_connections=most, most_rate_bit_s=rate)
+        for name in ("alpha", "gamma", "delta", "beta")
+        for most, rate in [limits.get(name, (0, 0.0))]
+    }
+    more = tuple(hosts[name] for name in ("gamma", "delta")[: clients - 1])
+    return Testbed(name="office", client=hosts["alpha"], more_clients=more, server=hosts["beta"])
+
+
+def workload(protocol="http", connections=1, own=""):
+    levels = levels_of_text(PROTOCOLS[protocol].factors, own)
+    return Workload(testbed="office", protocol=protocol, client="lean", connections=connections, payload_bytes=1024,
+                    levels=levels)  # fmt: skip
+
+
+def test_without_limits_nothing_is_too_much():
+    assert beyond(office_of(), workload(connections=10**6)) == ""
+    assert beyond(office_of(), workload("udp", own="100gbit")) == beyond(office_of(), workload("tcp")) == ""
+
+
+@pytest.mark.parametrize(
+    ("clients", "limits", "most", "host"),
+    [
+        (1, {"alpha": 10, "beta": 20}, 10, "alpha"),
+        (1, {"beta": 20}, 20, "beta"),
+        (2, {"alpha": 10, "beta": 25}, 20, "alpha"),  # half of them are another host's
+        (3, {"alpha": 10, "delta": 5}, 15, "delta"),
+        (3, {"alpha": 10, "beta": 12}, 12, "beta"),
+    ],
+)
+def test_connections_are_limited_by_the_host_that_takes_the_fewest(clients, limits, most, host):
+    office = office_of(clients=clients, **{name: (limit, 0.0) for name, limit in limits.items()})
+    assert beyond(office, workload(connections=most)) == ""
+    sentence = f"testbed office takes {most} connections at most, by max_connections of host {host}"
+    assert beyond(office, workload(connections=most + 1)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("protocol", "own", "asked"),
+    [
+        ("udp", "100mbit", ""),
+        ("udp", "101mbit", "udp is to send more"),
+        ("udp", "", "udp is to send more"),  # a flood
+        ("tcp", "window64k", "tcp takes what it gets"),
+        ("rtt", "udp", ""),  # one probe at a time
+        ("http", "", ""),
+    ],
+)
+def test_a_rate_is_a_limit_of_flows(protocol, own, asked):
+    told = f"testbed office takes 100 Mbit/s at most, by max_rate of host beta, and {asked}" if asked else ""
+    assert beyond(office_of(beta=(0, 1e8)), workload(protocol, own=own)) == told
