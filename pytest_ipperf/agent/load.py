@@ -9,11 +9,11 @@ import socket
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.limits import enough_descriptors, enough_ports
+from pytest_ipperf.agent.line import Watch
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import BurstTold, Share
 from pytest_ipperf.agent.slack import undisturbed
@@ -32,18 +32,19 @@ class _Maker(Protocol):
     def close(self) -> None: ...
 
 
-def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Runs the order and tells all; `alive` is called after each burst.
+def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
+    """Runs the order and tells all; `watch` is told when each burst begins and ends.
 
     What the samples are: `rows` (packed, see `figures.PHASES`), `attempted`, `failed` by kind. What the sockets were:
     `families`, `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel), and `burst_cpu_s` of
     it in the `wall_s` that the bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that
     its loop took to come round), `peak` (connections in their transactions at once, median of the bursts). What its
-    host was: `tcp` (counters of trouble that moved), `host_cpu_s`.
+    host was: `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see `Watch`).
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
+    watch = watch or Watch()
     order = dataclasses.replace(order, workers=min(order.workers, order.connections))
     enough_descriptors(order)
     enough_ports(order)
@@ -52,8 +53,9 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
         maker = stack.enter_context(contextlib.closing(_maker(order)))
         tcp, host_cpu, cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
         for number in range(order.bursts):
+            watch.began()
             run.add(maker.burst(number))
-            alive()
+            watch.ended()
             if run.dead == _DEAD_BURSTS:
                 break
         stack.close()
@@ -62,6 +64,7 @@ def load(order: LoadOrder, alive: Callable[[], None] = lambda: None) -> dict[str
     return {
         **run.told(),
         "cpu_s": cpu_s + run.beside_s,
+        "control": watch.control,
         "processors": min(order.workers, len(os.sched_getaffinity(0))),
         "tcp": risen(tcp, tcp_trouble()),
         "host_cpu_s": {name: now[name] - before for name, before in host_cpu.items()},

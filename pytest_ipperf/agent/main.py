@@ -11,31 +11,27 @@ import os
 import queue
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any, cast
 
 from pytest_ipperf.agent.counting import Counting
 from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.line import PULSE, Line
 from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.agent.orders.base import Here
 from pytest_ipperf.agent.packages import Packages
 from pytest_ipperf.core.errors import IpperfError
 
-ALIVE = ("alive",)
-"""Sent in the midst of a long order, so that an agent that hangs is not waited for as long as the order may take."""
-_SIGN_S = 1.0
-
 
 class Agent:
-    """All orders, by name, of the parts in `agent/orders/`. `say` sends without an order."""
+    """All orders, by name, of the parts in `agent/orders/`."""
 
-    def __init__(self, stack: contextlib.ExitStack, code_fd: int, say: Callable[[object], None]) -> None:
+    def __init__(self, stack: contextlib.ExitStack, code_fd: int, line: Line) -> None:
         sweep()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
         counting = stack.enter_context(contextlib.closing(Counting()))
-        here = Here(stack, code_fd, say, lambda: signs_of_life(say), folder, Packages(folder), counting)
+        here = Here(stack, code_fd, line, folder, Packages(folder), counting)
         parts = [PARTS[name](here) for name in PARTS]
         self._orders = {name: getattr(part, name) for part in parts for name in vars(type(part)) if name[0] != "_"}
 
@@ -49,9 +45,12 @@ class Agent:
 def serve(channel: Any, code_fd: int) -> None:
     """Runs until the controller goes. `channel` is execnet's; orders are `(name, arguments)`."""
     orders: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
+    line = Line(channel.send)
 
     def heard(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
-        orders.put(message)
+        line.heard()
+        if message != PULSE:
+            orders.put(message)
         if message is None:
             os.kill(os.getpid(), signal.SIGTERM)  # an order may be under way: nobody waits for it any more
 
@@ -61,28 +60,16 @@ def serve(channel: Any, code_fd: int) -> None:
 
     signal.signal(signal.SIGTERM, leave)
     with contextlib.suppress(SystemExit), contextlib.ExitStack() as stack:
-        agent = Agent(stack, code_fd, channel.send)
+        agent = Agent(stack, code_fd, line)
         channel.setcallback(heard, endmarker=None)
         channel.send(("ok", agent.order("hello")()))
         try:
             while (order := orders.get()) is not None:
-                channel.send(_answer(agent, *order))
+                with line.busy():
+                    answer = _answer(agent, *order)
+                channel.send(answer)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `heard` may be late, in the midst of the clean-up
-
-
-def signs_of_life(say: Callable[[object], None]) -> Callable[[], None]:
-    """Says when called that the agent lives, if that is a second ago; the first second is silent."""
-    due = time.monotonic() + _SIGN_S
-
-    def alive() -> None:
-        nonlocal due
-        now = time.monotonic()
-        if now >= due:
-            due = now + _SIGN_S
-            say(ALIVE)
-
-    return alive
 
 
 def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,10 +1,13 @@
-"""Questions to the kernel by rtnetlink (RFC 3549), as a bare host may have neither `ip` nor `tc`."""
+"""Questions to the kernel by netlink (RFC 3549), as a bare host may have neither `ip`, `tc` nor `ss`."""
 
 from __future__ import annotations
 
 import os
 import socket
 import struct
+
+ROUTE, SOCK_DIAG = 0, 4
+"""Families of questions: about routes, devices and addresses, and about sockets."""
 
 _REQUEST, _MULTI, _DUMP = 1, 2, 0x300
 _ERROR, _DONE = 2, 3
@@ -13,11 +16,11 @@ _TYPE = 0x3FFF  # without the flags of an attribute
 _WAIT_S = 2
 
 
-def ask(kind: int, body: bytes, *, dump: bool = False) -> list[bytes]:
+def ask(kind: int, body: bytes, *, dump: bool = False, family: int = ROUTE) -> list[bytes]:
     """The bodies of the answers to a message of that kind; OSError as the kernel says it where it refuses."""
     flags = _REQUEST | (_DUMP if dump else 0)
     found: list[bytes] = []
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, family) as sock:
         sock.settimeout(_WAIT_S)
         sock.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
         while True:

@@ -20,15 +20,18 @@ from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
 from pytest_ipperf.agent.leash import Process, survivors, tree
-from pytest_ipperf.agent.main import ALIVE
+from pytest_ipperf.agent.line import ALIVE
+from pytest_ipperf.agent.line import PULSE as PULSE_WORD
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 
 _START_S = 20.0
 _LOOK_S = 0.25
 _STOP_S = 5.0  # an agent ends its servers first, politely
+_REAP_S = 25.0
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
 # Runs on the host. The code lives in memory: whatever happens there, no file of ours is left.
@@ -46,6 +49,22 @@ sys.path.insert(0, f"/proc/self/fd/{fd}")
 from pytest_ipperf.agent.main import serve
 serve(channel, fd)
 """
+# Runs on a host whose agent was lost: one that was stopped goes by itself when it hears how its line has ended.
+_REAP = """
+import os, signal, time
+def lives():
+    with open("/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return fields[19] == "{started_ticks}" and fields[0] not in "ZX"
+try:
+    for number in (signal.SIGCONT, signal.SIGKILL):
+        end = time.monotonic() + {grace_s}
+        lives() and os.kill({pid}, number)
+        while lives() and time.monotonic() < end:
+            time.sleep(0.05)
+except OSError:
+    pass  # it is gone
+"""
 
 
 class Link:
@@ -56,8 +75,13 @@ class Link:
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
         self._lost = ""
+        self._hello: Mapping[str, Any] = {}
         try:
             self._channel = self._started(entry)
+            if WAYS[host.way].leased_by_agent:
+                self._hello = self.order("hello")
+                self.order("leashed", LEASH_S)
+                PULSE.join(self._speak)
         except BaseException:
             self.close()
             raise
@@ -159,9 +183,15 @@ class Link:
             if answer != ALIVE:
                 return answer
             left = patience_s
+            PULSE.lull()
+
+    def _speak(self) -> None:
+        with contextlib.suppress(OSError):  # of a line that has ended the next order tells
+            self._channel.send(PULSE_WORD)
 
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""
+        PULSE.leave(self._speak)
         # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
         levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
         everything = [process for level in levels for process in level]
@@ -174,6 +204,16 @@ class Link:
         _kill(everything)
         if self._process is not None:
             self._process.wait()
+        if self._lost and self._hello:
+            self._reap()
+
+    def _reap(self) -> None:
+        """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
+        code = _REAP.format(**self._hello, grace_s=_STOP_S)
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            asking = WAYS[self.host.way].asking(self.host.settings, code)
+            nowhere = subprocess.DEVNULL
+            subprocess.run(asking, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
 
 
 def _kill(processes: Sequence[Process]) -> None:

@@ -25,6 +25,7 @@ from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.parcel import equip_client
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of
 from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.serving import Serving
 from pytest_ipperf.lab.testbed import AUTO, Testbed
@@ -118,7 +119,7 @@ class Standing:
         when a server died in it or answers nobody; failures of connections are data.
         """
         kind = flow(workload.protocol)
-        with self._capturing(capture) as captured:
+        with self._capturing(capture) as captured, PULSE.silence():
             if kind is None:
                 receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
             else:

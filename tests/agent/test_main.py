@@ -16,7 +16,7 @@ import execnet
 import pytest
 
 from pytest_ipperf.agent.leash import leash, survivors, tree
-from pytest_ipperf.agent.main import ALIVE
+from pytest_ipperf.agent.line import ALIVE
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import _BOOT
@@ -98,7 +98,9 @@ def silent_load(port):
 def test_it_says_who_it_is(agent):
     word, hello = agent.hello
     assert word == "ok"
-    assert hello == {"python": platform.python_version(), "pid": agent.pid, "host": socket.gethostname()}
+    ticks = agent.processes()[0].started_ticks
+    who = {"pid": agent.pid, "started_ticks": ticks}
+    assert hello == {"python": platform.python_version(), "host": socket.gethostname(), **who}
     assert agent.order("hello") == agent.hello
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.agent.counting import Counting
+from pytest_ipperf.agent.line import Line
 from pytest_ipperf.agent.packages import Packages
 
 
@@ -15,14 +15,12 @@ from pytest_ipperf.agent.packages import Packages
 class Here:
     """What an agent has from its first moment on.
 
-    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `say` sends without an order, and
-    `alive` so a sign of life at times. `folder` is its private one.
+    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one.
     """
 
     stack: contextlib.ExitStack
     code_fd: int
-    say: Callable[[object], None]
-    alive: Callable[[], Callable[[], None]]
+    line: Line
     folder: Path
     packages: Packages
     counting: Counting

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.agent.orders.base import Here, Part
 
 
@@ -20,8 +21,14 @@ class Host(Part):
         self._lease: Lease | None = None
 
     def hello(self) -> dict[str, Any]:
-        """Who answers here."""
-        return {"python": platform.python_version(), "pid": os.getpid(), "host": socket.gethostname()}
+        """Who answers here; number and start together name its process for ever."""
+        started_ticks = tree(os.getpid())[0][0].started_ticks
+        who = {"pid": os.getpid(), "started_ticks": started_ticks}
+        return {"python": platform.python_version(), "host": socket.gethostname(), **who}
+
+    def leashed(self, leash_s: float) -> None:
+        """The controller is on another machine: silence while something is measured, and none for longer than that."""
+        self._here.line.is_far(leash_s)
 
     def pin(self, cpus: list[int]) -> list[int]:
         """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""

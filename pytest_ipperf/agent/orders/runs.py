@@ -22,7 +22,8 @@ class Runs(Part):
 
     def load(self, order: dict[str, Any]) -> dict[str, Any]:
         """One run, with the packets counted around it."""
-        return self._around(lambda: load(LoadOrder(**order), self._here.alive()))
+        watch = self._here.line.watch()
+        return self._around(lambda: load(LoadOrder(**order), watch))
 
     def flow_listen(self, order: dict[str, Any]) -> dict[str, Any]:
         """The far end of a flow listens from now on; what its near end has to know."""
@@ -30,7 +31,15 @@ class Runs(Part):
 
     def flow_run(self, order: dict[str, Any]) -> dict[str, Any]:
         """The near end's part of a run, with the packets counted around it."""
-        return self._around(lambda: flows.run(order, self._here.alive()))
+        watch = self._here.line.watch()
+
+        def run() -> dict[str, Any]:
+            watch.began()
+            told = flows.run(order, watch.alive)
+            watch.ended()
+            return {**told, "control": watch.control}
+
+        return self._around(run)
 
     def flow_finish(self, near: dict[str, Any]) -> dict[str, Any]:
         """The far end's part of a run, whose near end has told so much."""

@@ -42,6 +42,10 @@ class Way(ABC):
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
 
+    def asking(self, settings: Mapping[str, str], code: str) -> list[str]:
+        """A command that runs Python code there, on a way that leads to another machine."""
+        raise NotImplementedError
+
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """What the host says when asked plainly; empty when the plain command works."""
         try:

@@ -1,19 +1,19 @@
 """Ssh: a host that the user's own ssh reaches, with the user's own configuration, keys and jump hosts.
 
-Nothing is asked at the terminal (BatchMode), and a dead link is noticed after ten seconds.
+Nothing is asked at the terminal (BatchMode).
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_ipperf.lab.ways.base import Way
 
-_OPTIONS = (
-    "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=2", "-oLogLevel=ERROR",
-)  # fmt: skip
+# Without ssh's own questions to its server, which would come in the midst of runs; `lab/pulse.py` asks in its place.
+_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0", "-oLogLevel=ERROR")
 # What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
 _DESTINATION = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]*")
 _PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
@@ -53,8 +53,11 @@ class Ssh(Way):
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         del entry
+        return self.asking(settings, _CHECK)
+
+    def asking(self, settings: Mapping[str, str], code: str) -> list[str]:
         config = ["-F", _config(settings)] if "ssh_config" in settings else []
-        return ["ssh", *config, *_OPTIONS, settings["ssh"], f"{_python(settings)} -I -c '{_CHECK}'"]
+        return ["ssh", *config, *_OPTIONS, settings["ssh"], f"{_python(settings)} -I -c {shlex.quote(code)}"]
 
 
 def _config(settings: Mapping[str, str]) -> str:

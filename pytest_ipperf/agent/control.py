@@ -1,0 +1,85 @@
+"""The control connection: the one by which a controller on another machine reaches this host, as the kernel counts it.
+
+sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the kernel tells of any connection by netlink
+(sock_diag(7)), whoever it belongs to.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+
+from pytest_ipperf.agent.netlink import SOCK_DIAG, ask, attributes
+
+_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+_REQUEST = struct.Struct("=BBBBI")
+_ENDS = struct.Struct("!HH16s16s")
+_ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
+_INFO = 2  # INET_DIAG_INFO, a `tcp_info`
+_MESSAGE_BYTES = 72  # struct inet_diag_msg
+_SEGMENTS = struct.Struct("=136xII")  # tcpi_segs_out, tcpi_segs_in, since Linux 4.2
+_STILL_S, _LOOK_S, _MOST_S = 0.05, 0.005, 0.5
+"""Longer than 40 ms, for which the other end may keep an acknowledgement back (RFC 1122 section 4.2.3.2 allows 500)."""
+
+Ends = tuple[str, int, str, int]
+"""Address and port of the other end, then of ours."""
+
+
+class ControlLine:
+    """The connection, if sshd has told of one and the kernel of it; else nothing is known of it."""
+
+    def __init__(self, ends: Ends | None) -> None:
+        self._question = _question(ends) if ends else b""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> ControlLine:
+        """That of a process which sshd has started."""
+        return cls(ends_of(environment.get("SSH_CONNECTION", "")))
+
+    def packets(self) -> int | None:
+        """The segments of both directions so far; None where they are not counted."""
+        if not self._question:
+            return None
+        try:
+            (answer,) = ask(_BY_FAMILY, self._question, family=SOCK_DIAG)
+            info = attributes(answer[_MESSAGE_BYTES:])[_INFO]
+            sent, received = _SEGMENTS.unpack_from(info)
+        except (OSError, ValueError, KeyError, struct.error):  # an older kernel, or another network than sshd's
+            self._question = b""
+            return None
+        return int(sent + received)
+
+    def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Waits until the last order, and what acknowledges it, has passed; half a second at most."""
+        before, still_s, waited_s = self.packets(), 0.0, 0.0
+        while still_s < _STILL_S and waited_s < _MOST_S:
+            sleep(_LOOK_S)
+            waited_s += _LOOK_S
+            now = self.packets()
+            still_s = still_s + _LOOK_S if now == before else 0.0
+            before = now
+
+
+def ends_of(told: str) -> Ends | None:
+    """The two ends that sshd tells, `192.0.2.1 50000 192.0.2.2 22`; None for anything else."""
+    try:
+        theirs, their_port, ours, our_port = told.split()
+        ip_address(theirs.partition("%")[0]), ip_address(ours.partition("%")[0])
+        return theirs.partition("%")[0], int(their_port), ours.partition("%")[0], int(our_port)
+    except ValueError:
+        return None
+
+
+def _question(ends: Ends) -> bytes:
+    """A request for one connection, `struct inet_diag_req_v2` of linux/inet_diag.h."""
+    theirs, their_port, ours, our_port = ends
+    address = ip_address(ours)
+    mapped = getattr(address, "ipv4_mapped", None)
+    family = socket.AF_INET if address.version == 4 or mapped else socket.AF_INET6
+    packed = [(getattr(ip_address(each), "ipv4_mapped", None) or ip_address(each)).packed for each in (ours, theirs)]
+    head = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, 0xFFFFFFFF)
+    return head + _ENDS.pack(our_port, their_port, *packed) + _ANY_DEVICE + _ANY_SOCKET
