@@ -37,7 +37,7 @@ from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.planning import epoch_spread, minimum_detectable
-from pytest_ipperf.lab import link, standing, wires
+from pytest_ipperf.lab import boot, standing, wires
 from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased
@@ -87,7 +87,7 @@ def conditions() -> list[Condition]:
         LAB, client=dataclasses.replace(LAB.client, cpus=()), server=dataclasses.replace(LAB.server, cpus=())
     )
     collected = collecting_cargo()
-    garbage = (link, "cargo", lambda _: collected)
+    garbage = (boot, "cargo", lambda _: collected)
     hot = (standing, "_SETTLE_S", 0.0)
     kernel = {name: value for name, value in wires._SYSCTLS.items() if "ipv6" in name}  # noqa: SLF001 - undone here
     narrow = (wires, "_SYSCTLS", kernel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import marshal
 import zipfile
@@ -50,6 +51,12 @@ def cargo(magic: bytes = b"") -> bytes:
                 if magic == MAGIC_NUMBER:
                     archive.writestr(f"{name}c", _compiled(name, source))
     return packed.getvalue()
+
+
+@cache
+def digests() -> dict[bytes, str]:
+    """SHA-256 by the magic of those Pythons for which there is a cargo of their own; empty: for all others."""
+    return {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
 
 
 def _compiled(name: str, source: bytes) -> bytes:

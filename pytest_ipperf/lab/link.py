@@ -23,7 +23,7 @@ from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
 from pytest_ipperf.agent.line import PULSE as PULSE_WORD
 from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.boot import BOOT, board
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
@@ -34,21 +34,6 @@ _STOP_S = 5.0  # an agent ends its servers first, politely
 _REAP_S = 25.0
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
-# Runs on the host. The code lives in memory: whatever happens there, no file of ours is left.
-_BOOT = """
-import os, sys
-if sys.version_info < (3, 10):
-    raise RuntimeError("Python " + sys.version.split()[0] + " is too old; 3.10 is needed")
-from importlib.util import MAGIC_NUMBER
-channel.send(MAGIC_NUMBER)
-code = channel.receive()
-fd = os.memfd_create("pytest-ipperf")
-with open(fd, "wb", closefd=False) as file:
-    file.write(code)
-sys.path.insert(0, f"/proc/self/fd/{fd}")
-from pytest_ipperf.agent.main import serve
-serve(channel, fd)
-"""
 # Runs on a host whose agent was lost: one that was stopped goes by itself when it hears how its line has ended.
 _REAP = """
 import os, signal, time
@@ -74,12 +59,12 @@ class Link:
         self.host = host
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
-        self._lost = ""
+        self._lost = self._asked = ""
         self._hello: Mapping[str, Any] = {}
         try:
-            self._channel = self._started(entry)
+            self._channel, hello = self._started(entry)
             if WAYS[host.way].leased_by_agent:
-                self._hello = self.order("hello")
+                self._hello = hello
                 self.order("leashed", LEASH_S)
                 PULSE.join(self._speak)
         except BaseException:
@@ -92,15 +77,15 @@ class Link:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _started(self, entry: Sequence[str]) -> Any:
+    def _started(self, entry: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
+        """The channel to the agent, and who that is."""
         way, settings = WAYS[self.host.way], self.host.settings
-        opened: list[Any] = []
+        opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
 
         def open_gateway() -> None:
             try:
-                channel = self._gateway(way.spec(settings, entry)).remote_exec(_BOOT)
-                channel.send(cargo(channel.receive(_START_S)))
-                opened.append(channel.receive(_START_S) and channel)
+                channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
+                opened.append((channel, board(channel, _START_S, keeps=way.leased_by_agent)))
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 
@@ -108,9 +93,10 @@ class Link:
         thread = threading.Thread(target=open_gateway, daemon=True)
         thread.start()
         thread.join(_START_S)
-        if opened and not isinstance(opened[0], BaseException):
-            return opened[0]
-        why = way.diagnosis(settings, entry) or (_reason(opened[0]) if opened else f"no answer in {_START_S:g} s")
+        found = opened[0] if opened else None
+        if isinstance(found, tuple):
+            return found
+        why = way.diagnosis(settings, entry) or (_reason(found) if found else f"no answer in {_START_S:g} s")
         raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
@@ -145,23 +131,37 @@ class Link:
         LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
         further orders, as their answers would be mistaken for each other.
         """
+        self.ask(name, *arguments)
+        return self.answer(patience_s, beside)
+
+    def ask(self, name: str, *arguments: Any) -> None:
+        """Sends one order, whose `answer` comes before the next; AgentError where nobody hears it."""
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
-        self._lost = f"the agent was left with order {name!r}"
+        self._asked, self._lost = name, f"the agent was left with order {name!r}"
         try:
             self._channel.send((name, arguments))
+        except OSError as error:
+            raise self._died() from error
+
+    def answer(self, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+        """Waits for the answer to what was asked, as `order` does."""
+        try:
             answer = self._answer(patience_s, beside)
         except self._channel.TimeoutError:
-            self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {name!r}; {_SILENT}"
+            self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
             raise AgentError(f"host {self.host.name}: {self._lost}") from None
         except (EOFError, OSError, self._channel.RemoteError) as error:
-            self._lost = f"the agent died during order {name!r}; {_DIED}"
-            raise AgentError(f"host {self.host.name}: {self._lost}") from error
+            raise self._died() from error
         self._lost = ""
         if answer[0] == "ok":
             return answer[1]
         _, kind, sentence = answer
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {sentence}")
+
+    def _died(self) -> AgentError:
+        self._lost = f"the agent died during order {self._asked!r}; {_DIED}"
+        return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _answer(self, patience_s: float, beside: Sequence[Link]) -> Any:
         # Patience is counted in looks and not by a clock: who stops pytest for a while (Ctrl-Z) stops the looks too,

@@ -17,9 +17,8 @@ import pytest
 
 from pytest_ipperf.agent.leash import leash, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
-from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.boot import BOOT, board
 from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import _BOOT
 from pytest_ipperf.lab.ways import WAYS
 
 SERVED = {
@@ -35,9 +34,8 @@ class Agent:
         self.group = execnet.Group()
         way = WAYS["local"].spec(BUILTIN["loopback"].client.settings, entry)
         gateway = self.group.makegateway(f"popen//python={way['python']}")
-        self.channel = gateway.remote_exec(_BOOT)
-        self.channel.send(cargo(self.channel.receive(20)))
-        self.hello = self.channel.receive(20)
+        self.channel = gateway.remote_exec(BOOT)
+        self.hello = board(self.channel, 20)
         line: Any = gateway._io
         self.line = line
         self.pid = line.popen.pid
@@ -96,12 +94,10 @@ def silent_load(port):
 
 
 def test_it_says_who_it_is(agent):
-    word, hello = agent.hello
-    assert word == "ok"
     ticks = agent.processes()[0].started_ticks
     who = {"pid": agent.pid, "started_ticks": ticks}
-    assert hello == {"python": platform.python_version(), "host": socket.gethostname(), **who}
-    assert agent.order("hello") == agent.hello
+    assert agent.hello == {"python": platform.python_version(), "host": socket.gethostname(), **who}
+    assert agent.order("hello") == ("ok", agent.hello)
 
 
 @pytest.mark.parametrize("name", ["no_such_order", "_stack", "__class__"])
@@ -109,7 +105,7 @@ def test_an_unknown_order_is_answered_and_survived(agent, name):
     word, kind, sentence = agent.order(name)
     assert (word, kind) == ("error", "AgentError")
     assert name in sentence
-    assert agent.order("hello") == agent.hello
+    assert agent.order("hello") == ("ok", agent.hello)
 
 
 def test_an_order_that_breaks_is_told_with_its_place(agent):
@@ -117,7 +113,7 @@ def test_an_order_that_breaks_is_told_with_its_place(agent):
     assert (word, kind) == ("error", "AgentError")
     assert sentence.startswith("TypeError: LoadOrder.__init__() got an unexpected keyword argument 'no' (")
     assert re.search(r"agent/orders/runs\.py, line \d+\)$", sentence)
-    assert agent.order("hello") == agent.hello
+    assert agent.order("hello") == ("ok", agent.hello)
 
 
 def test_trouble_of_the_testbed_is_one_sentence(agent):
@@ -126,7 +122,7 @@ def test_trouble_of_the_testbed_is_one_sentence(agent):
     assert answer[2].startswith("a server cannot listen on address 192.0.2.1: ")
     assert "\n" not in answer[2]
     assert agent.order("serve", "nowhere", SERVED)[:2] == ("error", "UsageError")
-    assert agent.order("hello") == agent.hello
+    assert agent.order("hello") == ("ok", agent.hello)
 
 
 def test_it_serves_measures_and_tells_what_goes_on(agent):

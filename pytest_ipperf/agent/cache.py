@@ -1,0 +1,149 @@
+"""The cache of a host: what it was sent once, by its SHA-256, below `$XDG_CACHE_HOME` or `~/.cache`.
+
+This text travels ahead of all other code and runs before that is there, so it needs the standard library alone. A host
+that can keep nothing is as good as one that can: there all of it is sent anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pwd
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+NAME = "pytest-ipperf"
+KEPT_S = 30 * 24 * 3600.0
+"""What nobody has used for so long is removed."""
+# A file that is half written is done in seconds, or its writer was killed.
+_HALF_S = 600.0
+_ENTRY = re.compile(r"[0-9a-f]{64}")
+_HALF = re.compile(r"new-[0-9a-f]{16}")
+
+
+class Cache:
+    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere.
+
+    `note` says why one that is there is not used, in a sentence that follows the host's name; else it is empty. Entries
+    are verified each time that they are taken, and appear under their names complete or not at all.
+    """
+
+    def __init__(self) -> None:
+        self.folder = next(_places(), "")
+        self.note = ""
+        with contextlib.suppress(OSError), self._opened():
+            pass  # for the note
+
+    def get(self, digest: str) -> bytes | None:
+        """What is kept under it, which counts as used now; None where that is nothing, or is no longer what it was."""
+        with contextlib.suppress(OSError), self._opened() as folder:
+            if not _ENTRY.fullmatch(digest):
+                return None
+            asked = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with os.fdopen(asked, "rb") as file:
+                data = file.read()
+                if hashlib.sha256(data).hexdigest() == digest:
+                    with contextlib.suppress(OSError):  # on what can only be read
+                        os.utime(asked)
+                    return data
+            os.unlink(digest, dir_fd=folder)
+        return None
+
+    def put(self, data: bytes) -> None:
+        """Keeps it under its digest, where there are a place and room for it."""
+        half = f"new-{secrets.token_hex(8)}"
+        with contextlib.suppress(OSError), self._opened(make=True) as folder:
+            try:
+                made = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+                with os.fdopen(made, "wb") as file:
+                    file.write(data)
+                os.rename(half, hashlib.sha256(data).hexdigest(), src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(half, dir_fd=folder)
+
+    def entries(self) -> dict[str, int]:
+        """By digest: the size in bytes."""
+        return {name: found.st_size for name, found in self._files().items() if _ENTRY.fullmatch(name)}
+
+    def tidy(self) -> None:
+        """Removes what nobody has used for long, and what was never finished."""
+        now = time.time()
+        old = [
+            name
+            for name, found in self._files().items()
+            if now - found.st_mtime > (KEPT_S if _ENTRY.fullmatch(name) else _HALF_S)
+        ]
+        self._remove(old)
+
+    def clear(self) -> None:
+        """Removes all entries, and the folder where nothing else is in it."""
+        self._remove(self._files())
+        with contextlib.suppress(OSError), self._opened():
+            Path(self.folder).rmdir()
+
+    def _files(self) -> dict[str, os.stat_result]:
+        """The entries and those that are still to become some, no other files."""
+        found = {}
+        with contextlib.suppress(OSError), self._opened() as folder, os.scandir(folder) as listed:
+            for each in listed:
+                if _ENTRY.fullmatch(each.name) or _HALF.fullmatch(each.name):
+                    with contextlib.suppress(FileNotFoundError):  # another agent was faster
+                        found[each.name] = each.stat(follow_symlinks=False)
+        return found
+
+    def _remove(self, names: Iterable[str]) -> None:
+        with contextlib.suppress(OSError), self._opened() as folder:
+            for name in names:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+
+    @contextlib.contextmanager
+    def _opened(self, *, make: bool = False) -> Iterator[int]:
+        """The folder, held by a descriptor so that it stays the one that was looked at; OSError without one."""
+        if not self.folder:
+            raise FileNotFoundError
+        if make:
+            for path in (Path(self.folder).parent, Path(self.folder)):
+                path.mkdir(0o700, exist_ok=True)
+        try:
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+        except NotADirectoryError:
+            self._refuse("it is a link or a file")
+        try:
+            found = os.fstat(descriptor)
+            if found.st_uid != os.geteuid():
+                self._refuse("it belongs to another user")
+            if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                self._refuse("others may write to it")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _refuse(self, why: str) -> NoReturn:
+        self.note = f"the cache {self.folder} is not used: {why}; remove it"
+        raise PermissionError
+
+
+def _places() -> Iterator[str]:
+    """Where it may be, the better place first: folders of this user, also where `$HOME` is still another one's."""
+    homes = [os.environ.get("HOME", "")]
+    with contextlib.suppress(KeyError):  # a user without a name
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    for place in (os.environ.get("XDG_CACHE_HOME", ""), *(f"{home}/.cache" for home in homes)):
+        if place.startswith("/") and _own(Path(place)):
+            yield f"{place}/{NAME}"
+
+
+def _own(place: Path) -> bool:
+    """Whether it is this user's, or would be if it were made."""
+    for path in (place, place.parent):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            return path.stat().st_uid == os.geteuid()
+    return False

@@ -1,0 +1,58 @@
+"""Booting: how the agent's code gets onto a host, where a bare Python waits for it at the end of a line.
+
+It is imported from memory, so nothing is that could have been changed on the way or be left behind. A host on another
+machine keeps it in its cache: what is offered there is its digest, and it asks for the code that it lacks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, cast
+
+from pytest_ipperf.agent import cache as hosts_cache
+from pytest_ipperf.lab.cargo import cargo, digests
+
+BOOT = """
+import os, sys
+if sys.version_info < (3, 10):
+    raise RuntimeError("Python " + sys.version.split()[0] + " is too old; 3.10 is needed")
+from importlib.util import MAGIC_NUMBER
+offered, keeper = channel.receive()
+code = None
+if keeper:
+    room = {"__name__": "keeper"}
+    exec(keeper, room)
+    kept = room["Cache"]()
+    kept.tidy()
+    code = kept.get(offered.get(MAGIC_NUMBER, offered[b""]))
+if code is None:
+    channel.send(MAGIC_NUMBER)
+    code = channel.receive()
+    if keeper:
+        kept.put(code)
+fd = os.memfd_create("pytest-ipperf")
+with open(fd, "wb", closefd=False) as file:
+    file.write(code)
+sys.path.insert(0, f"/proc/self/fd/{fd}")
+from pytest_ipperf.agent.main import serve
+serve(channel, fd)
+"""
+"""Runs on the host, with its end of an execnet channel as `channel`; the other end is in `board`."""
+
+
+def board(channel: Any, patience_s: float, *, keeps: bool = False) -> Mapping[str, Any]:
+    """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is."""
+    channel.send((digests(), _keeper()) if keeps else ({}, ""))
+    said = channel.receive(patience_s)
+    if isinstance(said, bytes):
+        channel.send(cargo(said))
+        said = channel.receive(patience_s)
+    return cast("Mapping[str, Any]", said[1])
+
+
+@cache
+def _keeper() -> str:
+    """What looks into the cache there, before there is anything else."""
+    return inspect.getsource(hosts_cache)
