@@ -53,7 +53,8 @@ class Burst:
     """Runs N conversations against a target; `run()` returns when each has finished, failed or met the deadline.
 
     Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
-    connections that were in their conversations at once; `sources` and `families`, as the kernel told them.
+    connections that were in their conversations at once; `sources` and `families`, as the kernel told them; when it
+    `began`, by intent, and `woke` for that.
     `starts` are the instants of an open burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `leave()`.
     """
@@ -83,7 +84,7 @@ class Burst:
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self.dns_retries = 0
-        self.began = 0.0
+        self.began = self.woke = 0.0
         self.lag_s = 0.0
         self.peak = 0
         self._live = len(self.connections)
@@ -101,7 +102,8 @@ class Burst:
         """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
         time.sleep(max(0.0, at - self.clock()))
         try:
-            self.began = at or self.clock()
+            self.woke = self.clock()
+            self.began = at or self.woke
             self._drive(self._schedule.begin(self.began))
         except BaseException:
             self.leave()

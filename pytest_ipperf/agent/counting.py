@@ -15,6 +15,7 @@ class Counting:
         self._protocol41 = path.Protocol41()
         self._bare: path.BareIpv6 | None = None
         self._tcp = tcp_trouble()
+        self._sent = path.ip_packets()
 
     def watch(self, device: str) -> None:
         """Counts the bare IPv6 packets of this device too, from now on."""
@@ -24,6 +25,17 @@ class Counting:
         """The packets of protocol 41, and bare ones of IPv6, since the last time; None where they are not counted."""
         bare = self._bare.count() if self._bare else None
         return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
+
+    def begin(self) -> None:
+        """A run begins."""
+        self.packets()
+        self._sent = path.ip_packets()
+
+    def run(self) -> dict[str, Any]:
+        """As `packets`, since the run began, and the `packets` that this host has sent in it, by IP version."""
+        after = path.ip_packets()
+        sent = {version: after[version] - before for version, before in self._sent.items()}
+        return {"packets": sent, **self.packets()}
 
     def tcp(self) -> dict[str, int]:
         """The counters of TCP's trouble that have moved since the last time."""

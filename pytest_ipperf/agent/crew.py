@@ -10,23 +10,17 @@ import ctypes
 import dataclasses
 import os
 import signal
-import struct
 import time
 import warnings
-from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
+from pytest_ipperf.agent.bursts import BurstTold, merged
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.share import BurstTold, Share
+from pytest_ipperf.agent.share import Share
 from pytest_ipperf.core.errors import AgentError
-from pytest_ipperf.protocols.base import PHASES
 
-_ROW = struct.Struct(f"{len(PHASES)}d")
-_START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", "total"))
 _PR_SET_PDEATHSIG = 1
 # From the word to the beginning: enough for the word to reach all.
 _SOON_S = 0.003
@@ -45,13 +39,18 @@ class Crew:
             self._kill()
             raise
 
-    def burst(self, number: int) -> BurstTold:
-        """Makes and runs one; AgentError when a worker dies."""
+    def ready(self, number: int) -> None:
+        """Has them make one; AgentError when a worker dies."""
+        self._asked(number)
+
+    def begin(self, at: float = 0.0) -> BurstTold:
+        """Runs what was made last, when the clock says `at`, else soon; AgentError when a worker dies."""
+        return merged(self._asked(at or time.perf_counter() + _SOON_S))
+
+    def _asked(self, word: float) -> list[Any]:
         try:
-            self._say(number)
-            self._heard()  # that they are ready
-            self._say(time.perf_counter() + _SOON_S)
-            return _merged(self._heard())
+            self._say(word)
+            return self._heard()
         except BaseException:
             self._kill()
             raise
@@ -169,27 +168,3 @@ def _take_orders(line: Connection, share: Share) -> None:
         line.send(dataclasses.replace(told, beside_s=cpu_s - spent_s))
         spent_s = cpu_s
     share.close()
-
-
-def _merged(told: Sequence[BurstTold]) -> BurstTold:
-    rows = sorted((row for each in told for row in _ROW.iter_unpack(each.rows)), key=lambda row: row[_START])
-    return BurstTold(
-        rows=b"".join(_ROW.pack(*row) for row in rows),
-        failed=sum((each.failed for each in told), Counter[str]()),
-        peers=sum((each.peers for each in told), Counter[str]()),
-        sources=frozenset().union(*(each.sources for each in told)),
-        families=frozenset().union(*(each.families for each in told)),
-        dns_retries=sum(each.dns_retries for each in told),
-        lag_s=max(each.lag_s for each in told),
-        peak=max(overlap(rows), *(each.peak for each in told)),
-        cpu_s=sum(each.cpu_s for each in told),
-        wall_s=max(each.wall_s for each in told),
-        beside_s=sum(each.beside_s for each in told),
-    )
-
-
-def overlap(rows: Sequence[tuple[float, ...]]) -> int:
-    """The most completed connections that were in their transactions at once."""
-    ends = [(row[_START] + row[_TOTAL], -1) for row in rows]
-    begins = [(row[_START] + row[_CONNECT], 1) for row in rows]
-    return max(accumulate(step for _, step in sorted(begins + ends)), default=0)

@@ -92,7 +92,8 @@ class LibraryBurst:
         async with client as transaction:
             self._everyone = asyncio.Event()
             time.sleep(max(0.0, at - time.perf_counter()))  # noqa: ASYNC251 - nothing else is on this loop yet
-            self.began = at or time.perf_counter()
+            self.woke = time.perf_counter()
+            self.began = at or self.woke
             ends = self.began + self._deadline_s + (self._starts[-1] if self._starts else 0.0)
             for call in self.connections:
                 call.due = ends

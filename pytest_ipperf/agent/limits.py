@@ -20,7 +20,7 @@ def enough_descriptors(order: LoadOrder) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < least:
         raise LabError(
-            f"{order.connections} connections need {least} file descriptors in a process here, and no more than {hard} "
+            f"{order.share} connections need {least} file descriptors in a process here, and no more than {hard} "
             f"are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
         )
     wanted = 2 * least if hard == resource.RLIM_INFINITY else min(2 * least, hard)
@@ -31,7 +31,7 @@ def enough_descriptors(order: LoadOrder) -> None:
 def most_descriptors(order: LoadOrder) -> int:
     """How many one process needs at once, when most are open."""
     protocol = application(order.protocol)
-    share = -(-order.connections // order.workers)
+    share = -(-order.share // order.workers)
     # The library's sessions that stay are held by the agent too.
     staying = order.bursts * (1 + (order.client != "lean")) if protocol.stays else 1
     return share * (staying + protocol.sockets - 1) + _OTHERS
@@ -41,12 +41,12 @@ def enough_ports(order: LoadOrder) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
     low, high = map(int, _PORTS.read_text(encoding="ascii").split())
     there, stays = high - low + 1, application(order.protocol).stays
-    least = order.connections * (order.bursts if stays else 1)
+    least = order.share * (order.bursts if stays else 1)
     if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others
         needed = "at once need as many"
-        if least > order.connections:
+        if least > order.share:
             needed = f"in each of {order.bursts} bursts, which stay to the end of the run, need {least}"
         raise LabError(
-            f"{order.connections} connections {needed} ports, and there are {there} from {low} to {high} "
+            f"{order.share} connections {needed} ports, and there are {there} from {low} to {high} "
             "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
         )

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import socket
-import statistics
 import time
-from collections import Counter
 from typing import Any, Protocol
 
+from pytest_ipperf.agent.bursts import BurstTold, RunTold
 from pytest_ipperf.agent.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.line import Watch
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.share import BurstTold, Share
+from pytest_ipperf.agent.share import Share
 from pytest_ipperf.agent.slack import undisturbed
 
 __all__ = ("LoadOrder", "load")
@@ -27,9 +25,69 @@ _DEAD_BURSTS = 3
 class _Maker(Protocol):
     """Makes the bursts of an order, in this process or in others."""
 
-    def burst(self, number: int) -> BurstTold: ...
+    def ready(self, number: int) -> None: ...
+
+    def begin(self, at: float = 0.0) -> BurstTold: ...
 
     def close(self) -> None: ...
+
+
+class Loading:
+    """An order under way, until it has been `told`, or at least until `close`.
+
+    LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
+    """
+
+    def __init__(self, order: LoadOrder) -> None:
+        self._order = dataclasses.replace(order, workers=min(order.workers, order.share))
+        enough_descriptors(self._order)
+        enough_ports(self._order)
+        self._run = RunTold(order.share)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(undisturbed())
+            self._maker = stack.enter_context(contextlib.closing(_maker(self._order)))
+            self._stack = stack.pop_all()
+        self._tcp, self._host_cpu, self._cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
+
+    def ready(self, number: int) -> None:
+        """Makes a burst, which begins by the next `begin`."""
+        self._maker.ready(number)
+
+    def begin(self, at: float = 0.0) -> BurstTold:
+        """Runs it, when the clock says `at`; at once without."""
+        told = self._maker.begin(at)
+        self._run.add(told)
+        return told
+
+    def told(self) -> dict[str, Any]:
+        """What its bursts have brought, see `load`; no others follow."""
+        self._maker.close()
+        cpu_s = time.process_time() - self._cpu_s
+        self._stack.close()
+        now = cpu_times_s()
+        return {
+            **self._run.told(),
+            "cpu_s": cpu_s + self._run.beside_s,
+            "processors": min(self._order.workers, len(os.sched_getaffinity(0))),
+            "tcp": risen(self._tcp, tcp_trouble()),
+            "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
+        }
+
+    def close(self) -> None:
+        """Ends it, told or not; may be called twice."""
+        self._stack.close()
+
+
+class Dead:
+    """Counts bursts in a row that completed nothing, of which a few are enough."""
+
+    def __init__(self) -> None:
+        self._bursts = 0
+
+    def so(self, *, completed: bool) -> bool:
+        """Whether one more makes the run end early."""
+        self._bursts = 0 if completed else self._bursts + 1
+        return self._bursts == _DEAD_BURSTS
 
 
 def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
@@ -44,31 +102,16 @@ def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
-    watch = watch or Watch()
-    order = dataclasses.replace(order, workers=min(order.workers, order.connections))
-    enough_descriptors(order)
-    enough_ports(order)
-    run = _Run(order.connections)
-    with undisturbed(), contextlib.ExitStack() as stack:
-        maker = stack.enter_context(contextlib.closing(_maker(order)))
-        tcp, host_cpu, cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
+    watch, dead = watch or Watch(), Dead()
+    with contextlib.closing(Loading(order)) as loading:
         for number in range(order.bursts):
             watch.began()
-            run.add(maker.burst(number))
+            loading.ready(number)
+            told = loading.begin()
             watch.ended()
-            if run.dead == _DEAD_BURSTS:
+            if dead.so(completed=bool(told.rows)):
                 break
-        stack.close()
-        cpu_s = time.process_time() - cpu_s
-    now = cpu_times_s()
-    return {
-        **run.told(),
-        "cpu_s": cpu_s + run.beside_s,
-        "control": watch.control,
-        "processors": min(order.workers, len(os.sched_getaffinity(0))),
-        "tcp": risen(tcp, tcp_trouble()),
-        "host_cpu_s": {name: now[name] - before for name, before in host_cpu.items()},
-    }
+        return {**loading.told(), "control": watch.control}
 
 
 def _maker(order: LoadOrder) -> _Maker:
@@ -77,48 +120,3 @@ def _maker(order: LoadOrder) -> _Maker:
     from pytest_ipperf.agent.crew import Crew  # noqa: PLC0415 - one process has no use for it
 
     return Crew(order)
-
-
-class _Run:
-    """What the bursts have brought so far; `dead` counts those in a row that completed nothing."""
-
-    def __init__(self, connections: int) -> None:
-        self._connections = connections
-        self._rows: list[bytes] = []
-        self._failed, self._peers = Counter[str](), Counter[str]()
-        self._sources, self._families = set[str](), set[int]()
-        self._retries = 0
-        self._lags: list[float] = []
-        self._peaks: list[int] = []
-        self._cpu_s = self._wall_s = 0.0
-        self.beside_s = 0.0
-        self.dead = 0
-
-    def add(self, told: BurstTold) -> None:
-        self._rows.append(told.rows)
-        self._failed += told.failed
-        self._peers += told.peers
-        self._sources |= told.sources
-        self._families |= told.families
-        self._retries += told.dns_retries
-        self._lags.append(told.lag_s)
-        self._peaks.append(told.peak)
-        self._cpu_s += told.cpu_s
-        self._wall_s += told.wall_s
-        self.beside_s += told.beside_s
-        self.dead = 0 if told.rows else self.dead + 1
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "rows": b"".join(self._rows),
-            "attempted": len(self._rows) * self._connections,
-            "failed": dict(self._failed),
-            "families": sorted(socket.AddressFamily(each).name for each in self._families),
-            "peers": dict(self._peers),
-            "sources": sorted(self._sources),
-            "dns_retries": self._retries,
-            "burst_cpu_s": self._cpu_s,
-            "wall_s": self._wall_s,
-            "lag_s": max(self._lags),
-            "peak": round(statistics.median(self._peaks)),
-        }

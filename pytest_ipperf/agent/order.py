@@ -20,6 +20,7 @@ class LoadOrder:
     With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
     `deadline_s` then holds for each connection, and no session is held but those of a protocol whose sessions stay to
     the end of the run. The connections of each burst are spread over so many `workers`, processes that begin together.
+    Of several hosts that share an order, this one has every `stride`-th connection, from the `place`-th on.
     """
 
     protocol: str
@@ -41,3 +42,10 @@ class LoadOrder:
     rate_per_s: float = 0.0
     pattern: str = ""
     workers: int = 1
+    place: int = 0
+    stride: int = 1
+
+    @property
+    def share(self) -> int:
+        """How many connections of each burst this host has."""
+        return len(range(self.place, self.connections, self.stride))

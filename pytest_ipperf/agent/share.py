@@ -6,11 +6,11 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.arrivals import starts
 from pytest_ipperf.agent.burst import Burst
+from pytest_ipperf.agent.bursts import BurstTold
 from pytest_ipperf.agent.datagram import DatagramBurst
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.order import LoadOrder
@@ -22,33 +22,12 @@ if TYPE_CHECKING:
     from pytest_ipperf.agent.library import LibraryBurst
 
 
-@dataclass(frozen=True)
-class BurstTold:
-    """What is told of one burst: its rows, what its sockets were, and the client's own part in it.
-
-    `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `beside_s` is all the
-    processor time of processes other than this one, the making of the burst included.
-    """
-
-    rows: bytes
-    failed: Counter[str]
-    peers: Counter[str]
-    sources: frozenset[str]
-    families: frozenset[int]
-    dns_retries: int
-    lag_s: float
-    peak: int
-    cpu_s: float
-    wall_s: float
-    beside_s: float = 0.0
-
-
 class Share:
-    """Every `stride`-th connection of an order, from the `place`-th on; all of them in a process that is alone."""
+    """Of this host's connections of an order, those of one of so many `workers`; all in a process that is alone."""
 
-    def __init__(self, order: LoadOrder, place: int = 0, stride: int = 1) -> None:
+    def __init__(self, order: LoadOrder, worker: int = 0, workers: int = 1) -> None:
         self._order = order
-        self._places = range(place, order.connections, stride)
+        self._places = range(order.place + order.stride * worker, order.connections, order.stride * workers)
         self._protocol = application(order.protocol)
         self._state = self._protocol.filled(ServerState(**order.state), order.payload_bytes)
         self._target = Target(
@@ -60,9 +39,13 @@ class Share:
         )
         self._staying: list[Burst | LibraryBurst] = []
 
-    def burst(self, number: int) -> BurstTold:
-        """Makes and runs one."""
-        return self.run(self.made(number))
+    def ready(self, number: int) -> None:
+        """Makes one."""
+        self._made = self.made(number)
+
+    def begin(self, at: float = 0.0) -> BurstTold:
+        """Runs what was made last, as `run`."""
+        return self.run(self._made, at)
 
     def run(self, burst: Burst | LibraryBurst, at: float = 0.0) -> BurstTold:
         """Runs one that was made, when the clock says `at`."""
@@ -84,6 +67,7 @@ class Share:
             peak=burst.peak,
             cpu_s=cpu_s,
             wall_s=last - burst.began,
+            woke_s=burst.woke - burst.began,
         )
 
     def close(self) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.arrivals import arrivals
-from pytest_ipperf.agent.crew import Crew, overlap
+from pytest_ipperf.agent.bursts import overlap
+from pytest_ipperf.agent.crew import Crew
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import LoadOrder, load
@@ -218,7 +219,8 @@ def test_workers_do_not_outlive_an_agent_that_is_killed(busy, deaf):
         crew = Crew(order(deaf, deadline_s=60.0))
         os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
         if busy:
-            crew.burst(0)
+            crew.ready(0)
+            crew.begin()
         time.sleep(60)
         os._exit(0)
     os.close(here)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from pytest_ipperf.agent import flows, path
+from pytest_ipperf.agent import flows
 from pytest_ipperf.agent.load import LoadOrder, load
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.stamps import stamping
@@ -47,12 +47,8 @@ class Runs(Part):
 
     def _around(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What a run tells, and the packets of this host in it."""
-        self._here.counting.packets()
-        before = path.ip_packets()
-        told = run()
-        after = path.ip_packets()
-        packets = {version: after[version] - before[version] for version in after}
-        return {**told, "packets": packets, **self._here.counting.packets()}
+        self._here.counting.begin()
+        return {**run(), **self._here.counting.run()}
 
 
 part = Runs

@@ -1,0 +1,135 @@
+"""What bursts tell, put together: of several processes, of several hosts, and of all bursts of a run."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from pytest_ipperf.protocols.base import PHASES
+
+_ROW = struct.Struct(f"{len(PHASES)}d")
+_START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", "total"))
+
+
+@dataclass(frozen=True)
+class BurstTold:
+    """What is told of one burst: its rows, what its sockets were, and the client's own part in it.
+
+    `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
+    after the instant that it was given it really began; 0 where it was given none. `beside_s` is all the processor time
+    of processes other than this one, the making of the burst included.
+    """
+
+    rows: bytes
+    failed: Counter[str]
+    peers: Counter[str]
+    sources: frozenset[str]
+    families: frozenset[int]
+    dns_retries: int
+    lag_s: float
+    peak: int
+    cpu_s: float
+    wall_s: float
+    woke_s: float = 0.0
+    beside_s: float = 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """As it travels."""
+        counted = {"failed": dict(self.failed), "peers": dict(self.peers)}
+        return {**vars(self), **counted, "sources": sorted(self.sources), "families": sorted(self.families)}
+
+    @classmethod
+    def of_plain(cls, told: dict[str, Any], later_s: float) -> BurstTold:
+        """The same again, as one that began so much later than the instant from which it is to be told now."""
+        rows = told["rows"]
+        if later_s:
+            moved = ((row[_START] + later_s, *row[_START + 1 :]) for row in _ROW.iter_unpack(rows))
+            rows = b"".join(_ROW.pack(*row) for row in moved)
+        return cls(
+            **{
+                **told,
+                "rows": rows,
+                "failed": Counter(told["failed"]),
+                "peers": Counter(told["peers"]),
+                "sources": frozenset(told["sources"]),
+                "families": frozenset(told["families"]),
+                "wall_s": told["wall_s"] + later_s,
+            }
+        )
+
+
+def merged(told: Sequence[BurstTold]) -> BurstTold:
+    """The parts of one burst that were made side by side, as if one process had made it all."""
+    rows = sorted((row for each in told for row in _ROW.iter_unpack(each.rows)), key=lambda row: row[_START])
+    return BurstTold(
+        rows=b"".join(_ROW.pack(*row) for row in rows),
+        failed=sum((each.failed for each in told), Counter[str]()),
+        peers=sum((each.peers for each in told), Counter[str]()),
+        sources=frozenset().union(*(each.sources for each in told)),
+        families=frozenset().union(*(each.families for each in told)),
+        dns_retries=sum(each.dns_retries for each in told),
+        lag_s=max(each.lag_s for each in told),
+        peak=max(overlap(rows), *(each.peak for each in told)),
+        cpu_s=sum(each.cpu_s for each in told),
+        wall_s=max(each.wall_s for each in told),
+        woke_s=max(each.woke_s for each in told),
+        beside_s=sum(each.beside_s for each in told),
+    )
+
+
+def overlap(rows: Sequence[tuple[float, ...]]) -> int:
+    """The most completed connections that were in their transactions at once."""
+    ends = [(row[_START] + row[_TOTAL], -1) for row in rows]
+    begins = [(row[_START] + row[_CONNECT], 1) for row in rows]
+    return max(accumulate(step for _, step in sorted(begins + ends)), default=0)
+
+
+class RunTold:
+    """What the bursts have brought so far, each of so many connections."""
+
+    def __init__(self, connections: int) -> None:
+        self._connections = connections
+        self._rows: list[bytes] = []
+        self._failed, self._peers = Counter[str](), Counter[str]()
+        self._sources, self._families = set[str](), set[int]()
+        self._retries = 0
+        self._lags: list[float] = []
+        self._peaks: list[int] = []
+        self._cpu_s = self._wall_s = 0.0
+        self.beside_s = 0.0
+
+    def add(self, told: BurstTold) -> None:
+        """The next one."""
+        self._rows.append(told.rows)
+        self._failed += told.failed
+        self._peers += told.peers
+        self._sources |= told.sources
+        self._families |= told.families
+        self._retries += told.dns_retries
+        self._lags.append(told.lag_s)
+        self._peaks.append(told.peak)
+        self._cpu_s += told.cpu_s
+        self._wall_s += told.wall_s
+        self.beside_s += told.beside_s
+
+    def told(self) -> dict[str, Any]:
+        """All of it, as `load` tells it."""
+        return {
+            "rows": b"".join(self._rows),
+            "attempted": len(self._rows) * self._connections,
+            "failed": dict(self._failed),
+            "families": sorted(socket.AddressFamily(each).name for each in self._families),
+            "peers": dict(self._peers),
+            "sources": sorted(self._sources),
+            "dns_retries": self._retries,
+            "burst_cpu_s": self._cpu_s,
+            "wall_s": self._wall_s,
+            "lag_s": max(self._lags),
+            "peak": round(statistics.median(self._peaks)),
+        }

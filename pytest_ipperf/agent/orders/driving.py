@@ -1,0 +1,59 @@
+"""Orders of a run that several hosts share: each burst begins on all of them at an instant that is given."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+from pytest_ipperf.agent.bursts import BurstTold
+from pytest_ipperf.agent.load import Loading
+from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.orders.base import Here, Part
+
+# What has been said over the control connection has passed by then.
+_BEFORE_S = 0.002
+
+
+class Driving(Part):
+    """One run at a time: opened, burst by burst made ready and begun, and closed."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        self._under_way = here.stack.enter_context(contextlib.ExitStack())
+
+    def drive_open(self, order: dict[str, Any]) -> None:
+        """Takes this host's share of a run, and leaves one that was left open."""
+        self._under_way.close()
+        self._watch = self._here.line.watch()
+        self._here.counting.begin()
+        self._loading = Loading(LoadOrder(**order))
+        self._under_way.callback(self._loading.close)
+        self._bursts: list[BurstTold] = []
+
+    def drive_ready(self, number: int) -> None:
+        """Makes a burst."""
+        self._loading.ready(number)
+
+    def drive_begin(self, at_ns: int) -> dict[str, Any]:
+        """Runs it, when CLOCK_MONOTONIC says so; whether any of it completed.
+
+        All else is told in the end, as other hosts may still measure.
+        """
+        time.sleep(max(0.0, (at_ns - time.monotonic_ns()) * 1e-9 - _BEFORE_S))
+        self._watch.began()
+        told = self._loading.begin(at_ns * 1e-9)
+        self._watch.ended()
+        self._bursts.append(told)
+        return {"completed": bool(told.rows)}
+
+    def drive_close(self) -> dict[str, Any]:
+        """What `load` tells, with the packets counted around it; in place of its rows the `bursts`, one by one."""
+        told = self._loading.told()
+        del told["rows"]
+        bursts = [each.plain() for each in self._bursts]
+        self._under_way.close()
+        return {**told, "control": self._watch.control, **self._here.counting.run(), "bursts": bursts}
+
+
+part = Driving
