@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest_ipperf
 from pytest_ipperf.agent.guardian import PATIENCE_S, SILENT, sweep
-from pytest_ipperf.agent.journal import mark
 from pytest_ipperf.agent.leash import search_path
+from pytest_ipperf.agent.marks import mark
 from pytest_ipperf.core.errors import LabError
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.guardian import main; main()"

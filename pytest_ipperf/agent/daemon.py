@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest_ipperf
 from pytest_ipperf.agent.folder import lay_out
 from pytest_ipperf.agent.leash import Process, leash, search_path, survivors, tree
+from pytest_ipperf.agent.marks import LeftError
 from pytest_ipperf.agent.ports import knock, listed, open_connections, taken
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import Entry, Server, Site
@@ -222,7 +223,11 @@ class Daemon:
         while left := survivors([*everything, *(process for level in self._levels() for process in level)]):
             _send(signal.SIGKILL, left)
             if time.monotonic() > end:
-                raise LabError(f"{self._server.name}: process {left[0].pid} cannot be killed; the host needs a look")
+                first = left[0]
+                raise LeftError(
+                    f"{self._server.name}: process {first.pid} cannot be killed",
+                    process=[first.pid, first.started_ticks],
+                )
             time.sleep(_POLL_S)
 
 

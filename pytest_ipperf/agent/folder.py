@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pytest_ipperf.agent.marks import LeftError
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
@@ -43,13 +44,26 @@ def private_folder() -> Iterator[Path]:
         yield folder
     finally:
         try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise LabError(
-                f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}; remove it by hand"
-            ) from error
+            remove(folder)
         finally:
             os.close(lock)  # not before, or someone's sweep would remove it at the same time
+
+
+def remove(folder: Path) -> None:
+    """Removes a private folder; LeftError where something in it stays, which a later sweep tries again."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)  # all that can be
+        if not folder.exists():
+            return
+        with contextlib.suppress(OSError):
+            (folder / _LOCK).touch(0o600)
+        raise LeftError(
+            f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}", folder=str(folder)
+        ) from error
 
 
 def sweep() -> int:

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.journal import Journal, abandoned, claimed, mark, tidy, unmark
+from pytest_ipperf.agent.journal import Journal, abandoned, claimed, tidy
+from pytest_ipperf.agent.marks import mark, unmark
 from pytest_ipperf.agent.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
 from pytest_ipperf.core.errors import LabError
 

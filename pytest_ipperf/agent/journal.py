@@ -1,7 +1,7 @@
 """The journal of what has been changed on a host, for the case that the guardian is killed who would put it back.
 
-It lies in a folder of root's that a reboot empties, /run/pytest-ipperf, or in `$IPPERF_RUN`. Network namespaces have
-journals of their own there. Who holds the lock of one is its guardian; one without holder is to be undone.
+It lies in the folder of `lasting.py`, where network namespaces have journals of their own. Who holds the lock of one is
+its guardian; one without holder is to be undone.
 """
 
 from __future__ import annotations
@@ -11,18 +11,14 @@ import fcntl
 import json
 import os
 import re
-import socket
-import struct
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.lasting import append, boot, folder, network, own_folder, sees_all
 from pytest_ipperf.core.errors import LabError
 
-_FOLDER = "/run/pytest-ipperf"
-_SO_NETNS_COOKIE = 71
-_FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
 _WAIT_S, _POLL_S = 10.0, 0.02
 _OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
 _SHOWN = 200
@@ -48,7 +44,7 @@ class Journal:
         with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
             lines = file.read().split("\n")[:-1]  # what follows the last line's end was never done
         read = [_record(line) for line in lines]
-        own = {"boot": _boot()}
+        own = {"boot": boot()}
         if not read or read[0] not in (own, None):
             return [], []
         torn = [line for line, record in zip(lines, read, strict=True) if record is None]
@@ -62,12 +58,12 @@ class Journal:
     def clear(self) -> None:
         """Forgets all records."""
         os.ftruncate(self._descriptor, 0)
-        self.add({"boot": _boot()})
+        self.add({"boot": boot()})
 
     def add(self, record: Record) -> None:
         """Writes one down, before it is acted upon; LabError where it cannot be, and then there is nothing of it."""
         try:
-            self._end = _append(self._descriptor, json.dumps(record) + "\n")
+            self._end = append(self._descriptor, json.dumps(record) + "\n")
         except OSError as error:
             raise _unwritable(self._path, error) from None
 
@@ -92,10 +88,10 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
     That is where the folder cannot be written to: whoever is not root, and has root's rights in a namespace alone.
     LabError where another one has it for longer.
     """
-    network = _network()
-    if network is None or not _own_folder():
+    here = network()
+    if here is None or not own_folder():
         return None
-    path = _folder() / f"journal{network}"
+    path = folder() / f"journal{here}"
     end = time.monotonic() + wait_s
     try:
         while (descriptor := _locked(path, os.O_CREAT)) is None:
@@ -109,10 +105,10 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
 
 def abandoned() -> Journal | None:
     """The journal of this network if a guardian was killed that has not undone it; LabError where it is no file."""
-    network = _network()
-    if network is None:
+    here = network()
+    if here is None:
         return None
-    path = _folder() / f"journal{network}"
+    path = folder() / f"journal{here}"
     try:
         descriptor = _locked(path, 0)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -124,111 +120,16 @@ def abandoned() -> Journal | None:
     return None if descriptor is None else Journal(path, descriptor)
 
 
-def mark(sentences: Iterable[str]) -> None:
-    """Notes that this host is not as it was; LabError where that cannot be noted."""
-    noted = _noted()
-    new = [each for each in sentences if each not in noted]
-    if not new or _network() is None or not _own_folder():
-        return
-    path = _mark()
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            _append(descriptor, "".join(f"{line}\n" for line in ([] if noted else [_boot()]) + new))
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise LabError(
-            f"it is not as it was ({'; '.join(new)}), which cannot be noted: {error.strerror}: {path}; {_ROOM}"
-        ) from None
-
-
-def unmark(sentence: str) -> None:
-    """Removes the mark if it says nothing but this."""
-    if _noted() == [sentence]:
-        _mark().unlink(missing_ok=True)
-
-
-def marked() -> str:
-    """What is not as it was on this host since an earlier measurement, in a sentence; empty where all is."""
-    if not (sentences := _noted()):
-        return ""
-    return f"an earlier measurement has left it changed: {'; '.join(sentences)}; put it in order, then remove {_mark()}"
-
-
-def mark_path() -> str:
-    """The file that marks this host; empty where it is not marked."""
-    return str(_mark()) if _noted() else ""
-
-
-def _mark() -> Path:
-    return _folder() / f"unrestored{_network()}"
-
-
-def _noted() -> list[str]:
-    """The sentences of the mark; one from before the host's start is removed."""
-    try:
-        boot, *sentences = _mark().read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return []
-    if boot == _boot():
-        return sentences
-    _mark().unlink(missing_ok=True)
-    return []
-
-
 def tidy() -> None:
     """Removes what is kept there of network namespaces that are gone; only who sees all of the machine can tell."""
-    if not _sees_all() or not os.access(_folder(), os.R_OK | os.X_OK):
+    if not sees_all() or not os.access(folder(), os.R_OK | os.X_OK):
         return
     alive = set(_networks())
-    for path in _folder().iterdir():
+    for path in folder().iterdir():
         of_other = _OF_OTHERS.fullmatch(path.name)
         with contextlib.suppress(OSError):  # what is no file is none of ours
             if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
                 Journal(path, descriptor).close()
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("IPPERF_RUN") or _FOLDER)
-
-
-def _own_folder() -> bool:
-    try:
-        _folder().mkdir(mode=0o700, exist_ok=True)
-        found = _folder().lstat()
-    except OSError:
-        return False
-    writable = os.access(_folder(), os.W_OK) and not os.statvfs(_folder()).f_flag & os.ST_RDONLY
-    return writable and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-
-
-def is_machines_own() -> bool:
-    """Whether this network is that of the machine itself, and no namespace beside it."""
-    own = Path("/proc/self/ns/net")
-    with contextlib.suppress(OSError):
-        return _sees_all() and own.samefile("/proc/1/ns/net")
-    return False
-
-
-def _network() -> str | None:
-    """What tells this network namespace from others in names: empty for the machine's own, None where nothing does.
-
-    A number that is never given twice (Linux 5.14), as inodes are given again at once, and the inode to find it by.
-    """
-    if is_machines_own():
-        return ""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            cookie: int = struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8))[0]
-        return f"-{cookie}.{Path('/proc/self/ns/net').stat().st_ino}"
-    except OSError:
-        return None
-
-
-def _sees_all() -> bool:
-    """Whether this process sees those of the whole machine."""
-    return Path("/proc/self/ns/pid").stat().st_ino == _FIRST_PID_NAMESPACE
 
 
 def _networks() -> Iterator[int]:
@@ -256,24 +157,8 @@ def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
             yield record
 
 
-def _append(descriptor: int, text: str) -> int:
-    """Writes it at the end of a file, and gives where that was; OSError where not all can be, and then nothing is."""
-    rest, end = text.encode(), os.lseek(descriptor, 0, os.SEEK_END)
-    try:
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]  # of a full file system the last bytes are given
-    except OSError:
-        os.ftruncate(descriptor, end)
-        raise
-    return end
-
-
 def _unwritable(path: Path, error: OSError) -> LabError:
     return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {_ROOM}")
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _locked(path: Path, flags: int) -> int | None:

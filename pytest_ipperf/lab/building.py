@@ -6,10 +6,13 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
+from pytest_ipperf.agent.marks import marked
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import lease_there
+from pytest_ipperf.lab.leaving import left, left_error, remedy
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.testbed import AUTO, Links, Testbed
@@ -42,6 +45,8 @@ def built(
     which call hosts by the same names cannot wait for each other.
     """
     with contextlib.ExitStack() as stack:
+        if testbed.is_lab and (mark := marked(networks=False)):  # which have networks of their own
+            raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         links = _linked(testbed, entries, stack)
         for link in sorted(links.values(), key=lambda each: each.host.machine):
@@ -53,7 +58,7 @@ def built(
             if testbed.is_lab:
                 link.order("passes")
             elif mark := link.order("marked"):
-                raise LabError(f"host {link.host.name}: {mark}")
+                raise LabError(f"host {link.host.name}: {mark}; {remedy(testbed.name)}")
         made = stack.enter_context(tunnels(testbed, links, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
             _unmerge(testbed, links, made)
@@ -66,15 +71,15 @@ def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: conte
     """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
         starting = {role: pool.submit(Link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
-        stack.callback(_close, starting.values())
+        stack.push(partial(_end, testbed, starting.values()))
     return {role: start.result() for role, start in starting.items()}
 
 
-def _close(starting: Collection[Future[Link]]) -> None:
-    with ThreadPoolExecutor(len(starting)) as pool:
-        for start in starting:
-            if start.exception() is None:
-                pool.submit(start.result().close)
+def _end(testbed: Testbed, starting: Collection[Future[Link]], *raised: object) -> None:
+    said = left([start.result() for start in starting if start.exception() is None])
+    # A Ctrl-C goes on; of the host that is marked the next job will hear.
+    if said and all(isinstance(each, Exception) for each in raised if isinstance(each, BaseException)):
+        raise left_error(said, [testbed.name])
 
 
 def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.leaving import left, left_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
@@ -26,6 +27,7 @@ class Provisioning:
 
     def __init__(self) -> None:
         self._links: dict[tuple[str, str], Link] = {}
+        self._testbeds: dict[str, None] = {}
         self._folders: dict[tuple[str, str, str, str], str] = {}
         self._verified: set[tuple[str, str, str, str]] = set()
 
@@ -43,6 +45,7 @@ class Provisioning:
         if not SERVERS[server].provisioned:
             return ""
         key, link = _key(host, server, workload, state), self._link(host)
+        self._testbeds[workload.testbed] = None
         if key not in self._folders:
             order = provision_order(server, workload, state)
             self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
@@ -57,12 +60,13 @@ class Provisioning:
         self._verified.add(_key(host, server, workload, state))
 
     def close(self) -> None:
-        """Takes all folders away."""
+        """Takes all folders away; RestoreError with everything that stays on a host, which is marked by then."""
         links, self._links = list(self._links.values()), {}
+        testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
         self._verified.clear()
-        for link in links:
-            link.close()
+        if said := left(links):
+            raise left_error(said, testbeds)
 
     def _link(self, host: Host) -> Link:
         # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
 from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
+from pytest_ipperf.lab.leaving import remedy
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.transports.base import End, Leg, Path
@@ -47,7 +48,7 @@ def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[
     finally:
         # The lab's hosts go as a whole.
         if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
-            _restore(links)
+            _restore(testbed, links)
 
 
 def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Link], wanted: str) -> str:
@@ -85,16 +86,14 @@ def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], want
     return "", "; ".join(reasons)
 
 
-def _restore(links: Mapping[str, Link]) -> None:
+def _restore(testbed: Testbed, links: Mapping[str, Link]) -> None:
     """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
-    left, marks = [], []
+    left = []
     for link in links.values():
         try:
             told = link.order("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
         left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
-        marks += [told["mark"]] if told["mark"] and told["mark"] not in marks else []
     if left:
-        remove = f", then remove the mark there ({' or '.join(marks)})" if marks else ""
-        raise RestoreError(f"not everything is as it was: {'; '.join(left)}; put it in order{remove}")
+        raise RestoreError(f"not everything is as it was: {'; '.join(left)}; {remedy(testbed.name)}")

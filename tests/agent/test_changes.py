@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.agent import guardian, journal
+from pytest_ipperf.agent import guardian, lasting
 from pytest_ipperf.agent.snapshot import differences
 
 # What all of them start from: a host with a link, of which nothing is asked or announced.
@@ -20,7 +20,7 @@ ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad; ip rou
 HOST = """
 import contextlib, json, os, signal, subprocess, sys, time
 from pathlib import Path
-from pytest_ipperf.agent import journal
+from pytest_ipperf.agent import journal, lasting, marks
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.snapshot import snapshot
 from pytest_ipperf.core.errors import LabError
@@ -324,11 +324,10 @@ def test_the_next_agent_undoes_what_both_have_left_that_were_killed(host, run_fo
 
 def test_what_it_cannot_undo_marks_the_host(host, run_folder):
     found = host(
-        BOTH_KILLED + "sh('ip link set added name other')\nprint([until(lambda: Changes() and journal.marked())])"
+        BOTH_KILLED + "sh('ip link set added name other')\nprint([until(lambda: Changes() and marks.marked())])"
     )
-    (mark,) = run_folder.iterdir()
     left = 'device other is still there; ip link del added: Cannot find device "added"'
-    assert found == [f"an earlier measurement has left it changed: {left}; put it in order, then remove {mark}"]
+    assert found == [f"an earlier measurement has not left it as it was: {left}"]
 
 
 # A folder of 32 KiB for the journal, which can be filled; what remains of the journal's own page still takes records.
@@ -400,7 +399,7 @@ def refused():
         changes.run(do, undo)
     os.kill(guardian(), signal.SIGKILL)
 as_agent(refused)
-print([until(lambda: Changes() and snapshot() == before), journal.marked()])
+print([until(lambda: Changes() and snapshot() == before), marks.marked()])
 """
     )
     assert found == [True, ""]
@@ -422,7 +421,7 @@ def said():
 full = until(said)
 (folder / "fill").unlink()
 Changes()
-print([full, path.exists(), journal.marked()])
+print([full, path.exists(), marks.marked()])
 """
     )
     left = 'device other is still there; ip link del added: Cannot find device "added"'
@@ -450,7 +449,7 @@ def half(lines):
     number = next(number for number, line in enumerate(lines) if '"203.0.113.1/24"' in line)
     return [*lines[:number], lines[number][:40], *lines[number + 1 :]]
 path = torn(half)
-found = until(lambda: Changes() and journal.marked())
+found = until(lambda: Changes() and marks.marked())
 left = sorted({*snapshot()} ^ {*before})
 print([left, snapshot()["device va"] == before["device va"], found, str(path)])
 """
@@ -474,7 +473,7 @@ def test_a_journal_that_cannot_be_read_marks_the_host_and_no_more(host):
         + """
 path = torn(lambda lines: ["no", *lines])
 during = snapshot()
-print([until(lambda: Changes() and journal.marked()), str(path), snapshot() == during, path.exists()])
+print([until(lambda: Changes() and marks.marked()), str(path), snapshot() == during, path.exists()])
 """
     )
     assert f"of the journal {found[1]} 1 of " in found[0]
@@ -487,17 +486,17 @@ print([until(lambda: Changes() and journal.marked()), str(path), snapshot() == d
 )
 def test_what_stands_in_a_journals_place_marks_the_host_once(host, make, words):
     found = host(f"""
-        path = Path(os.environ["IPPERF_RUN"], f"journal{{journal._network()}}")
+        path = Path(os.environ["IPPERF_RUN"], f"journal{{lasting.network()}}")
         sh(f"mkdir -m 700 $IPPERF_RUN; path={{path}}; {make}")
         Changes()
-        first, changes = journal.marked(), Changes()
+        first, changes = marks.marked(), Changes()
         try:
             change(changes)
         except LabError as error:
-            print([first, journal.marked() == first, str(path), str(error), snapshot() == before])
+            print([first, marks.marked() == first, str(path), str(error), snapshot() == before])
     """)
     first, again, path, error, same = found
-    assert f"nobody knows whether all is as it was: the journal {path} cannot be read: {words}; remove it; " in first
+    assert f"nobody knows whether all is as it was: the journal {path} cannot be read: {words}; remove it" in first
     assert again
     assert error == f"no journal of changes to this host can be kept: {words}: {path}{ROOM}"
     assert same
@@ -506,7 +505,7 @@ def test_what_stands_in_a_journals_place_marks_the_host_once(host, make, words):
 def test_a_guardian_that_does_not_answer_marks_the_host_until_it_has_put_all_back(host, run_folder):
     found = host("""
         from pytest_ipperf.agent import changes as room
-        changes, marks = Changes(), []
+        changes, found = Changes(), []
         for number in (signal.SIGCONT, signal.SIGKILL):
             change(changes)
             stopped = guardian()
@@ -514,17 +513,17 @@ def test_a_guardian_that_does_not_answer_marks_the_host_until_it_has_put_all_bac
             room.PATIENCE_S = 0.2
             said = changes.undo()
             room.PATIENCE_S = 20.0
-            marks += [said, journal.mark_path(), journal.marked()]
+            found += [said, marks.mark_path(), marks.marked()]
             os.kill(stopped, number)
             until(lambda: not guardian())
-            until(lambda: Changes() and not journal.marked())
-            marks += [journal.marked(), snapshot() == before]
-        print(marks)
+            until(lambda: Changes() and not marks.marked())
+            found += [marks.marked(), snapshot() == before]
+        print(found)
     """)
     (said,) = found[0]
     assert said.startswith("process pytest-ipperf-guardian, which puts this host back, gave no answer in ")
-    assert found[2].startswith(f"an earlier measurement has left it changed: {said}; put it in order, then remove ")
-    assert found[2].endswith(found[1])
+    assert found[2] == f"an earlier measurement has not left it as it was: {said}"
+    assert found[1].startswith(f"{run_folder}/unrestored")
     assert found[3:] == ["", True, *found[:5]]
     assert list(run_folder.iterdir()) == []
 
@@ -537,14 +536,14 @@ def test_a_journal_is_its_owners_alone(host, run_folder):
         folder = Path(os.environ["IPPERF_RUN"])
         print([oct(each.stat().st_mode & 0o777) for each in (folder, *folder.iterdir())])
     """)
-    assert found == ["0o700", "0o600"]
+    assert found == ["0o711", "0o600"]
     run_folder.chmod(0o777)
     assert host("changes = Changes(); change(changes); print(len(os.listdir(os.environ['IPPERF_RUN'])))") == 0
 
 
 def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
     code = """
-        own = journal._network()
+        own = lasting.network()
         path = Path(os.environ["IPPERF_RUN"], f"journal{%s}")
         path.parent.mkdir(exist_ok=True)
         note = {"do": ["true"], "undo": [["ip", "link", "del", "va"]], "made": []}
@@ -553,13 +552,13 @@ def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
         Changes()
         print([snapshot() == before, path.exists()])
     """
-    assert host(code % ("own", "journal._boot()")) == [False, False]
+    assert host(code % ("own", "lasting.boot()")) == [False, False]
     assert host(code % ("own", "'another'")) == [True, False]
-    assert host(code % ("own + '1'", "journal._boot()")) == [True, True]
+    assert host(code % ("own + '1'", "lasting.boot()")) == [True, True]
 
 
 def test_what_networks_that_are_gone_have_left_is_removed(host, run_folder):
-    if not journal._sees_all():
+    if not lasting.sees_all():
         pytest.skip("only who sees all processes of the machine can tell which networks are gone")
     host(BOTH_KILLED + "print(0)")
     (own,) = run_folder.iterdir()
@@ -611,7 +610,7 @@ def test_what_others_do_meanwhile_is_told_where_it_concerns_us(host, run_folder,
         changes = Changes()
         change(changes)
         sh({meanwhile!r})
-        print([changes.undo(), journal.marked()])
+        print([changes.undo(), marks.marked()])
     """)
     assert found[0] == sentences
     assert bool(found[1]) == bool(sentences)
@@ -656,31 +655,32 @@ def test_other_programs_are_taken_at_their_word(host):
 
 def test_an_agent_that_restores_says_where_the_host_is_marked(host, run_folder):
     found = host("""
+        from pytest_ipperf.agent.line import Line
         from pytest_ipperf.agent.main import Agent
         told = []
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
-                agent = Agent(stack, None, print)
+                agent = Agent(stack, None, Line(print))
                 change(agent.order("tunnel").__self__._changes)
                 sh(meanwhile)
                 told.append(agent.order("restore")())
         print(told)
     """)
-    (mark,) = run_folder.iterdir()
     left = ["device other is still there", 'ip link del added: Cannot find device "added"']
+    (mark,) = run_folder.iterdir()
     assert found == [{"left": [], "mark": ""}, {"left": left, "mark": str(mark)}]
 
 
 def test_a_mark_goes_with_a_reboot_or_by_hand(host, run_folder):
     found = host("""
-        journal.mark(["a is missing"])
-        journal.mark(["b is still there"])
-        said = [journal.marked()]
+        marks.mark(["a is missing"])
+        marks.mark(["b is still there"])
+        said = [marks.marked()]
         (mark,) = Path(os.environ["IPPERF_RUN"]).iterdir()
         mark.write_text("another-boot\\na is missing\\n")
-        print([*said, journal.marked(), mark.exists()])
+        print([*said, marks.marked(), mark.exists()])
     """)
-    assert "it changed: a is missing; b is still there; put it in order, then remove " in found[0]
+    assert found[0] == "an earlier measurement has not left it as it was: a is missing; b is still there"
     assert found[1:] == ["", False]
 
 

@@ -1,4 +1,4 @@
-"""Hosts that are not as they were after their tunnels: what the error says of them, and of the mark on each."""
+"""Hosts that are not as they were after their tunnels: what the error says of them, and of their marks."""
 
 from __future__ import annotations
 
@@ -9,35 +9,26 @@ import pytest
 
 from pytest_ipperf.core.errors import RestoreError
 from pytest_ipperf.lab import tunnelling
+from pytest_ipperf.lab.labs import BUILTIN
 
 
 class Returned:
-    """An agent whose host is not as it was, and marked."""
+    """An agent whose host is not as it was."""
 
-    def __init__(self, name, mark):
+    def __init__(self, name):
         self.host = SimpleNamespace(name=name)
-        self._told = {"left": ["device ipperf-6in4 is still there"], "mark": mark}
 
     def order(self, name):
         assert name == "restore"
-        return self._told
+        return {"left": ["device ipperf-6in4 is still there"], "mark": "/run/pytest-ipperf/unrestored"}
 
 
-@pytest.mark.parametrize(
-    ("marks", "remedy"),
-    [
-        (
-            ["/run/own/unrestored-7.4", "/run/own/unrestored-7.4"],
-            ", then remove the mark there (/run/own/unrestored-7.4)",
-        ),
-        (["/run/a", "/run/b"], ", then remove the mark there (/run/a or /run/b)"),
-        (["", ""], ""),
-    ],
-)
-def test_the_marks_of_hosts_that_are_not_as_they_were_are_named(marks, remedy):
-    links: Any = {role: Returned(role, mark) for role, mark in zip(("client", "server"), marks, strict=True)}
+def test_what_is_left_of_tunnels_is_told_with_how_the_marks_are_cleared():
+    links: Any = {role: Returned(role) for role in ("client", "server")}
     with pytest.raises(RestoreError) as raised:
-        tunnelling._restore(links)
+        tunnelling._restore(BUILTIN["pair"], links)
     left = "device ipperf-6in4 is still there"
-    said = f"not everything is as it was: host client: {left}; host server: {left}; put it in order"
-    assert str(raised.value) == said + remedy
+    assert str(raised.value) == (
+        f"not everything is as it was: host client: {left}; host server: {left}; "
+        "put it in order, then clear the mark: pytest-ipperf doctor --testbed=pair --clear"
+    )

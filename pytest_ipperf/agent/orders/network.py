@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.journal import mark_path, marked
+from pytest_ipperf.agent.marks import mark_path, marked
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.passing import Passing

@@ -1,0 +1,103 @@
+"""Where an agent keeps what has to outlive it: root in a folder that a reboot empties, other users in one below /tmp.
+
+Root's is /run/pytest-ipperf, a user's is named by the user's number; `$IPPERF_RUN` is the only one where it is set.
+`$XDG_RUNTIME_DIR` would be no place, as it goes with the user's last log-out: at the end of each session by ssh.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+ROOTS = "/run/pytest-ipperf"
+USERS = "/tmp/pytest-ipperf-"  # noqa: S108 - what lies there counts only where its owner is the one of its name
+_OF_USER = re.compile(r"pytest-ipperf-(\d+)", re.ASCII)
+_SO_NETNS_COOKIE = 71
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
+
+
+def folder() -> Path:
+    """That of this user, which need not be there."""
+    default = ROOTS if os.geteuid() == 0 else f"{USERS}{os.geteuid()}"
+    return Path(os.environ.get("IPPERF_RUN") or default)
+
+
+def own_folder() -> bool:
+    """Makes it where it is missing; whether it is this user's alone to write to."""
+    path = folder()
+    try:
+        path.mkdir(mode=0o711, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return False
+    writable = os.access(path, os.W_OK) and not os.statvfs(path).f_flag & os.ST_RDONLY
+    return writable and _is_of(found, os.geteuid())
+
+
+def folders() -> Iterator[tuple[int, Path]]:
+    """Those that tell of this host, by user: one's own and root's, and root sees those of all users."""
+    if set_apart := os.environ.get("IPPERF_RUN"):
+        found = [(os.geteuid(), Path(set_apart))]
+    else:
+        users = Path(USERS).parent.iterdir() if os.geteuid() == 0 else [Path(f"{USERS}{os.geteuid()}")]
+        named = ((_OF_USER.fullmatch(path.name), path) for path in users)
+        found = [(0, Path(ROOTS)), *((int(match[1]), path) for match, path in named if match)]
+    for user, path in sorted(found):
+        with suppress(OSError):
+            if _is_of(path.lstat(), user):
+                yield user, path
+
+
+def _is_of(found: os.stat_result, user: int) -> bool:
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o022
+
+
+def append(descriptor: int, text: str) -> int:
+    """Writes it at the end of a file, and gives where that was; OSError where not all can be, and then nothing is."""
+    rest, end = text.encode(), os.lseek(descriptor, 0, os.SEEK_END)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]  # of a full file system the last bytes are given
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise
+    return end
+
+
+def boot() -> str:
+    """Which start of the host this is."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def is_machines_own() -> bool:
+    """Whether this network is that of the machine itself, and no namespace beside it."""
+    own = Path("/proc/self/ns/net")
+    with suppress(OSError):
+        return sees_all() and own.samefile("/proc/1/ns/net")
+    return False
+
+
+def network() -> str | None:
+    """What tells this network namespace from others in names: empty for the machine's own, None where nothing does.
+
+    A number that is never given twice (Linux 5.14), as inodes are given again at once, and the inode to find it by.
+    """
+    if is_machines_own():
+        return ""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            cookie: int = struct.unpack("Q", sock.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8))[0]
+        return f"-{cookie}.{Path('/proc/self/ns/net').stat().st_ino}"
+    except OSError:
+        return None
+
+
+def sees_all() -> bool:
+    """Whether this process sees those of the whole machine."""
+    return Path("/proc/self/ns/pid").stat().st_ino == _FIRST_PID_NAMESPACE

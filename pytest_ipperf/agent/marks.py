@@ -1,0 +1,190 @@
+"""Marks: what tells the next job that an earlier one has not left a host as it was, until somebody has looked after it.
+
+A mark is a file in one of the folders of `lasting.py`: `unrestored` for what was changed in a network, of which each
+namespace has its own, and `left` for folders and processes. Its first line names the host's start, as nothing of what
+it tells outlives one; each other line is a note.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.lasting import append, boot, folder, folders, network, own_folder
+from pytest_ipperf.agent.leash import Process, survivors
+from pytest_ipperf.core.errors import LabError
+
+_LEFT, _UNRESTORED = "left", "unrestored"
+_MOST_BYTES = 1 << 16
+_ROOM = "make room there, or remove what stands in its way"
+
+Note = dict[str, Any]
+"""`said`, a sentence; `folder`, the path of one that is left, or `process`, the number and start of one that runs."""
+
+
+class LeftError(LabError):
+    """Something that a measurement has made could not be removed or ended."""
+
+    def __init__(self, said: str, **what: Any) -> None:
+        super().__init__(said)
+        self.note: Note = {"said": said, **what}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One of them, by its file, its owner and its notes."""
+
+    path: Path
+    user: int
+    notes: tuple[Note, ...]
+
+
+def mark(sentences: Iterable[str]) -> None:
+    """Notes that this network is not as it was; LabError where that cannot be noted.
+
+    Root of a namespace alone has no place for it, and its network goes with it.
+    """
+    if network() is not None and own_folder():
+        _note(_unrestored(), [{"said": each} for each in sentences])
+
+
+def mark_left(notes: Iterable[Note]) -> None:
+    """Notes what is left on this host; LabError where that cannot be noted."""
+    _note(folder() / _LEFT, list(notes))
+
+
+def unmark(sentence: str) -> None:
+    """Removes this network's mark if it says nothing but this."""
+    if _notes(_unrestored(), os.geteuid()) == [{"said": sentence}]:
+        _unrestored().unlink(missing_ok=True)
+
+
+def marks(*, networks: bool = True) -> list[Mark]:
+    """All that this user may see of this host; without `networks` none of those that tell of a network."""
+    names = [_LEFT, *([_unrestored().name] if networks else [])]
+    found = (
+        Mark(path / name, user, tuple(notes))
+        for user, path in folders()
+        for name in names
+        if (notes := _notes(path / name, user))
+    )
+    return list(found)
+
+
+def marked(*, networks: bool = True) -> str:
+    """What is not as it was since an earlier measurement, in a sentence; empty where all is."""
+    if not (found := marks(networks=networks)):
+        return ""
+    own = os.geteuid()
+    said = [
+        f"{note['said']}{'' if each.user == own else f' (so says user {each.user})'}"
+        for each in found
+        for note in each.notes
+    ]
+    return f"an earlier measurement has not left it as it was: {'; '.join(said)}"
+
+
+def mark_path() -> str:
+    """The file that marks this network; empty where it is not marked."""
+    path = _unrestored()
+    return str(path) if _notes(path, os.geteuid()) else ""
+
+
+def holds(note: Note) -> bool | None:
+    """Whether what it tells of is still there; None where nobody can tell but a person."""
+    if "folder" in note:
+        return os.path.lexists(note["folder"])
+    if "process" in note:
+        pid, started = note["process"]
+        return bool(survivors([Process(pid=pid, parent=0, started_ticks=started, cpu_s=0.0, alive=True)]))
+    return None
+
+
+def clear(found: Mark, *, everything: bool) -> list[Note]:
+    """Removes the notes of a mark that no longer hold, and with `everything` those that nobody can tell of.
+
+    Gives the notes that stay. LabError where the file cannot be changed.
+    """
+    stay = [note for note in found.notes if holds(note) or (holds(note) is None and not everything)]
+    if len(stay) < len(found.notes):
+        try:
+            found.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise LabError(
+                f"the mark {found.path} of user {found.user} cannot be removed: {error.strerror}; "
+                "have root or that user remove it"
+            ) from None
+        if stay:
+            _note(found.path, stay)
+    return stay
+
+
+def _unrestored() -> Path:
+    return folder() / f"{_UNRESTORED}{network()}"
+
+
+def _note(path: Path, notes: Iterable[Note]) -> None:
+    """Adds what is new to the file."""
+    noted = _notes(path, os.geteuid())
+    new = [note for note in notes if note not in noted]
+    if not new:
+        return
+    told = "; ".join(note["said"] for note in new)
+    if not own_folder():
+        _unnoted(told, f"{folder()} is not this user's alone")
+    lines = [json.dumps(note) for note in new]
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        try:
+            append(descriptor, "".join(f"{line}\n" for line in ([] if noted else [boot()]) + lines))
+            os.fchmod(descriptor, 0o644)  # others must not measure here either
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        _unnoted(told, f"{error.strerror}: {path}")
+
+
+def _unnoted(told: str, why: str) -> None:
+    raise LabError(f"it is not as it was ({told}), which cannot be noted: {why}; {_ROOM}") from None
+
+
+def _notes(path: Path, user: int) -> list[Note]:
+    """What a user has noted there since the host's start; what was before it is removed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != user:
+                return []
+            start, *lines = file.read(_MOST_BYTES).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []
+    if start != boot():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return []
+    return list(_read(lines))
+
+
+def _read(lines: Iterable[str]) -> Iterator[Note]:
+    """What anybody may have written, so only what has the form of a note; printable, as it is shown."""
+    for line in lines:
+        note: Any = None
+        with contextlib.suppress(ValueError):
+            note = json.loads(line)
+        if not isinstance(note, dict) or not isinstance(note.get("said"), str):
+            note = {"said": line}
+        said = "".join(each if each.isprintable() else "?" for each in note["said"])
+        read: Note = {"said": said}
+        if isinstance(note.get("folder"), str):
+            read["folder"] = note["folder"]
+        process = note.get("process")
+        if isinstance(process, list) and len(process) == 2 and all(isinstance(each, int) for each in process):
+            read["process"] = process
+        yield read

@@ -1,0 +1,40 @@
+"""Leaving: agents end and remove what they have made, and say so, before the lines to them are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from pytest_ipperf.core.errors import LabError, RestoreError
+from pytest_ipperf.lab.link import Link
+
+_LEAVE_S = 120.0  # servers that do not go by themselves, and thousands of mailboxes on a slow disk
+
+
+def left(links: Collection[Link]) -> list[str]:
+    """Ends all agents, side by side; a sentence for everything that stays on a host, which is marked by then.
+
+    One that is not heard any more ends by itself, and marks its host by itself.
+    """
+    with ThreadPoolExecutor(max(1, len(links))) as pool:
+        return [said for found in pool.map(_left, links) for said in found]
+
+
+def _left(link: Link) -> list[str]:
+    try:
+        said = [f"host {link.host.name}: {sentence}" for sentence in link.order("leave", patience_s=_LEAVE_S)]
+    except LabError:
+        said = []
+    link.close()
+    return said
+
+
+def left_error(said: Collection[str], testbeds: Collection[str]) -> RestoreError:
+    """What is told of them."""
+    return RestoreError(f"not everything could be removed: {'; '.join(said)}; {remedy(*testbeds)}")
+
+
+def remedy(*testbeds: str) -> str:
+    """What to do about hosts of these that are marked, as the end of a sentence."""
+    asked = " ".join(f"--testbed={name}" for name in testbeds)
+    return f"put it in order, then clear the mark: pytest-ipperf doctor {asked} --clear"

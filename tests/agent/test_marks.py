@@ -1,0 +1,200 @@
+"""Marks of hosts: who sees whose, what counts as one, and what of it still holds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent import lasting, marks
+from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.leaving import undone
+from pytest_ipperf.core.errors import LabError
+
+ROOT = os.geteuid() == 0
+SAID = "an earlier measurement has not left it as it was: "
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """In place of /run and /tmp; users' folders are below the second."""
+    monkeypatch.delenv("IPPERF_RUN", raising=False)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(lasting, "ROOTS", str(tmp_path / "run"))
+    monkeypatch.setattr(lasting, "USERS", str(tmp_path / "tmp" / "pytest-ipperf-"))
+    return tmp_path
+
+
+def note(said="a is left", **what):
+    return {"said": said, **what}
+
+
+def written(folder, *notes, owner=None, name="left", start=None):
+    """A mark as another user has it."""
+    folder.mkdir(mode=0o711, exist_ok=True)
+    lines = [start or lasting.boot(), *map(json.dumps, notes)]
+    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    if owner is not None:
+        for path in (folder, folder / name):
+            os.chown(path, owner, owner)
+    return folder / name
+
+
+def test_a_host_without_a_mark_has_none():
+    assert marks.marked() == ""
+    assert marks.marks() == []
+
+
+def test_what_is_left_is_told_once_and_to_everyone(places):
+    marks.mark_left([note(), note("b is left")])
+    marks.mark_left([note()])
+    assert marks.marked() == f"{SAID}a is left; b is left"
+    (mark,) = marks.marks()
+    assert mark.path == lasting.folder() / "left"
+    assert mark.path.stat().st_mode & 0o777 == 0o644
+    assert mark.path.parent.stat().st_mode & 0o777 == 0o711
+
+
+def test_marks_of_the_network_can_be_left_out():
+    marks.mark(["route x is missing"])
+    marks.mark_left([note()])
+    assert marks.marked() == f"{SAID}a is left; route x is missing"
+    assert marks.marked(networks=False) == f"{SAID}a is left"
+
+
+def test_what_tells_of_an_earlier_start_is_removed(places):
+    path = written(lasting.folder(), note(), start="another")
+    assert marks.marked() == ""
+    assert not path.exists()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_root_sees_the_marks_of_all_users_and_who_says_so(places):
+    written(places / "tmp" / "pytest-ipperf-1234", note("c is left"), owner=1234)
+    assert marks.marked() == f"{SAID}c is left (so says user 1234)"
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_a_user_sees_roots_mark_and_not_that_of_another(places, monkeypatch):
+    written(places / "run", note())
+    written(places / "tmp" / "pytest-ipperf-1234", note("c is left"), owner=1234)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    assert marks.marked() == f"{SAID}a is left (so says user 0)"
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_a_mark_that_is_not_its_owners_is_none(places):
+    folder = places / "tmp" / "pytest-ipperf-1234"
+    path = written(folder, note())  # root's, in the name of another
+    assert marks.marked() == ""
+    os.chown(folder, 1234, 1234)
+    assert marks.marked() == ""  # the file is still root's
+    os.chown(path, 1234, 1234)
+    assert marks.marked()
+    folder.chmod(0o777)
+    assert marks.marked() == ""
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_a_link_in_place_of_a_mark_is_not_followed(places):
+    secret = places / "secret"
+    secret.write_text(f"{lasting.boot()}\nsecret\n")
+    folder = places / "tmp" / "pytest-ipperf-1234"
+    folder.mkdir()
+    (folder / "left").symlink_to(secret)
+    os.chown(folder, 1234, 1234)
+    assert marks.marked() == ""
+    (places / "tmp" / "pytest-ipperf-1235").symlink_to(places)
+    assert marks.marked() == ""
+
+
+def test_a_folder_that_somebody_else_may_write_to_cannot_hold_a_mark(places):
+    lasting.folder().mkdir()
+    lasting.folder().chmod(0o777)
+    with pytest.raises(LabError) as caught:
+        marks.mark_left([note()])
+    why = f"{lasting.folder()} is not this user's alone; make room there, or remove what stands in its way"
+    assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
+
+
+def test_what_anybody_wrote_is_shown_without_its_control_characters(places):
+    written(lasting.folder(), note("a\x1b[31m\nb", folder=7, process="x"))
+    assert marks.marks()[0].notes == ({"said": "a?[31m?b"},)
+
+
+def test_folders_and_processes_are_looked_for_and_the_rest_nobody_can_tell(places):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        ((process,), *_) = tree(running.pid)
+        alive = note("p runs", process=[process.pid, process.started_ticks])
+        other = note("q runs", process=[process.pid, process.started_ticks + 1])
+        assert [marks.holds(each) for each in (alive, other)] == [True, False]
+        running.communicate(b"\n")
+    assert marks.holds(alive) is False
+    assert marks.holds(note("f", folder=str(places))) is True
+    assert marks.holds(note("f", folder=str(places / "none"))) is False
+    assert marks.holds(note("r is missing")) is None
+
+
+def test_a_mark_is_cleared_of_what_no_longer_holds_and_the_rest_when_asked(places):
+    still = note("f is left", folder=str(places))
+    marks.mark_left([note("r is missing"), still, note("g is left", folder=str(places / "none"))])
+    (mark,) = marks.marks()
+    assert marks.clear(mark, everything=False) == [note("r is missing"), still]
+    (mark,) = marks.marks()
+    assert marks.clear(mark, everything=True) == [still]
+    assert marks.marked() == f"{SAID}f is left"
+
+
+def test_all_that_fails_of_an_end_is_told_and_noted(places):
+    done: list[str] = []
+
+    def fails(error):
+        try:
+            Path("/nowhere").stat()
+        except OSError as cause:
+            raise error from cause
+
+    stack = contextlib.ExitStack()
+    stack.callback(done.append, "first")
+    stack.callback(fails, LabError("y cannot be removed"))
+    stack.callback(fails, ValueError("z"))
+    stack.callback(fails, marks.LeftError("x cannot be killed", process=[1, 2]))
+    try:
+        sys.exit()
+    except SystemExit:
+        said = undone(stack)
+    assert said == ["x cannot be killed", "ValueError: z", "y cannot be removed"]
+    assert done == ["first"]
+    (mark,) = marks.marks()
+    assert mark.notes == (note(said[0], process=[1, 2]), note(said[1]), note(said[2]))
+    assert undone(stack) == []
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can mount")
+def test_a_private_folder_with_a_mount_in_it_stays_and_is_told(places, monkeypatch):
+    """All else in it goes, and the next sweep tries again."""
+    monkeypatch.setenv("TMPDIR", str(places))
+    stack = contextlib.ExitStack()
+    folder = stack.enter_context(private_folder())
+    (folder / "mailboxes").mkdir()
+    (folder / "mounted").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(folder / "mounted")], check=True)
+    try:
+        (said,) = undone(stack)
+        assert said == f"private folder {folder} cannot be removed: Device or resource busy: mounted"
+        assert sorted(path.name for path in folder.iterdir()) == [".lock", "mounted"]
+        assert marks.holds(marks.marks()[0].notes[0])
+    finally:
+        subprocess.run(["umount", str(folder / "mounted")], check=True)
+    then = time.time() - 60
+    os.utime(folder / ".lock", (then, then))
+    assert sweep() == 1
+    assert marks.clear(marks.marks()[0], everything=False) == []
+    assert not Path(folder).exists()
