@@ -6,12 +6,14 @@ sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the ker
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
+from pathlib import Path
 
 from pytest_ipperf.agent.netlink import SOCK_DIAG, ask, attributes
 
@@ -22,8 +24,12 @@ _ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
 _INFO = 2  # INET_DIAG_INFO, a `tcp_info`
 _MESSAGE_BYTES = 72  # struct inet_diag_msg
 _SEGMENTS = struct.Struct("=136xII")  # tcpi_segs_out, tcpi_segs_in, since Linux 4.2
-_STILL_S, _LOOK_S, _MOST_S = 0.05, 0.005, 0.5
-"""Longer than 40 ms, for which the other end may keep an acknowledgement back (RFC 1122 section 4.2.3.2 allows 500)."""
+_LOOK_S = 0.005
+# 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and half a second.
+_STILL_LOOKS, _MOST_LOOKS = 10, 100
+
+_TOLD = "SSH_CONNECTION"
+_MOST_PARENTS = 5
 
 Ends = tuple[str, int, str, int]
 """Address and port of the other end, then of ours."""
@@ -37,8 +43,9 @@ class ControlLine:
 
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> ControlLine:
-        """That of a process which sshd has started."""
-        return cls(ends_of(environment.get("SSH_CONNECTION", "")))
+        """That of a process which sshd has started, perhaps by sudo, which takes the environment away."""
+        told = environment.get(_TOLD) or (_told_to_sudo() if "SUDO_UID" in environment else "")
+        return cls(ends_of(told))
 
     def packets(self) -> int | None:
         """The segments of both directions so far; None where they are not counted."""
@@ -55,13 +62,26 @@ class ControlLine:
 
     def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
         """Waits until the last order, and what acknowledges it, has passed; half a second at most."""
-        before, still_s, waited_s = self.packets(), 0.0, 0.0
-        while still_s < _STILL_S and waited_s < _MOST_S:
+        before, still = self.packets(), 0
+        for _ in range(_MOST_LOOKS):
             sleep(_LOOK_S)
-            waited_s += _LOOK_S
             now = self.packets()
-            still_s = still_s + _LOOK_S if now == before else 0.0
-            before = now
+            before, still = now, still + 1 if now == before else 0
+            if still == _STILL_LOOKS:
+                break
+
+
+def _told_to_sudo() -> str:
+    """What sshd has told a process above this one, as far as the kernel shows it; empty where none was told."""
+    pid = os.getppid()
+    for _ in range(_MOST_PARENTS):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                name, _, value = line.decode(errors="replace").partition("=")
+                if name == _TOLD:
+                    return value
+            pid = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
+    return ""
 
 
 def ends_of(told: str) -> Ends | None:

@@ -11,6 +11,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any, cast
@@ -45,13 +46,14 @@ class Agent:
 def serve(channel: Any, code_fd: int) -> None:
     """Runs until the controller goes. `channel` is execnet's; orders are `(name, arguments)`."""
     orders: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
-    line = Line(channel.send)
+    line, over = Line(channel.send), threading.Event()
 
     def heard(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
         line.heard()
         if message != PULSE:
             orders.put(message)
         if message is None:
+            over.set()
             os.kill(os.getpid(), signal.SIGTERM)  # an order may be under way: nobody waits for it any more
 
     def leave(*_: object) -> None:
@@ -70,6 +72,8 @@ def serve(channel: Any, code_fd: int) -> None:
                 channel.send(answer)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `heard` may be late, in the midst of the clean-up
+    if not over.is_set():
+        os._exit(0)  # or execnet would wait here for an end of the line that may never come
 
 
 def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

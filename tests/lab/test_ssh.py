@@ -29,6 +29,7 @@ from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
@@ -44,6 +45,7 @@ StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
+SetEnv XDG_CACHE_HOME={folder}/cache
 LogLevel INFO
 """
 CLIENT = """
@@ -208,6 +210,51 @@ time.sleep(100)
         assert len(processes.below(sshd.pid, itself=False)) > 3
         os.killpg(owner.pid, signal.SIGKILL)
     assert processes.left() == []
+
+
+def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monkeypatch):
+    """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
+    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        os.kill(link.order("hello")["pid"], signal.SIGSTOP)
+        with pytest.raises(AgentError, match=r"^host far: the agent gave no sign of life for 0\.3 s during order 'h"):
+            link.order("hello", patience_s=0.3)
+    assert processes.left() == []
+    assert [entry.name for entry in folder.iterdir() if entry.name.startswith("ipperf-")] == []
+
+
+def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
+    """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
+    monkeypatch.setattr(link_module, "LEASH_S", 0.5)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.order("hello")["pid"]]
+        assert len(agent) == 1
+        os.kill(pid_of(link), signal.SIGSTOP)
+        end = time.monotonic() + 10
+        while Path(f"/proc/{agent[0]}").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not Path(f"/proc/{agent[0]}").exists()
+        os.kill(pid_of(link), signal.SIGCONT)
+        with pytest.raises(AgentError, match=r"^host far: the agent died during order 'hello'; its host went down, "):
+            link.order("hello")
+    assert processes.left() == []
+
+
+def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
+    """Of 60 bursts that last longer than a sign of life is due, by the kernel's own counts of the connection."""
+    monkeypatch.setattr(PULSE, "_every_s", 0.01)
+    with Link(sshd.host(folder).server) as link, PULSE.silence():
+        served = link.order("serve", "null", {**SERVED, "zone": {}})
+        order = {
+            "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
+            "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
+            "deadline_s": 5.0, "ident": 0,
+        }  # fmt: skip
+        told = link.order("load", order)
+        assert (told["attempted"], told["failed"], told["control"]) == (600, {}, 0)
 
 
 def test_a_wrong_key_is_told(sshd, folder):
