@@ -23,6 +23,7 @@ from pytest_ipperf.plugin.memory import Memory
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.resuming import find_earlier
 from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.plugin.vacating import VACATING, Vacating
 
 __all__ = ["factors", "margin", "measured", "server_state"]
 
@@ -53,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SESSION] = known = Session(config, settings, told, earlier)
     known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
+    config.stash[VACATING] = vacating = Vacating(known)
+    config.pluginmanager.register(vacating, "ipperf-vacating")
     if told is None:
         config.stash[TALLY] = tally = Tally(config)
         config.stash[KEEPER] = keeper = Keeper(known)
@@ -64,8 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ending, "ipperf-ending")
         if config.pluginmanager.hasplugin("xdist") and config.getoption("dist") != "no":
             from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
+            from pytest_ipperf.plugin.following import Following  # noqa: PLC0415 - as above
 
             config.pluginmanager.register(Distribution(config), "ipperf-distribution")
+            config.pluginmanager.register(Following(config, known), "ipperf-following")
     else:
         from pytest_ipperf.plugin.distribution import HandingOver  # noqa: PLC0415 - xdist is an extra
 
@@ -96,6 +101,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     known.make_plans(collection.asked(session.items))
     try:
         known.check_client()
+        known.check_reboot()
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -1,0 +1,64 @@
+"""Headway: how far a workload is, in words for a person; the same from its own process and from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.units import quantity_text, seconds_text
+from pytest_ipperf.metrics import METRICS
+
+
+class Headway:
+    """Of one workload, from its beginning; `now_s` is on one clock, whichever that is."""
+
+    def __init__(self, plan: Plan, now_s: float) -> None:
+        self.plan = plan
+        self._began_s = now_s
+        self._look = 0
+        self._planned = plan.first_runs
+        self._done = 0
+        self._service = ""
+
+    def stands(self, service: str) -> None:
+        """An epoch stands, with this server."""
+        self._service = service
+
+    def ran(self, now_s: float, arm: str, epoch: int, values: Mapping[str, float | None]) -> str:
+        """A run is done: where, how far, its first figure, and how long still."""
+        self._done += 1
+        plan = self.plan
+        left_s = (now_s - self._began_s) / self._done * (self._planned - self._done)
+        look = f"  look {self._look + 1}/{plan.looks}" if plan.looks > 1 else ""
+        return (
+            f"  {plan.workload}{look}  epoch {epoch + 1}/{plan.epochs_by(self._look + 1)}"
+            f"  run {self._done}/{self._planned}"
+            f"  {arm} {_value_text(values)}  {seconds_text(left_s)} left"
+        )
+
+    def looked(self, number: int, undecided: Collection[str], going_on: Collection[Arm]) -> str:
+        """A look was taken, after which these arms are measured on; empty where none is."""
+        if not going_on:
+            return ""
+        plan = self.plan
+        self._look = number + 1
+        self._planned = self._done + plan.runs_of(plan.look(number + 1), going_on)
+        return (
+            f"  {plan.workload}: undecided at look {number + 1} of {plan.looks}: {', '.join(undecided)}; measuring on"
+        )
+
+    def broke_off(self, sentence: str) -> str:
+        """It ended in trouble."""
+        return f"  broke off {self.plan.workload} after {self._done} of {self._planned} runs: {sentence}"
+
+    def ended(self, now_s: float) -> str:
+        """It is measured."""
+        took, plan = seconds_text(now_s - self._began_s), self.plan
+        looks = f", {self._look + 1} of {plan.looks} looks" if plan.looks > 1 else ""
+        return f"  measured {plan.workload}: {self._done} runs in {took}{looks}, server {self._service}"
+
+
+def _value_text(values: Mapping[str, float | None]) -> str:
+    name, value = next(iter(values.items()))
+    return "-" if value is None else quantity_text(value, METRICS[name].metric.unit)
