@@ -20,7 +20,7 @@ class ServerState:
 
     content: bytes = b""
     users: int = 0
-    password: str = ""
+    password: str = field(default="", repr=False)  # which pytest would show with a test's variables
     messages: tuple[bytes, ...] = ()
     pages: Mapping[str, bytes] = field(default_factory=dict)
 
