@@ -38,8 +38,8 @@ SUITE = """
         assert measured.slowdown <= margin
 """
 
-# Meant to stay in a home until `pytest-ipperf clean`.
-_CACHE = ".cache"
+# In a home: what is to stay there until `pytest-ipperf clean`, and what is matplotlib's.
+_KEPT = (".cache", ".config")
 _PATIENCE_S = 10.0
 _GOES_S = 5.0
 # It has to be one path everywhere, and the hosts have `/tmp` for themselves.
@@ -214,7 +214,7 @@ class Farm:
         self.inventory = self.folder / "hosts.ini"
         self.inventory.write_text(self._inventory(domain, keys or {}))
         self._sessions = 0
-        self._before = {name: self._state(name) for name in self._all}
+        self.mark()
 
     # --- building ---------------------------------------------------------------------------------------------------
 
@@ -356,8 +356,8 @@ class Farm:
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
         process = subprocess.Popen(
-            [*self._with_home(self.controller, f"--chdir={cwd}"), sys.executable, *words],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+            [*self._with_home(self.controller, f"--chdir={cwd}", f"PYTHONPATH={ROOT}"), sys.executable, *words],
+            env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -367,9 +367,17 @@ class Farm:
         self._stack.callback(_ended, process)
         return process
 
+    def python(self, code: str) -> str:
+        """What our own Python prints that runs this as the controller; AssertionError where it fails."""
+        return said([*self._with_home(self.controller, f"PYTHONPATH={ROOT}"), sys.executable, "-c", code])
+
     @property
     def _all(self) -> dict[str, Machine]:
         return {"controller": self.controller, **self._machines}
+
+    def mark(self) -> None:
+        """From now on all that is on a machine counts as its own."""
+        self._before = {name: self._state(name) for name in self._all}
 
     def left(self) -> list[str]:
         """What is on a machine now and was not at the start; what is about to go has five seconds for it."""
@@ -387,10 +395,10 @@ class Farm:
         proc = Path(f"/proc/{machine.pid}")
         found = {f"process {pid} {words}" for pid, words in _processes(machine.pid).items()}
         found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir()}
-        found |= {f"file ~/{each.name}" for each in (folder / "home").iterdir() if each.name != _CACHE}
+        found |= {f"file ~/{each.name}" for each in (folder / "home").iterdir() if each.name not in _KEPT}
         for user in (ADMIN, CLERK):
             if (folder / user).exists():
-                found |= {f"file ~{user}/{each.name}" for each in (folder / user).iterdir() if each.name != _CACHE}
+                found |= {f"file ~{user}/{each.name}" for each in (folder / user).iterdir() if each.name not in _KEPT}
         found |= {f"file /run/{each.name}" for each in (proc / "root" / "run").iterdir() if each.name != "sudo"}
         run = proc / "root" / "run" / "pytest-ipperf"
         if run.is_dir():  # a lock may stay in it

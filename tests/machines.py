@@ -172,7 +172,7 @@ def make_etc(folder: Path, name: str, homes: dict[str, Path]) -> None:
     for number, user in enumerate((ADMIN, CLERK), start=4001):
         if user in homes:
             users.append(f"{user}:*:{number}:{number}::{homes[user]}:/bin/sh")
-            group += f"{user}:x:{number}:\n"
+            group += f"{user}s:x:{number}:\n"  # by the name `admin` sudo would leave a file in the home
             os.chown(homes[user], number, number)
     (folder / "passwd").write_text("\n".join(users) + "\n")
     (folder / "group").write_text(group)

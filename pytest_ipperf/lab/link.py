@@ -27,6 +27,7 @@ from pytest_ipperf.lab.boot import BOOT, board
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.ways.base import SUDO
 
 _START_S = 20.0
 _LOOK_S = 0.25
@@ -57,12 +58,13 @@ class Link:
 
     def __init__(self, host: Host, entry: Sequence[str] = ()) -> None:
         self.host = host
+        self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
         self._lost = self._asked = ""
         self._hello: Mapping[str, Any] = {}
         try:
-            self._channel, hello = self._started(entry)
+            self._channel, hello = self._started(self._entry)
             if WAYS[host.way].leased_by_agent:
                 self._hello = hello
                 self.order("leashed", LEASH_S)
@@ -211,14 +213,14 @@ class Link:
         """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
         code = _REAP.format(**self._hello, grace_s=_STOP_S)
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            asking = WAYS[self.host.way].asking(self.host.settings, code)
+            asking = WAYS[self.host.way].asking(self.host.settings, self._entry, code)
             nowhere = subprocess.DEVNULL
             subprocess.run(asking, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
 
 
 def _kill(processes: Sequence[Process]) -> None:
     for process in survivors(processes):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # root's own ends with its line
             os.kill(process.pid, signal.SIGKILL)
 
 

@@ -9,11 +9,18 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+SUDO = ("sudo", "-n", "--")
+"""The words before a Python that is to be root's; sudo asks for nothing, or says that it would have to."""
+
 _PATIENCE_S = 15.0
+_NO_PASSWORD = "; give the user there a rule with NOPASSWD (sudoers), or take sudo = yes away"  # noqa: S105 - none is
 
 
 class Way(ABC):
-    """`settings` are the host's keys of `hosts.ini` that this way knows (`keys`)."""
+    """`settings` are the host's keys of `hosts.ini` that this way knows (`keys`).
+
+    `entry` are words that stand before the Python there: what enters the host's namespaces, and what makes it root's.
+    """
 
     keys: frozenset[str] = frozenset()
     in_inventory: bool = True
@@ -33,7 +40,7 @@ class Way(ABC):
 
     @abstractmethod
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
-        """The attributes of an execnet specification; `entry` is the command that enters the host's namespaces, if any.
+        """The attributes of an execnet specification.
 
         Not its text, in which `//` separates: a folder of the PATH may hold one.
         """
@@ -42,7 +49,7 @@ class Way(ABC):
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
 
-    def asking(self, settings: Mapping[str, str], code: str) -> list[str]:
+    def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         """A command that runs Python code there, on a way that leads to another machine."""
         raise NotImplementedError
 
@@ -66,8 +73,11 @@ class Way(ABC):
             except subprocess.TimeoutExpired:
                 os.killpg(asked.pid, signal.SIGKILL)
                 return f"no answer in {_PATIENCE_S:g} s"
-        said = (complained or printed).strip().splitlines()
-        return f"{said[-1] if said else 'no message'} (exit status {asked.returncode})" if asked.returncode else ""
+        lines = (complained or printed).strip().splitlines()
+        said = f"{lines[-1] if lines else 'no message'} (exit status {asked.returncode})"
+        if said.startswith("sudo: ") and "password" in said:
+            said += _NO_PASSWORD
+        return said if asked.returncode else ""
 
 
 def quoted(argv: Sequence[str]) -> str:

@@ -5,17 +5,24 @@ Nothing is asked at the terminal (BatchMode).
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.lab.ways.base import Way
+from pytest_ipperf.lab.ways.base import Way, quoted
 
 # Without ssh's own questions to its server, which would come in the midst of runs; `lab/pulse.py` asks in its place.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0", "-oLogLevel=ERROR")
 # What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
-_DESTINATION = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\]-]*")
+_USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?"
+_DESTINATION = re.compile(rf"{_USER}(?:{_NAME}|{_IPV6}|\[{_IPV6}\])")
+_URI = re.compile(rf"ssh://({_USER}(?:{_NAME}|\[{_IPV6}\]))(?::(\d{{1,5}}))?/?", re.ASCII)
 _PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 _CHECK = (
     'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
@@ -33,39 +40,69 @@ class Ssh(Way):
     def trouble(self, settings: Mapping[str, str]) -> str:
         if "ssh" not in settings:
             return "key 'ssh' is missing; it is what you would type after `ssh`, such as user@host"
-        for key, form, example in (
-            ("ssh", _DESTINATION, "user@host"),
-            ("python", _PYTHON, "/usr/bin/python3"),
-            ("ssh_config", _CONFIG, "/etc/lab/ssh_config"),
+        for key, forms, example in (
+            ("ssh", (_DESTINATION, _URI), "user@host"),
+            ("python", (_PYTHON,), "/usr/bin/python3"),
+            ("ssh_config", (_CONFIG,), "/etc/lab/ssh_config"),
         ):
             value = settings.get(key)
-            if value is not None and not form.fullmatch(value):
+            if value is not None and not any(form.fullmatch(value) for form in forms):
                 return f"{key} = {value!r} is not of a form such as {example}"
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:
-        return f"ssh {settings['ssh']}"
+        """By where ssh's configuration leads, as it may have several names for one machine."""
+        return _leads_to(settings["ssh"], _config(settings))
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
-        del entry
-        config = {"ssh_config": _config(settings)} if "ssh_config" in settings else {}
-        return {"ssh": " ".join((*_OPTIONS, settings["ssh"])), "python": f"{_python(settings)} -I", **config}
+        config = {"ssh_config": path} if (path := _config(settings)) else {}
+        return {"ssh": " ".join((*_OPTIONS, *_target(settings["ssh"]))), "python": _python(settings, entry), **config}
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
-        del entry
-        return self.asking(settings, _CHECK)
+        return self.asking(settings, entry, _CHECK)
 
-    def asking(self, settings: Mapping[str, str], code: str) -> list[str]:
-        config = ["-F", _config(settings)] if "ssh_config" in settings else []
-        return ["ssh", *config, *_OPTIONS, settings["ssh"], f"{_python(settings)} -I -c {shlex.quote(code)}"]
+    def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
+        there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
+        return ["ssh", *_by(_config(settings)), *_OPTIONS, *_target(settings["ssh"]), there]
+
+
+def _target(destination: str) -> list[str]:
+    """What stands for a destination in a command: ssh takes a literal IPv6 address without brackets only."""
+    uri = _URI.fullmatch(destination)
+    port = ["-p", uri[2]] if uri and uri[2] else []
+    user, at, host = (uri[1] if uri else destination).rpartition("@")
+    return [*port, f"{user}{at}{host.removeprefix('[').removesuffix(']')}"]
+
+
+@cache
+def _leads_to(destination: str, config: str) -> str:
+    """Host and port, and what else leads there; the destination itself where ssh does not tell."""
+    asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
+    told: dict[str, str] = {}
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
+        )
+        told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    if "hostname" not in told:
+        return f"ssh {destination}"
+    by = "".join(f" by {told[key]}" for key in ("proxyjump", "proxycommand") if told.get(key, "none") != "none")
+    return f"ssh {told['hostname'].lower()} port {told.get('port', '22')}{by}"
+
+
+def _by(config: str) -> list[str]:
+    return ["-F", config] if config else []
 
 
 def _config(settings: Mapping[str, str]) -> str:
-    return str(Path(settings["ssh_config"]).expanduser())  # which ssh leaves to the shell
+    """The file that stands in place of the user's own configuration; empty where none does."""
+    given = settings.get("ssh_config", "")
+    return str(Path(given).expanduser()) if given else ""  # which ssh leaves to the shell
 
 
-def _python(settings: Mapping[str, str]) -> str:
-    return settings.get("python", "python3")
+def _python(settings: Mapping[str, str], entry: Sequence[str]) -> str:
+    """The interpreter there, as the words of a shell."""
+    return f"{quoted([*entry, settings.get('python', 'python3')])} -I"
 
 
 way = Ssh()
