@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_however_lines_come_each_event_is_told_once_and_whole(tmp_path_factory, 
     path = tmp_path_factory.getbasetemp() / "gw0.jsonl"
     data = "".join(f"{json.dumps(event)}\n" for event in events).encode()
     path.write_bytes(b"")
-    told: list[dict[str, str]] = []
+    told: list[Mapping[str, str]] = []
     journal, at = Journal(path), 0
     while at < len(data):
         size = sizes[at % len(sizes)]
