@@ -130,7 +130,7 @@ def test_a_testbed_tells_which_arms_it_lacks(read):
 
 def test_a_testbed_names_the_machines_and_links_that_it_needs_for_itself(read):
     found = read(GOOD)
-    assert found["office"].guarded == {"this machine", "ssh admin@beta.example.org", "domain floor1"}
+    assert found["office"].guarded == {"this machine", "ssh beta.example.org port 22", "domain floor1"}
     assert found["alone"].guarded == {"this machine"}
     assert found["lab"].guarded == found["loopback"].guarded == {"this machine"}
 
@@ -268,7 +268,7 @@ def test_no_destination_can_be_taken_for_an_option_or_a_command(refused, keys, s
 def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
     found = read(f"{SSH}ssh = {destination}\n[testbed t]\nclient = alpha\nserver = alpha\n")
     assert found["t"].client.settings == {"ssh": destination}
-    assert found["t"].guarded == {f"ssh {destination}"}
+    assert found["t"].guarded == {f"ssh {destination.removeprefix('admin@')} port 22"}
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_several_clients_drive_one_server(read):
     assert {role: host.name for role, host in office.roles.items()} == {
         "client": "alpha", "server": "beta", "client2": "gamma",
     }  # fmt: skip
-    assert office.guarded == {"this machine", "ssh beta", "ssh gamma"}
+    assert office.guarded == {"this machine", "ssh beta port 22", "ssh gamma port 22"}
     assert office.lacks(Arm(4, "native")) == ""
     assert office.lacks(Arm(6, "native")) == "testbed office has no IPv6: host gamma has no ipv6 in hosts.ini"
     assert office.seen_by("client2").client.name == "gamma"
@@ -508,7 +508,7 @@ def test_a_router_takes_part_in_isatap_alone(read):
     keys = "router = gamma\ntunnel = 2001:db8:41::/64\nisatap = 2001:db8:5e::/64 2001:db8:12::/64\n"
     office = read(f"{THREE}{OFFICE}{keys}")["office"]
     assert office.roles["router"].name == "gamma"
-    assert office.guarded == {"this machine", "ssh beta", "ssh gamma"}
+    assert office.guarded == {"this machine", "ssh beta port 22", "ssh gamma port 22"}
     assert office.paths["tunnel"].carriers == ("client", "server")
     assert set(office.paths["tunnel"].ends) == {"client", "server"}
     isatap = office.paths["isatap"]

@@ -1,0 +1,99 @@
+"""What the ways in make of a host's keys; that it works is shown over real sshds in tests/far."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import pytest
+from execnet.gateway_io import popen_args, ssh_args
+from execnet.xspec import XSpec
+
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.ways.base import SUDO
+
+SSH, LOCAL = WAYS["ssh"], WAYS["local"]
+
+
+def started(way, settings, entry=()):
+    """The command by which execnet starts it, up to its own code; of ssh, what the shell there makes of it."""
+    spec = XSpec("execmodel=thread")
+    for name, value in way.spec(settings, entry).items():
+        setattr(spec, name, value)
+    argv = ssh_args(spec) if spec.ssh else popen_args(spec)
+    there = shlex.split(argv.pop()) if spec.ssh else []
+    return [word for word in (*argv, *there) if not word.startswith(("-o", "import sys"))]
+
+
+@pytest.mark.parametrize(
+    ("destination", "words"),
+    [
+        ("beta", ["beta"]),
+        ("admin@beta.example.org", ["admin@beta.example.org"]),
+        ("2001:db8::1", ["2001:db8::1"]),
+        ("admin@2001:db8::1", ["admin@2001:db8::1"]),
+        ("admin@fe80::1%eth0", ["admin@fe80::1%eth0"]),
+        ("admin@[2001:db8::1]", ["admin@2001:db8::1"]),
+        ("ssh://beta", ["beta"]),
+        ("ssh://beta.example.org/", ["beta.example.org"]),
+        ("ssh://root@beta:2222", ["-p", "2222", "root@beta"]),
+        ("ssh://root@[2001:db8::1]:2222", ["-p", "2222", "root@2001:db8::1"]),
+        ("ssh://[2001:db8::1]", ["2001:db8::1"]),
+        ("me@corp@gate.example.org", ["me@corp@gate.example.org"]),
+    ],
+)
+def test_destinations_are_told_to_ssh_as_it_takes_them(destination, words):
+    settings = {"ssh": destination}
+    assert SSH.trouble(settings) == ""
+    assert started(SSH, settings) == ["ssh", "-C", *words, "python3", "-I", "-c"]
+    assert [word for word in SSH.command(settings, ()) if not word.startswith("-o")][1:-1] == words
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        *("ssh://", "ssh://beta:port", "ssh://beta:123456", "ssh://beta:22;id", "ssh://2001:db8::1", "ssh://beta/path"),
+        *("ssh://-oProxyCommand=id", "ssh://root@-oProxyCommand=id", "root@-oProxyCommand=id", "[-oProxyCommand=id]"),
+        *("beta:22", "http://beta"),
+    ],
+)
+def test_what_is_no_destination_is_refused(destination):
+    assert SSH.trouble({"ssh": destination}) == f"ssh = {destination!r} is not of a form such as user@host"
+
+
+def test_the_words_before_a_python_stand_before_it_there():
+    assert started(LOCAL, {}, SUDO) == ["sudo", "-n", "--", sys.executable, "-P", "-u", "-c"]
+    settings = {"ssh": "beta", "python": "/opt/python3"}
+    assert started(SSH, settings, SUDO)[3:] == ["sudo", "-n", "--", "/opt/python3", "-I", "-c"]
+    assert shlex.split(SSH.asking(settings, SUDO, "print('a b')")[-1]) == [
+        *("sudo", "-n", "--", "/opt/python3", "-I", "-c", "print('a b')")
+    ]
+    assert LOCAL.command({}, SUDO)[:4] == ["sudo", "-n", "--", sys.executable]
+
+
+def test_a_machine_is_where_the_configuration_leads(tmp_path):
+    (tmp_path / "config").write_text(
+        "Host alpha\n HostName Gate.example.org\nHost beta\n HostName gate.example.org\n User me\n"
+        "Host gamma\n HostName gate.example.org\n Port 2222\nHost delta\n HostName 10.0.0.2\n ProxyJump beta\n"
+        "Host epsilon\n HostName 10.0.0.2\n ProxyCommand nc %h %p\n"
+    )
+    expected = {
+        "alpha": "ssh gate.example.org port 22",
+        "beta": "ssh gate.example.org port 22",
+        "gamma": "ssh gate.example.org port 2222",
+        "ssh://other@beta": "ssh gate.example.org port 22",
+        "ssh://beta:2222": "ssh gate.example.org port 2222",
+        "delta": "ssh 10.0.0.2 port 22 by beta",
+        "epsilon": "ssh 10.0.0.2 port 22 by nc %h %p",
+        "10.0.0.2": "ssh 10.0.0.2 port 22",
+    }
+    config = str(tmp_path / "config")
+    assert {name: SSH.machine({"ssh": name, "ssh_config": config}) for name in expected} == expected
+
+
+def test_where_ssh_does_not_tell_a_machine_is_its_name(tmp_path, monkeypatch):
+    (tmp_path / "config").write_text("what is this\n")
+    assert SSH.machine({"ssh": "me@beta", "ssh_config": str(tmp_path / "config")}) == "ssh me@beta"
+    assert SSH.machine({"ssh": "me@beta", "ssh_config": str(tmp_path / "none")}) == "ssh me@beta"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert SSH.machine({"ssh": "without.ssh"}) == "ssh without.ssh"
