@@ -29,7 +29,8 @@ class Conditions:
     """What holds for a measurement. `owner` names the job to others that want the same hosts.
 
     `state` is what the server is to hold, and `provisioning` keeps that on its host. `backend` is to carry the tunnels:
-    `auto`, or its name. So many packets of each run are captured on each host.
+    `auto`, or its name. So many packets of each run are captured on each host. With `reboot` every host is started anew
+    before each epoch but the first.
     """
 
     design: Design
@@ -42,6 +43,7 @@ class Conditions:
     provisioning: Provisioning | None = None
     backend: str = AUTO
     capture: int = 0
+    reboot: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,9 @@ class Listener(Protocol):
 
     def note(self, text: str) -> None:
         """Something a person waiting should know."""
+
+    def rebooted(self, number: int, hosts: Mapping[str, float]) -> None:
+        """For an epoch the hosts were started anew; by name the seconds until each was back."""
 
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""

@@ -23,9 +23,12 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run, leading
 from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
+from pytest_ipperf.lab.building import lessee
 from pytest_ipperf.lab.flowing import Duration
 from pytest_ipperf.lab.leasing import leased
+from pytest_ipperf.lab.limits import check_rebootable
 from pytest_ipperf.lab.pace import arms_header_cost
+from pytest_ipperf.lab.rebooting import start_anew
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.standing import Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
@@ -53,12 +56,15 @@ def measure(
     Raises LabError when the testbed or the instrument breaks, InvalidError when the reference's proof fails; once an
     arm has its answer, this is the trouble of the others alone. An arm whose proof fails is measured no further.
     """
+    if conditions.reboot:
+        check_rebootable(testbed)
     course = _Course(plan, testbed, conditions, hear, asked)
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
             for number in range(plan.looks):
                 began = time.monotonic()  # waiting for the lease is no part of what the next forecast should expect
                 for epoch in plan.look(number):
+                    course.start_anew(epoch)
                     with course.stand() as standing, course.keeping_logs(epoch, standing):
                         course.epoch(epoch, standing)
                 course.seconds.append(time.monotonic() - began)
@@ -165,6 +171,16 @@ class _Course:
             for arm in (self.conditions.reference, *self.open)
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
+
+    def start_anew(self, epoch: Epoch) -> None:
+        """Reboots the hosts, where that is asked for; not before the first epoch."""
+        at = self.conditions
+        if not at.reboot or epoch.number == 0:
+            return
+        self.hear.note(f"starting {', '.join(host.name for host in self.testbed.hosts)} anew for epoch {epoch.number}")
+        if at.provisioning:
+            at.provisioning.close()  # agents do not outlive it
+        self.hear.rebooted(epoch.number, start_anew(self.testbed, lessee(at.owner, at.wait_s, self.hear.note)))
 
     def stand(self) -> contextlib.AbstractContextManager[Standing]:
         """An epoch of the testbed, with what its arms that are still measured travel by."""

@@ -1,4 +1,4 @@
-"""The limits of a testbed's hosts: what may be asked of them at most, as `hosts.ini` says. Pure."""
+"""The limits of a testbed's hosts: what may be asked of them, as `hosts.ini` says. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from collections.abc import Callable
 
 from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports.base import CLIENT
+
+_REBOOT = "--ipperf-reboot=yes"
 
 
 def beyond(testbed: Testbed, workload: Workload) -> str:
@@ -44,3 +47,19 @@ def _asked(workload: Workload, most_bit_s: float) -> str:
     rates = [level.value for level in workload.levels if level.name in offered]
     too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
     return f"{workload.protocol} is to send more" if too_much else ""
+
+
+def check_rebootable(testbed: Testbed) -> None:
+    """UsageError where not every host of a testbed can be started anew."""
+    if testbed.is_lab:
+        raise UsageError(
+            f"testbed {testbed.name} is built anew before each epoch anyway; {_REBOOT} is for hosts of hosts.ini with "
+            "a key reboot"
+        )
+    lacking = sorted({host.name for host in testbed.hosts if not host.reboot})
+    if not lacking:
+        return
+    names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
+    here = sorted({host.name for host in testbed.hosts if host.machine == "this machine"})
+    why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
+    raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

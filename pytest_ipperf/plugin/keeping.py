@@ -50,6 +50,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "rate_per_s": settings.rate_per_s,
         "workers": settings.workers,
         "deadline_s": settings.deadline_s,
+        "reboot": settings.reboot,
         "saved": settings.saved,
         "arguments": list(session.config.invocation_params.args),
         "pytest": pytest.__version__,

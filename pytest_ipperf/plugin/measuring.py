@@ -142,6 +142,7 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         provisioning=provisioning_of(session),
         backend=settings.backend,
         capture=settings.capture,
+        reboot=settings.reboot,
     )
 
 

@@ -77,6 +77,8 @@ SETTINGS = (
     ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
      f"works) or one of {', '.join(preferred())}")),
     ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
+    ("--ipperf-reboot", "no|yes", "no", ("whether every host is started anew before each epoch but the first, by its "
+     "command in hosts.ini")),
     ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
     ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
     ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
@@ -111,6 +113,7 @@ class Settings:
     server: str
     backend: str
     capture: int
+    reboot: bool
     inventory: dict[str, Testbed]
     inventory_trouble: str
     seed: int
@@ -169,6 +172,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         server=_setting(config, "--ipperf-server", values.server),
         backend=_setting(config, "--ipperf-backend", values.one_of((AUTO, *preferred()))),
         capture=_setting(config, "--ipperf-capture", values.capture),
+        reboot=_setting(config, "--ipperf-reboot", values.one_of(("no", "yes"))) == "yes",
         inventory=inventory,
         inventory_trouble=trouble,
         seed=_setting(config, "--ipperf-seed", values.seed) if seed is None else seed,

@@ -32,8 +32,10 @@ _OPTION = "--ipperf-resume"
 _ASKED = {
     "design": "--design", "reference": "--reference", "client": "--client", "server": "--ipperf-server",
     "backend": "--ipperf-backend", "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals",
-    "workers": "--ipperf-workers",
+    "workers": "--ipperf-workers", "reboot": "--ipperf-reboot",
 }  # fmt: skip
+_UNTOLD = {"reboot": False}
+"""What sessions had that were measured before it could be asked for."""
 
 
 def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
@@ -68,9 +70,9 @@ def _check_question(kept: KeptSession, settings: Settings) -> None:
     if version != __version__:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
     for name, option in _ASKED.items():
-        there, here = kept.facts.get(name), _plain(getattr(settings, name))
+        there, here = kept.facts.get(name, _UNTOLD.get(name)), _plain(getattr(settings, name))
         if there != here:
-            told = [value["name"] if isinstance(value, dict) else value for value in (there, here)]
+            told = [_told(value) for value in (there, here)]
             change = f"{told[0]}, and this one has {told[1]}" if told[0] != told[1] else f"{told[0]} of another size"
             raise UsageError(f"session {kept.name} had {option} {change}; ask the same, or measure without {_OPTION}")
     if settings.seed_asked and settings.seed != kept.facts["seed"]:
@@ -78,6 +80,13 @@ def _check_question(kept: KeptSession, settings: Settings) -> None:
             f"session {kept.name} had the seed {kept.facts['seed']}, and this one has --ipperf-seed={settings.seed}; "
             "leave it out"
         )
+
+
+def _told(value: Any) -> Any:
+    """As people write it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value["name"] if isinstance(value, dict) else value
 
 
 def _plain(value: Any) -> Any:

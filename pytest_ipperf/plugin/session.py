@@ -18,6 +18,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.leasing import new_owner
+from pytest_ipperf.lab.limits import check_rebootable
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.baseline import Baseline
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.
 _EPOCH_S = 0.6
+# Until a host is back that is started anew: of physical machines many take longer, of virtual ones most do not.
+_REBOOT_S = 60.0
 _RUN_S = 0.05
 # What a run of a flow takes beside its traffic.
 _FLOW_S = 0.3
@@ -130,6 +133,15 @@ class Session:
         for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
             check_library(application(protocol))
 
+    def check_reboot(self) -> None:
+        """UsageError before anything is measured, where hosts are to be started anew that cannot be.
+
+        As for the client, of a worker's items each says it.
+        """
+        if self.settings.reboot and not self.is_worker:
+            for name in dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
+                check_rebootable(self.settings.inventory[name])
+
     def asked_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
         """What the selected tests ask of a workload's arms."""
         return {cell.arm: questions for cell, questions in self.asked.items() if cell.workload == workload}
@@ -153,7 +165,8 @@ class Session:
         run_s = design.warmup_s + design.run_s + _FLOW_S
         if not flow(workload.protocol):
             run_s = _RUN_S + self._bursts_s(workload, rate_bit_s)
-        return design.epochs * (_EPOCH_S + trains_s) + plan.first_runs * run_s
+        rebooting_s = (design.epochs - 1) * _REBOOT_S if self.settings.reboot else 0.0
+        return design.epochs * (_EPOCH_S + trains_s) + rebooting_s + plan.first_runs * run_s
 
     def _bursts_s(self, workload: Workload, rate_bit_s: float) -> float:
         """Seconds of a run's connections, of which the links' rate may be what takes longest."""
@@ -177,7 +190,9 @@ class Session:
 
     def _key(self, plan: Plan) -> str:
         settings = self.settings
-        return f"{plan.workload}/{settings.design.name}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}"
+        rebooting = "/reboot" if settings.reboot else ""
+        plain = f"{plan.workload}/{settings.design.name}/{len(plan.arms)}/{settings.server}/{settings.deadline_s:g}"
+        return plain + rebooting
 
     def budget_refuses(self, what: str, needed_s: float) -> str:
         """Why the budget has no time for something that takes so long; empty where it has, or there is none.

@@ -117,6 +117,9 @@ class Heard(list):
     def note(self, text):
         self.append(text)
 
+    def rebooted(self, number, hosts):
+        self.append(("rebooted", number, hosts))
+
     def epoch(self, number, service, paths, hosts):
         self.append(("epoch", number, sorted(map(str, paths))))
 

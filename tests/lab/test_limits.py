@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import levels_of_text
-from pytest_ipperf.lab.limits import beyond
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.limits import beyond, check_rebootable
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 
@@ -64,3 +66,25 @@ def test_connections_are_limited_by_the_host_that_takes_the_fewest(clients, limi
 def test_a_rate_is_a_limit_of_flows(protocol, own, asked):
     told = f"testbed office takes 100 Mbit/s at most, by max_rate of host beta, and {asked}" if asked else ""
     assert beyond(office_of(beta=(0, 1e8)), workload(protocol, own=own)) == told
+
+
+def far(name, reboot=""):
+    return Host(name=name, way="ssh", settings={"ssh": name}, reboot=reboot)
+
+
+def test_only_hosts_with_a_command_for_it_are_started_anew():
+    office = {"name": "office", "server": far("beta", "reboot")}
+    check_rebootable(Testbed(client=far("alpha", "reboot"), **office))
+    needed = "no key reboot in hosts.ini, and --ipperf-reboot=yes needs one for each of office"
+    here = Host(name="here", way="local", settings={})
+    two = Testbed(name="office", client=far("alpha"), server=far("beta"))
+    for testbed, sentence in (
+        (BUILTIN["pair"], ("testbed pair is built anew before each epoch anyway; --ipperf-reboot=yes is for hosts of "
+                           "hosts.ini with a key reboot")),
+        (Testbed(client=far("alpha"), **office), f"host alpha has {needed}"),
+        (two, f"hosts alpha, beta have {needed}"),
+        (Testbed(client=here, **office), f"host here has {needed}; on here runs pytest, which a reboot would end"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError) as caught:
+            check_rebootable(testbed)
+        assert str(caught.value) == sentence

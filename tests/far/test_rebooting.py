@@ -1,0 +1,122 @@
+"""Hosts that are started anew: what a reboot looks like from here, and one that is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+from tests.machines import sshd_program
+
+# What a reboot does to a machine in small: its sshd goes and all that came by it, and a second later it is back.
+REBOOT = """
+    echo "boot-$$-$(date +%s%N)" > /tmp/boot_id
+    setsid sh -c '
+        sleep 0.2
+        for each in $(ls /proc | grep "^[0-9]"); do
+            if grep -qs "^sshd" /proc/$each/comm; then kill -9 "$each"; fi
+        done
+        sleep 1
+        mount --bind /tmp/boot_id /proc/sys/kernel/random/boot_id
+        exec SSHD -D -E FOLDER/sshd.log -f FOLDER/sshd_config
+    ' </dev/null >/dev/null 2>&1 &
+    echo "$#" "$@" > /tmp/words
+"""
+START = """
+import json, sys
+from pathlib import Path
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.rebooting import start_anew
+leased = []
+testbed = read_inventory(Path(sys.argv[1]))[sys.argv[3]]
+try:
+    took = start_anew(testbed, lambda link: leased.append(link.host.name), float(sys.argv[2]))
+except IpperfError as error:
+    print(json.dumps([str(error), leased]))
+else:
+    print(json.dumps([took, leased]))
+"""
+
+
+def give_reboot(stands, *names):
+    """Hosts with a reboot, which is a script in their homes."""
+    for name in names:
+        home = stands.hosts[name].home
+        text = textwrap.dedent(REBOOT).replace("SSHD", sshd_program()).replace("FOLDER", str(home.parent))
+        (home / "reboot").write_text(text)
+        stands.change(name, reboot=f"sh {home}/reboot 'now  then' $HOME;id")
+
+
+def start_anew(stands, within_s=60.0, testbed="bed1"):
+    """What `start_anew` gives on the controller, or its sentence; and the hosts that it has leased before."""
+    argv = [*stands.entry, sys.executable, "-c", START, str(stands.inventory), str(within_s), testbed]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def boot(host):
+    return host.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+
+
+def test_all_hosts_are_back_in_another_boot(farm):
+    stands = farm()
+    names = list(stands.hosts)
+    give_reboot(stands, *names)
+    before = {name: boot(stands.hosts[name]) for name in names}
+    took, leased = start_anew(stands)
+    assert leased == sorted(names)
+    assert sorted(took) == sorted(names)
+    assert all(1.0 < seconds < 60.0 for seconds in took.values())
+    for name in names:
+        assert boot(stands.hosts[name]) != before[name]
+        assert (stands.hosts[name].tmp / "words").read_text() == "2 now  then $HOME;id\n"  # no shell has read them
+
+
+def test_a_host_that_does_not_start_anew_is_told(farm):
+    stands = farm()
+    give_reboot(stands, "server1")
+    with stands.inventory.open("a") as file:
+        file.write("[testbed alone]\nclient = server1\nserver = server1\n")
+    script = stands.hosts["server1"].home / "reboot"
+    for command, within_s, sentence in (
+        ("sleep 1000", 1.0, "host server1 did not go down within 1 s of its reboot command 'sleep 1000'"),
+        ("sh -c 'echo first; echo not for you >&2; exit 3'", 60.0,
+         "host server1: its reboot command 'sh' failed: not for you (exit status 3)"),
+        ("/nowhere/reboot now", 60.0,
+         "host server1: its reboot command '/nowhere/reboot' cannot be started (No such file or directory)"),
+    ):  # fmt: skip
+        stands.change("server1", reboot=command)
+        assert start_anew(stands, within_s, "alone")[0] == sentence
+    assert stands._left() == ["server1: file ~/reboot"]  # and no command that may be heeded later
+    stands.change("server1", reboot=f"sh {script}")
+    script.write_text(script.read_text().replace("mount --bind", "true"))
+    late = f"host server1 was not back within 4 s of its reboot command 'sh {script}'; seen last: "
+    assert start_anew(stands, 4.0, "alone")[0] == f"{late}it answers, and was not started anew"
+    script.write_text(script.read_text().replace("exec", "true"))
+    refused = f"ssh: connect to host {stands.hosts['server1'].control4} port 22: Connection refused (exit status 255)"
+    assert start_anew(stands, 2.0, "alone")[0] == (
+        f"{late.replace('4 s', '2 s')}no agent could be started by way ssh: {refused}"
+    )
+
+
+def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, tmp_path):
+    stands = farm()
+    asked = ("--ipperf-reboot=yes", "--design=smoke", "--connections=1", "--ipver=6", "--transport=native")
+    give_reboot(stands, "server1")
+    said = stands.session(*asked).communicate(timeout=60)[0]
+    assert "ERROR: host client1 has no key reboot in hosts.ini, and --ipperf-reboot=yes needs one for each" in said
+    give_reboot(stands, "client1")
+    said = stands.session(*asked, f"--ipperf-records={tmp_path}").communicate(timeout=60)[0]
+    assert "ipperf: starting client1, server1 anew for epoch 1" in said
+    assert "broken off" not in said
+    (journal,) = tmp_path.glob("runs/*/main.jsonl")
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert next(each for each in events if each["event"] == "session")["reboot"] is True
+    (reboot,) = [each for each in events if each["event"] == "reboot"]
+    assert (reboot["workload"], reboot["epoch"]) == ("bed1-smtp-c1-1k", 1)
+    assert sorted(reboot["seconds"]) == ["client1", "server1"]
+    kinds = [each["event"] for each in events if each["event"] in {"epoch", "reboot", "complete"}]
+    assert kinds == ["epoch", "reboot", "epoch", "complete"]
