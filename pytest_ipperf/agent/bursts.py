@@ -42,7 +42,7 @@ class BurstTold:
     def plain(self) -> dict[str, Any]:
         """As it travels."""
         counted = {"failed": dict(self.failed), "peers": dict(self.peers)}
-        return {**vars(self), **counted, "sources": sorted(self.sources), "families": sorted(self.families)}
+        return {**vars(self), **counted, "sources": sorted(self.sources), "families": sorted(map(int, self.families))}
 
     @classmethod
     def of_plain(cls, told: dict[str, Any], later_s: float) -> BurstTold:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_ipperf.agent.offset import clock_of_host, estimate, exchange
 from pytest_ipperf.core.errors import LabError
@@ -28,6 +29,12 @@ def realtime_ahead_ns() -> int:
         before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
         found.append((after - before, real - (before + after) // 2))
     return min(found)[1]
+
+
+def look() -> dict[str, Any]:
+    """Whose CLOCK_MONOTONIC this is, how far the wall clock is ahead of it, and for how long this host has slept."""
+    slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    return {"whose": clock_of_host(), "real_ns": realtime_ahead_ns(), "slept_ns": slept_ns}
 
 
 def check_unset(host: str, before_ns: int, after_ns: int) -> None:

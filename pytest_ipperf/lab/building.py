@@ -19,7 +19,6 @@ from pytest_ipperf.lab.testbed import AUTO, Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import ports
-from pytest_ipperf.transports.base import CLIENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,15 @@ def built(
         if testbed.links != Links():  # what they do, they do to packets
             _unmerge(testbed, links, made)
         if testbed.is_lab:
-            links[CLIENT].order("watch", ports(testbed)[0][0].device)
+            _watch(testbed, links)
         yield Built(entries, links, made)
+
+
+def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
+    """Has each client count the bare IPv6 packets of its port."""
+    devices = {port.role: port.device for pair in ports(testbed) for port in pair}
+    for role in testbed.clients:
+        links[role].order("watch", devices[role])
 
 
 def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.proof import Expected
+from pytest_ipperf.core.proof import Expected, carrier_contradictions, run_contradictions
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.wires import ports
@@ -36,6 +36,27 @@ def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expe
         mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
         rate_bit_s=testbed.links.rate_bit_s if testbed.is_lab else 0.0,
     )
+
+
+def seen_links(links: Mapping[str, Link], role: str) -> dict[str, Link]:
+    """The agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
+    return {CLIENT: links[role], **{each: links[each] for each in (SERVER, ROUTER) if each in links}}
+
+
+def run_troubles(expected: Mapping[str, Expected], proof: Mapping[str, Any]) -> list[str]:
+    """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
+
+    `expected` is by the clients' roles. What server and router have met is of all of them together.
+    """
+    clients = proof.get("clients")
+    if not clients:
+        return run_contradictions(expected[CLIENT], proof)
+    found = []
+    for role, told in clients.items():
+        seen = {**told, "protocol41": {CLIENT: told["protocol41"]}}
+        found += [f"host {told['host']}: {each}" for each in run_contradictions(expected[role], seen)]
+    shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected}
+    return found + carrier_contradictions(expected[CLIENT], shared, proof["completed"])
 
 
 def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_port: int, name: str) -> dict[str, Any]:
@@ -95,7 +116,7 @@ def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dic
     """By role: the device by which a host reaches the others natively; empty where there is no route."""
     found = {}
     for role, link in links.items():
-        other = testbed.server if role == CLIENT else testbed.client
+        other = testbed.server if role in testbed.clients else testbed.client
         address = other.address(ipver) or other.address(10 - ipver)
         found[role] = link.order("route", address).get("device", "") if address else ""
     return found

@@ -9,21 +9,21 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.arrivals import longest_s
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
+from pytest_ipperf.lab.driving import SKEW, driven, shares
 from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.loading import client_facts, load_order
 from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.parcel import equip_client
-from pytest_ipperf.lab.proving import expected, path_facts, ports_of
+from pytest_ipperf.lab.proving import expected, path_facts, ports_of, run_troubles, seen_links
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.receipt import Receipt, Service
@@ -45,8 +45,6 @@ _VERIFIED_S = 15.0
 # Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
 _STREAMED_BYTES = 2**20
 _KINDS = 3
-# What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
-_BURST_S = 10.0
 
 
 class Standing:
@@ -79,7 +77,9 @@ class Standing:
         self._serving = Serving(self._server, addresses, state, provisioning)
         service = self._serving.serve(workload, wanted)
         if workload.client != LEAN:
-            self._client_text = equip_client(self._client, application(workload.protocol))
+            protocol = application(workload.protocol)
+            texts = (equip_client(self._links[role], protocol) for role in self._testbed.clients)
+            self._client_text = ", ".join(dict.fromkeys(texts))
         return service
 
     def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
@@ -88,18 +88,33 @@ class Standing:
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
-        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate."""
-        facts = path_facts(self._testbed, self._links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
-        found = path_contradictions(self._expected(arm, workload), facts)
+        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate.
+
+        Of several clients they are those of the first, with `more_clients` those of the others, by role.
+        """
+        facts = {role: self._path(role, arm, service, workload) for role in self._testbed.clients}
+        first = facts.pop(CLIENT)
+        if not facts:
+            return first
+        told = {self._links[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()}
+        found = [f"host {name}: {sentence}" for name, sentences in told.items() for sentence in sentences]
+        return {**first, "more_clients": facts, "contradictions": found}
+
+    def _path(self, role: str, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
+        testbed, links = self._testbed.seen_by(role), seen_links(self._links, role)
+        facts = path_facts(testbed, links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
+        found = path_contradictions(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
-        trains = {} if found else train_rates(self._testbed, arm, self._links, mtu)
-        found += rate_contradictions(self._testbed.links.rate_bit_s, trains)
+        trains = {} if found else train_rates(testbed, arm, links, mtu)
+        found += rate_contradictions(testbed.links.rate_bit_s, trains)
         return {**facts, "trains": trains, "contradictions": found}
 
-    def _expected(self, arm: Arm, workload: Workload) -> Expected:
-        demanded = expected(self._testbed, arm, PROTOCOLS[workload.protocol].least_packets)
-        name = self.tunnels.backends.get(arm.transport, "")
-        return dataclasses.replace(demanded, outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4)
+    def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> Expected:
+        testbed, name = self._testbed.seen_by(role), self.tunnels.backends.get(arm.transport, "")
+        return dataclasses.replace(
+            expected(testbed, arm, PROTOCOLS[workload.protocol].least_packets),
+            outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4,
+        )
 
     def run(
         self,
@@ -180,24 +195,29 @@ class Standing:
     ) -> Receipt:
         settled = self._drained() and self._settled
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
-        told = self._load(dataclasses.replace(order, pattern=pattern))
+        told = self._load(dataclasses.replace(order, pattern=pattern), arm)
         after = self._server.order("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
-        samples = array("d", told.pop("rows"))
+        samples, notes = array("d", told.pop("rows")), told.pop("notes", ())
         completed = len(samples) // len(PHASES)
-        # What the run before has left open may still send packets of its own IP version.
-        exclusive = self._testbed.exclusive and settled
-        demanded = dataclasses.replace(self._expected(arm, workload), exclusive=exclusive)
         self._settled = not after["busy"]
+        clients = told.get("clients", {CLIENT: told})
+        carried = {role: each["protocol41"] for role, each in clients.items()}
         proof = {
             **told,
             "client": self._client_text,
             "completed": completed,
-            "protocol41": {CLIENT: told["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
-            "tcp": {"client": told["tcp"], "server": after["tcp"]},
+            "protocol41": {**carried, SERVER: after["protocol41"], **self._forwarded()},
+            "tcp": {**{role: each["tcp"] for role, each in clients.items()}, "server": after["tcp"]},
             "server_cpu_s": after["cpu_s"],
+        }
+        # What the run before has left open may still send packets of its own IP version.
+        exclusive = self._testbed.exclusive and settled
+        demanded = {
+            role: dataclasses.replace(self._expected(arm, workload, role), exclusive=exclusive)
+            for role in self._testbed.clients
         }
         return Receipt(
             attempted=told["attempted"],
@@ -206,11 +226,13 @@ class Standing:
             samples=samples,
             proof=proof,
             contradictions=(
-                *run_contradictions(demanded, proof),
+                *run_troubles(demanded, proof),
                 *too_much(self._testbed, arm, workload, told, completed),
             ),
             unsettled=tuple(after["busy"]),
-            client=_client_facts(told, after, workload),
+            client=client_facts(told, after, workload),
+            facts={name: told[name] for name in SKEW if name in told},
+            notes=notes,
         )
 
     def _drained(self) -> bool:
@@ -218,7 +240,8 @@ class Standing:
         links = self._testbed.links
         pause_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
         end = time.monotonic() + _DRAINED_S
-        self._counted(link for role, link in self._links.items() if role != CLIENT)  # which counts a run itself
+        # Clients count a run themselves.
+        self._counted(link for role, link in self._links.items() if role not in self._testbed.clients)
         while pause_s:
             time.sleep(pause_s)
             if not self._counted(self._links.values()):
@@ -260,7 +283,7 @@ class Standing:
         work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
         deadline_s = within_s(made, workload.payload_bytes, deadline_s)
         order = self._order(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
-        told = self._load(dataclasses.replace(order, first_index=made.first))
+        told = self._load(dataclasses.replace(order, first_index=made.first), arm)
         if told["failed"]:
             for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
                 raise LabError(f"host {self._server.host.name}: {sentence}")
@@ -271,36 +294,16 @@ class Standing:
         self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
     def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
-        protocol, path = PROTOCOLS[workload.protocol], self._testbed.path(arm)
-        order = LoadOrder(
-            protocol=protocol.name,
-            client=workload.client,
-            payload_bytes=workload.payload_bytes,
-            connections=workload.connections,
-            bursts=bursts,
-            ipver=arm.ipver,
-            # A transaction that is a look-up itself needs none before.
-            resolver="" if protocol.datagram else path.server,
-            resolver_port=service.resolver_port,
-            name=path.server if protocol.datagram else protocol.host,
-            port=service.port,
-            source=path.client,
-            deadline_s=deadline_s,
-            ident=self._ident,
-            # What is never fetched need not travel.
-            state=dataclasses.asdict(dataclasses.replace(self._serving.state, messages=(), pages={})),
-            rate_per_s=workload.rate_per_s,
-            workers=workload.workers,
-        )
+        order = load_order(
+            self._testbed.path(arm), arm.ipver, service, workload, self._serving.state,
+            bursts=bursts, deadline_s=deadline_s, ident=self._ident,
+        )  # fmt: skip
         self._ident += bursts * workload.connections
         return order
 
-    def _load(self, order: LoadOrder) -> dict[str, Any]:
-        patience_s = order.deadline_s + longest_s(order) + _BURST_S
-        told: dict[str, Any] = self._client.order(
-            "load", dataclasses.asdict(order), patience_s=patience_s, beside=[self._server]
-        )
-        return told
+    def _load(self, order: LoadOrder, arm: Arm) -> dict[str, Any]:
+        sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
+        return driven(shares(order, sources), self._links, self._server)
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log; none where the agent is gone that could tell."""
@@ -314,19 +317,6 @@ class Standing:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
         devices = ports_of(self._testbed, self._links, arm.ipver)
         return {role: link.order("fingerprint", devices[role]) for role, link in self._links.items()}
-
-
-def _client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
-    tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
-    return ClientFacts(
-        cpu_s=told["burst_cpu_s"],
-        wall_s=None if workload.rate_per_s else told["wall_s"],
-        connections=told["attempted"],
-        lag_s=told["lag_s"],
-        peak=told["peak"],
-        processors=told["processors"],
-        tcp=tcp,
-    )
 
 
 @contextlib.contextmanager

@@ -1,10 +1,10 @@
 """The wires of a lab: veth pairs between its nodes, with addresses, routes, and what they do to packets.
 
-client - router - server, or client - server. A rate is exact to less than 1 % only because of three things, each of
-which showed as a wrong number: the shaper counts what Ethernet adds to a frame (`stab`), devices merge no packets, and
-TCP builds none that are larger than the MTU. The last two are the agents' order `unmerged`; for the same reason a loss
-is one of packets, and a delay one of all packets alike. What drops a packet sits where also those pass that a program
-at the port has put into others, and before the shaper.
+client - router - server, or client - server; further clients have links of their own to the router. A rate is exact to
+less than 1 % only because of three things, each of which showed as a wrong number: the shaper counts what Ethernet adds
+to a frame (`stab`), devices merge no packets, and TCP builds none that are larger than the MTU. The last two are the
+agents' order `unmerged`; for the same reason a loss is one of packets, and a delay one of all packets alike. What drops
+a packet sits where also those pass that a program at the port has put into others, and before the shaper.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_interface
 
 from pytest_ipperf.agent.train import BUCKET_BYTES
 from pytest_ipperf.lab import delaying
@@ -81,11 +82,26 @@ def ports(testbed: Testbed) -> list[tuple[Port, Port]]:
         return [(Port(CLIENT, "eth0", client), Port(SERVER, "eth0", server))]
     near, far = (f"{NEAR}.2", f"{NEAR6}::2"), (f"{FAR}.2", f"{FAR6}::2")
     there = ((f"{FAR}.0/24", near[0]), (f"{FAR6}::/64", near[1]))
-    back = ((f"{NEAR}.0/24", far[0]), (f"{NEAR6}::/64", far[1]))
+    more = [_beside(testbed, role, device) for device, role in enumerate(testbed.clients[1:], start=2)]
+    clients = [client, *(one.addresses for one, _ in more)]
+    back = tuple(
+        (str(ip_interface(each).network), hop) for mine in clients for each, hop in zip(mine, far, strict=True)
+    )
     return [
         (Port(CLIENT, "eth0", client, there), Port(ROUTER, "eth0", (f"{near[0]}/24", f"{near[1]}/64"))),
         (Port(SERVER, "eth0", server, back), Port(ROUTER, "eth1", (f"{far[0]}/24", f"{far[1]}/64"))),
+        *more,
     ]
+
+
+def _beside(testbed: Testbed, role: str, device: int) -> tuple[Port, Port]:
+    """The wire of a further client, whose networks are those of its addresses."""
+    host = testbed.roles[role]
+    mine = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
+    hops = [each.network[2] for each in mine]
+    routes = (f"{FAR}.0/24", str(hops[0])), (f"{FAR6}::/64", str(hops[1]))
+    theirs = tuple(f"{hop}/{each.network.prefixlen}" for hop, each in zip(hops, mine, strict=True))
+    return Port(role, "eth0", tuple(map(str, mine)), routes), Port(ROUTER, f"eth{device}", theirs)
 
 
 def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:

@@ -60,9 +60,9 @@ def served(server, users, work=WORK):
         service = standing.serve(work, server, ServerState(users=users, password="secret"))
         orders, load = [], standing._load
 
-        def noted(order):
+        def noted(order, arm):
             orders.append(order)
-            return load(order)
+            return load(order, arm)
 
         standing._load = noted  # type: ignore[method-assign]
         said = standing.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pytest_ipperf.agent.clocks import realtime_ahead_ns
-from pytest_ipperf.agent.offset import clock_of_host
+from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.orders.base import Part
 
 
@@ -15,8 +14,7 @@ class Clocks(Part):
 
     def clock(self) -> dict[str, Any]:
         """Whose clock it is, how far the wall clock is ahead of it, and for how long the host has slept so far."""
-        slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-        return {"whose": clock_of_host(), "real_ns": realtime_ahead_ns(), "slept_ns": slept_ns}
+        return look()
 
     def stamp(self) -> tuple[int, int]:
         """When the question came, and when it was answered, in ns."""
