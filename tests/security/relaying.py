@@ -1,0 +1,145 @@
+"""Tries to have mail relayed by a server in a network of its own, in which every packet that leaves is seen.
+
+`python -m tests.security.relaying NAME` tells what came of it, as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import smtplib
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.protocols import application
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+ADDRESSES = ("127.0.0.1", "::1")
+SENDERS = ("", "victim@example.org")
+RECIPIENTS = (
+    "someone@example.org",
+    "someone%example.org@mail.ipperf.test",
+    "someone%example.org@[127.0.0.1]",
+    '"someone@example.org"@mail.ipperf.test',
+    '"someone@example.org"',
+    "someone@[192.0.2.25]",
+    "someone@[IPv6:2001:db8::25]",
+    "@mail.ipperf.test:someone@example.org",
+    "example.org!someone",
+    "example.org!someone@mail.ipperf.test",
+    "someone@example.org@mail.ipperf.test",
+    "root",
+    "postmaster@localhost",
+    '"|touch relayed"@mail.ipperf.test',
+)
+MESSAGE = b"Return-Receipt-To: victim@example.org\r\nSubject: relay\r\n\r\ntext\r\n"
+LEAK = "leak"
+_ALL = 3
+_TCP_UDP = {6, 17}
+
+
+class Wires:
+    """All packets of TCP and UDP: of `trap`, to which everything leads that is not here, and of the loopback."""
+
+    def __init__(self) -> None:
+        subprocess.run(["sh", "-ec", _NETWORK], check=True)
+        self.seen: dict[str, set[tuple[int, int]]] = {"trap": set(), "lo": set()}
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._hear, args=(device,)) for device in self.seen]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """No more of it."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _hear(self, device: str) -> None:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(_ALL)) as sock:
+            sock.bind((device, _ALL))
+            sock.settimeout(0.05)
+            while not self._over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    if ports := _ports(sock.recv(65536)):
+                        self.seen[device].add(ports)
+
+
+_NETWORK = """
+ip link set lo up
+ip link add trap type veth peer name beyond
+ip link set beyond up
+ip link set trap arp off
+ip addr add 198.18.9.1/24 dev trap
+ip -6 addr add 2001:2:0:9::1/64 dev trap nodad
+ip link set trap up
+ip route add default dev trap
+ip -6 route add default dev trap
+"""
+
+
+def _ports(packet: bytes) -> tuple[int, int] | None:
+    version = packet[0] >> 4
+    protocol, start = (packet[9], (packet[0] & 15) * 4) if version == 4 else (packet[6], 40)
+    return struct.unpack("!HH", packet[start : start + 4]) if protocol in _TCP_UDP else None
+
+
+def attempts(port: int) -> dict[str, list[int]]:
+    """By recipient, what the server answered to RCPT from each sender; where it took it, a message followed."""
+    said: dict[str, list[int]] = {}
+    for recipient in RECIPIENTS:
+        for number, sender in enumerate(SENDERS):
+            with smtplib.SMTP(ADDRESSES[number], port, local_hostname="client.ipperf.test", timeout=10) as smtp:
+                smtp.ehlo()
+                smtp.docmd("MAIL", f"FROM:<{sender}>")
+                code, _ = smtp.docmd("RCPT", f"TO:<{recipient}>")
+                if code == 250:
+                    smtp.data(MESSAGE)
+                said.setdefault(recipient, []).append(code)
+    return said
+
+
+def main(name: str) -> None:
+    """Tells the answers, the log, the ports that were seen, and how the queue is left."""
+    wires = Wires()
+    protocol = application("smtp")
+    state = protocol.filled(ServerState(), 1000)
+    recipe = SERVERS["aiosmtpd" if name == LEAK else name]
+    try:
+        with private_folder() as folder:
+            port = free_port(ADDRESSES, 20000, 29999, random.Random(1))
+            script = protocol.script(state) if name == "null" else Script(b"", ())
+            daemon = Daemon(recipe, Site(str(folder / name), ADDRESSES, port, 50, state, script=script))
+            daemon.start()
+            try:
+                said = attempts(port) if name != "null" else {}
+                if name == LEAK:
+                    for family, address in ((socket.AF_INET, "192.0.2.25"), (socket.AF_INET6, "2001:db8::25")):
+                        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+                            sock.sendto(b"leak", (address, 25))
+                quiet = daemon.wait_quiet(10.0)
+                time.sleep(0.5)  # for whatever is done later
+                told = {"said": said, "quiet": quiet, "log": daemon.log(), "port": port}
+                told["files"] = sorted(str(path) for path in folder.rglob("relayed"))
+            finally:
+                daemon.stop()
+    finally:
+        wires.close()
+    told["seen"] = {device: sorted(ports) for device, ports in wires.seen.items()}
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONWARNINGS"] = "error"
+    main(sys.argv[1])

@@ -1,0 +1,182 @@
+"""Nothing listens but on addresses of the testbed: seen from outside while everything runs that there is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pytest_ipperf.core.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.factor import levels_of_text
+from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.flowing import Duration
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.servers import SERVERS
+from tests.security.watching import Watch, below
+
+ARMS = [Arm.parse(name) for name in ("ipv4", "ipv6", "ipv6-tunnel", "ipv6-isatap")]
+NATIVE = ARMS[:2]
+SHORT = Duration(warmup_s=0.05, run_s=0.2)
+ACCOUNTS = ServerState(users=5, password="secret")
+HERE = sorted(name for name in SERVERS if name != "null" and not SERVERS[name].missing())
+FLOWS = [("tcp", ""), ("tcp", "down"), ("udp", "5mbit"), ("rtt", "udp"), ("rtt", "tcp"), ("rtt", "icmp")]
+lab = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/tmp")  # short: names of sockets are limited
+    monkeypatch.chdir(tmp_path)
+
+
+def work(protocol, *, own="", payload=1024, connections=2):
+    levels = levels_of_text(PROTOCOLS[protocol].factors, own)
+    return Workload(
+        testbed="lab", protocol=protocol, client=LEAN, connections=connections, payload_bytes=payload, levels=levels
+    )
+
+
+@pytest.fixture(scope="module")
+def up():
+    with stand(BUILTIN["lab"], "security", 60.0, print, transports=("tunnel", "isatap")) as standing:
+        yield standing
+
+
+def heard(tour):
+    """On what anything listened that came of this process while the tour went on."""
+    with Watch(lambda: below(os.getpid())) as watch:
+        tour()
+    assert watch.looks > 3
+    return watch
+
+
+def addresses(end):
+    """All of the lab's `server`, or of its `client`."""
+    testbed = BUILTIN["lab"]
+    host = testbed.roles[end]
+    return {host.ipv4, host.ipv6, *(getattr(path, end) for path in testbed.paths.values())}
+
+
+@lab
+@pytest.mark.parametrize("arms", [NATIVE, pytest.param(ARMS, marks=pytest.mark.evidence)], ids=["native", "all"])
+@pytest.mark.parametrize("name", HERE)
+def test_a_server_listens_on_the_server_s_addresses_alone(up, name, arms):
+    """Its name server, the null server, data connections of FTP and the probes of the paths too."""
+    protocol = SERVERS[name].protocol
+    workload = work(protocol, payload=34 if protocol == "dns" else 1024)
+
+    def tour():
+        service = up.serve(workload, name, ACCOUNTS if protocol in {"ftp", "imap"} else ServerState())
+        for arm in arms:
+            assert up.prove(arm, service, workload)["contradictions"] == []
+            assert up.run(arm, service, workload, bursts=2, deadline_s=10.0).failed == {}
+        up.floor(arms[0], service, workload, bursts=2, deadline_s=10.0)
+
+    watch = heard(tour)
+    assert addresses("server") <= watch.addresses <= addresses("server") | addresses("client"), watch.found
+
+
+@lab
+@pytest.mark.parametrize("arms", [NATIVE, pytest.param(ARMS, marks=pytest.mark.evidence)], ids=["native", "all"])
+@pytest.mark.parametrize(("protocol", "own"), FLOWS)
+def test_engines_listen_on_the_testbed_s_addresses_alone(up, protocol, own, arms):
+    workload = work(protocol, own=own, payload=64 if protocol == "rtt" else 1400)
+
+    def tour():
+        service = up.serve(workload, "embedded")
+        for arm in arms:
+            up.prove(arm, service, workload)
+            up.run(arm, service, workload, bursts=1, deadline_s=5.0, duration=SHORT)
+
+    watch = heard(tour)
+    assert watch.addresses <= addresses("server") | addresses("client"), watch.found
+    assert watch.addresses & addresses("server")
+
+
+@lab
+def test_trains_are_taken_on_the_testbed_s_addresses_alone():
+    testbed, workload = rated("lab.20mbit", BUILTIN), work("udp", own="5mbit", payload=1400)
+    assert testbed
+
+    def tour():
+        with stand(testbed, "security", 60.0, print) as standing:
+            service = standing.serve(workload, "embedded")
+            assert standing.prove(ARMS[1], service, workload)["trains"]
+
+    watch = heard(tour)
+    assert watch.addresses <= addresses("server") | addresses("client"), watch.found
+
+
+SUITE = """
+    import pytest
+
+    @pytest.mark.{protocol}
+    @pytest.mark.levels(connections=[2], payload=["1k"])
+    def test_it(measured, margin):
+        assert measured.slowdown <= margin
+"""
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("protocol", ["http", "ftp", "smtp", "imap", "dns", "tcp", "udp", "rtt"])
+def test_on_hosts_behind_ssh_a_session_listens_on_measured_addresses_alone(farm, protocol):
+    """Neither on the network by which they are reached nor on the loopback, and the controller not at all."""
+    session_listens_on_measured_addresses_alone(farm, protocol)
+
+
+def test_on_a_host_behind_ssh_mail_is_taken_on_measured_addresses_alone(farm):
+    session_listens_on_measured_addresses_alone(farm, "smtp")
+
+
+def session_listens_on_measured_addresses_alone(farm, protocol):
+    stands = farm()
+    own = {f"{host.control4} {host.control6}" for host in stands.hosts.values()}
+    suite = SUITE.format(protocol=protocol)
+    suite = suite.replace(
+        ', payload=["1k"]', {"http": ', payload=["1k"]', "smtp": ', payload=["1k"]'}.get(protocol, "")
+    )
+    controller = stands.session("--design=smoke", "-q", suite=suite)
+    pids = [host.pid for host in stands.hosts.values()]
+    with Watch(lambda: [*below(controller.pid), *pids]) as watch:
+        said, _ = controller.communicate(timeout=120)
+    assert "1 inconclusive" in said, said
+    measured = {address for host in stands.hosts.values() for address in (host.ipv4, host.ipv6)}
+    control = {address for each in own for address in each.split()}
+    assert watch.addresses <= measured | control, watch.found
+    assert watch.addresses & measured
+    for (_, address), told in watch.found.items():
+        if address in control:  # the sshd of the farm itself
+            assert {port for port, _ in told} == {22}, watch.found
+
+
+LISTENS = """
+import socket, sys
+address, kind = sys.argv[1:]
+sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, getattr(socket, kind))
+sock.bind((address, 0))
+if kind == "SOCK_STREAM":
+    sock.listen()
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "127.0.0.2"])
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
+def test_the_watch_sees_what_listens_anywhere(address, kind):
+    """Or the tests above would prove nothing."""
+    words = [sys.executable, "-c", LISTENS, address, kind]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as listening:
+        assert listening.stdout
+        listening.stdout.readline()
+        with Watch(lambda: below(listening.pid)) as watch:
+            while not watch.looks:
+                time.sleep(0.01)
+        listening.communicate(b"\n")
+    assert watch.addresses == {address}
