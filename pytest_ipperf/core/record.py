@@ -132,6 +132,9 @@ class Record:
     inside the margin.
     `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
     `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
+    Several `client_hosts` made the connections together, none where there is one; of all runs of its two arms, that in
+    which their beginnings lay furthest apart has `start_skew_s`, which is off by `start_skew_error_s` at most. Both are
+    None where no two of them had connections.
     """
 
     cell: str
@@ -176,6 +179,9 @@ class Record:
     loss: float = 0.0
     delay_s: float = 0.0
     one_machine: bool = False
+    client_hosts: tuple[str, ...] = ()
+    start_skew_s: float | None = None
+    start_skew_error_s: float | None = None
     levels: dict[str, int | float | str] = field(default_factory=dict)
     levels_text: str = ""
     run_s: float = 0.0
@@ -241,7 +247,8 @@ class Record:
     def from_plain(cls, plain: Mapping[str, Any]) -> Record:
         """The inverse of `dataclasses.asdict`, also after its way through JSON."""
         sides = {name: _side(plain[name]) for name in ("test", "reference")}
-        return cls(**{**plain, **sides, "reasons": tuple(plain["reasons"])})
+        lists = {name: tuple(plain.get(name, ())) for name in ("reasons", "client_hosts")}
+        return cls(**{**plain, **sides, **lists})
 
     def judged(self, judgement: Judgement) -> Record:
         """The same cell with the answer to a question that was put to it; that of the record's look."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
+from pytest_ipperf.lab.driving import SKEW
 from pytest_ipperf.lab.pace import arms_header_cost, layers
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
@@ -108,6 +109,8 @@ def _record(
         backend=_backend(measurement, cell.arm, conditions.reference),
         **dataclasses.asdict(measurement.network.links),
         one_machine=measurement.network.one_machine,
+        client_hosts=measurement.network.client_hosts,
+        **_worst_start(measurement, (cell.arm, conditions.reference), epochs),
         metric=metric,
         design=design.name,
         run_s=design.run_s if flows else 0.0,
@@ -138,6 +141,13 @@ def _record(
         workload_version=_version(measurement, conditions),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )
+
+
+def _worst_start(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> dict[str, Any]:
+    """Of the runs that count, the one in which several clients began furthest apart."""
+    counting = (run for run in measurement.runs if run.arm in arms and run.epoch < epochs and not run.warmup)
+    skews = [(run.facts[SKEW[0]], run.facts[SKEW[1]]) for run in counting if SKEW[0] in run.facts]
+    return dict(zip(SKEW, max(skews), strict=True)) if skews else {}
 
 
 def _version(measurement: Measurement, conditions: Conditions) -> str:

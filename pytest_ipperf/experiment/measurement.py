@@ -50,12 +50,14 @@ class Conditions:
 class Network:
     """What a testbed's links do, and whether all of them lie within one machine.
 
-    `backends` are what carried its tunnels, by transport.
+    `backends` are what carried its tunnels, by transport, and `client_hosts` the names of its clients, where they are
+    several.
     """
 
     links: Links
     one_machine: bool
     backends: Mapping[str, str]
+    client_hosts: tuple[str, ...] = ()
 
 
 class Listener(Protocol):

@@ -127,6 +127,7 @@ class _Course:
                 links=self.testbed.links,
                 one_machine=len({host.machine for host in self.testbed.hosts}) == 1,
                 backends=self.backends,
+                client_hosts=self.testbed.client_hosts,
             ),
             trains=self.trains,
             hosts=self.hosts,

@@ -110,6 +110,11 @@ class Testbed:
         """The roles of its clients, the first one's first."""
         return tuple(role for role in self.roles if role.startswith(CLIENT))
 
+    @property
+    def client_hosts(self) -> tuple[str, ...]:
+        """The names of its clients, where they are several."""
+        return tuple(self.roles[role].name for role in self.clients) if self.more_clients else ()
+
     def seen_by(self, role: str) -> Testbed:
         """The same testbed with the client of that role as its only one."""
         client = self.roles[role]

@@ -62,7 +62,7 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
         seconds=tuple(told["seconds"]),
         floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
         answered=frozenset(map(Arm.parse, told["answered"])),
-        network=Network(**{**told["network"], "links": Links(**told["network"]["links"])}),
+        network=_network(told["network"]),
         trains={
             (Arm.parse(arm), epoch["epoch"]): facts["trains"]
             for epoch in found.epochs
@@ -70,6 +70,11 @@ def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurem
         },
         hosts=found.epochs[0]["fingerprint"],
     )
+
+
+def _network(told: Mapping[str, Any]) -> Network:
+    clients = tuple(told.get("client_hosts", ()))
+    return Network(**{**told, "links": Links(**told["links"]), "client_hosts": clients})
 
 
 def _run(facts: Mapping[str, Any], outcome: Outcome) -> Run:

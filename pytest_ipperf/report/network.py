@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.pace import TOLERANCE, Pace
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.units import milliseconds_text
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.report.layout import Row, row
+
+_TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")
 
 
 def testbed_text(records: Iterable[Record]) -> str:
@@ -19,6 +23,27 @@ def testbed_text(records: Iterable[Record]) -> str:
     names = sorted({name for each in told for name in each.backend.split(", ") if name})
     by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
     return f"testbed {told[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
+
+
+def begun_lines(records: Sequence[Record]) -> list[str]:
+    """Which hosts made the connections together, and by how much their beginnings lay apart in the worst run."""
+    hosts = records[0].client_hosts
+    if not hosts:
+        return []
+    told = f"{len(hosts)} clients ({', '.join(hosts)})"
+    skews = [(each.start_skew_s, each.start_skew_error_s or 0.0) for each in records if each.start_skew_s is not None]
+    if not skews:
+        return [f"{told}, one of which had connections"]
+    skew, error = (milliseconds_text(figure) for figure in max(skews))
+    return [f"{told}, common start within {skew} ms +- {error} ms"]
+
+
+def begun_notes(records: Iterable[Record]) -> list[str]:
+    """What kept hosts from a common start, each kind of sentence once."""
+    kinds: dict[str, str] = {}
+    for note in (note for each in records for side in (each.test, each.reference) for note in side.notes):
+        kinds.setdefault(_TIME.sub("#", note), note)
+    return [f"{note[:1].upper()}{note[1:]}." for note in kinds.values()]
 
 
 def pace_notes(records: Sequence[Record]) -> list[str]:
