@@ -38,8 +38,8 @@ SUITE = """
         assert measured.slowdown <= margin
 """
 
-# In a home: what is to stay there until `pytest-ipperf clean`, and what is matplotlib's.
-_KEPT = (".cache", ".config")
+# In a home: what is to stay there until `pytest-ipperf clean`.
+_CACHE = ".cache"
 _PATIENCE_S = 10.0
 _GOES_S = 5.0
 # It has to be one path everywhere, and the hosts have `/tmp` for themselves.
@@ -355,9 +355,9 @@ class Farm:
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
+        told = [f"{name}={value}" for name, value in {"PYTHONPATH": str(ROOT), **(env or {})}.items()]
         process = subprocess.Popen(
-            [*self._with_home(self.controller, f"--chdir={cwd}", f"PYTHONPATH={ROOT}"), sys.executable, *words],
-            env={**os.environ, **(env or {})},
+            [*self._with_home(self.controller, f"--chdir={cwd}", *told), sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -395,10 +395,9 @@ class Farm:
         proc = Path(f"/proc/{machine.pid}")
         found = {f"process {pid} {words}" for pid, words in _processes(machine.pid).items()}
         found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir()}
-        found |= {f"file ~/{each.name}" for each in (folder / "home").iterdir() if each.name not in _KEPT}
-        for user in (ADMIN, CLERK):
-            if (folder / user).exists():
-                found |= {f"file ~{user}/{each.name}" for each in (folder / user).iterdir() if each.name not in _KEPT}
+        # In the controller's home others write as well: matplotlib, and what pip asks.
+        for user, home in {"": "home", ADMIN: ADMIN, CLERK: CLERK}.items() if name in self._machines else ():
+            found |= {f"file ~{user}/{each.name}" for each in (folder / home).iterdir() if each.name != _CACHE}
         found |= {f"file /run/{each.name}" for each in (proc / "root" / "run").iterdir() if each.name != "sudo"}
         run = proc / "root" / "run" / "pytest-ipperf"
         if run.is_dir():  # a lock may stay in it
