@@ -18,17 +18,15 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
-from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
 from pytest_ipperf.plugin.outcome import INVALID
 from pytest_ipperf.plugin.progress import Progress
 from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.vacating import VACATING
 from pytest_ipperf.protocols import application, flow
 
 RECORD = pytest.StashKey[Record]()
 """On an item: the record of its cell, which every claim of the test brings up to date."""
-
-_PROVISIONING = pytest.StashKey[Provisioning]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -139,20 +137,11 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         owner=session.owner,
         wait_s=settings.wait_s,
         state=state,
-        provisioning=provisioning_of(session),
+        provisioning=session.config.stash[VACATING].provisioning,
         backend=settings.backend,
         capture=settings.capture,
         reboot=settings.reboot,
     )
-
-
-def provisioning_of(session: Session) -> Provisioning:
-    """What keeps the servers' state on their hosts, opened at the first call and closed with the session."""
-    stash = session.config.stash
-    if _PROVISIONING not in stash:
-        stash[_PROVISIONING] = Provisioning()
-        session.config.add_cleanup(stash[_PROVISIONING].close)
-    return stash[_PROVISIONING]
 
 
 def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measurement:

@@ -1,0 +1,71 @@
+"""Vacating: what servers hold goes with the last item that measures; it is an error if some of it stays."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ipperf.core.errors import LabError, RestoreError
+from pytest_ipperf.plugin.collection import cell_of
+from pytest_ipperf.plugin.keeping import journal_of
+from pytest_ipperf.plugin.session import Session
+
+if TYPE_CHECKING:
+    from pytest_ipperf.lab.provisioning import Provisioning
+
+
+class Vacating:
+    """In every process that measures: the main one, or each worker of xdist."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._provisioning: Provisioning | None = None
+        self._last: pytest.Item | None = None
+
+    @property
+    def provisioning(self) -> Provisioning:
+        """What keeps the servers' state on their hosts, opened when it is first asked for."""
+        if self._provisioning is None:
+            from pytest_ipperf.lab.provisioning import Provisioning  # noqa: PLC0415 - loads execnet
+
+            self._provisioning = Provisioning()
+        return self._provisioning
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Which item is the last that measures; a worker does not know which of them it will be given."""
+        if not self._session.is_worker:
+            self._last = next((item for item in reversed(session.items) if cell_of(item)), None)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+        """Behind the last item, and behind whichever ends the session before (-x, --maxfail): pytest tells no next."""
+        yield
+        if (nextitem is None or item is self._last) and (sentence := self._vacated()):
+            pytest.fail(sentence, pytrace=False)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Where no item was torn down to its end, as by Ctrl-C."""
+        if sentence := self._vacated():
+            if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+                reporter.write_line(f"ipperf: {sentence}", red=True)
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _vacated(self) -> str:
+        """What stays on a host, in a sentence; empty where nothing does."""
+        provisioning, self._provisioning = self._provisioning, None
+        try:
+            if provisioning is not None:
+                provisioning.close()
+        except RestoreError as error:
+            with contextlib.suppress(LabError):  # of a full disk: what stays is told all the same
+                journal_of(self._session).append("left", {"sentence": str(error)})
+            return str(error)
+        return ""
+
+
+VACATING = pytest.StashKey[Vacating]()
