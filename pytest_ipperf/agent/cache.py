@@ -28,20 +28,22 @@ _HALF = re.compile(r"new-[0-9a-f]{16}")
 
 
 class Cache:
-    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere.
+    """One user's alone. `folder` is where it is or would be, empty where it can be nowhere; `room` is a part of it.
 
     `note` says why one that is there is not used, in a sentence that follows the host's name; else it is empty. Entries
     are verified each time that they are taken, and appear under their names complete or not at all.
     """
 
-    def __init__(self) -> None:
-        self.folder = next(_places(), "")
+    def __init__(self, room: str = "") -> None:
+        place = next(_places(), "")
+        self._parents = [place, f"{place}/{NAME}"] if room else [place]
+        self.folder = "/".join(filter(None, (place, NAME, room))) if place else ""
         self.note = ""
         with contextlib.suppress(OSError), self._opened():
             pass  # for the note
 
-    def get(self, digest: str) -> bytes | None:
-        """What is kept under it, which counts as used now; None where that is nothing, or is no longer what it was."""
+    def get(self, digest: str, *, used: bool = True) -> bytes | None:
+        """What is kept under it, and perhaps `used` now; None where that is nothing, or is no longer what it was."""
         with contextlib.suppress(OSError), self._opened() as folder:
             if not _ENTRY.fullmatch(digest):
                 return None
@@ -50,7 +52,8 @@ class Cache:
                 data = file.read()
                 if hashlib.sha256(data).hexdigest() == digest:
                     with contextlib.suppress(OSError):  # on what can only be read
-                        os.utime(asked)
+                        if used:
+                            os.utime(asked)
                     return data
             os.unlink(digest, dir_fd=folder)
         return None
@@ -110,12 +113,14 @@ class Cache:
         if not self.folder:
             raise FileNotFoundError
         if make:
-            for path in (Path(self.folder).parent, Path(self.folder)):
-                path.mkdir(0o700, exist_ok=True)
+            for path in (*self._parents, self.folder):
+                Path(path).mkdir(0o700, exist_ok=True)
         try:
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
         except NotADirectoryError:
-            self._refuse("it is a link or a file")
+            if Path(self.folder).is_symlink() or Path(self.folder).exists():
+                self._refuse("it is a link or a file")
+            raise
         try:
             found = os.fstat(descriptor)
             if found.st_uid != os.geteuid():
@@ -138,7 +143,7 @@ def _places() -> Iterator[str]:
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     for place in (os.environ.get("XDG_CACHE_HOME", ""), *(f"{home}/.cache" for home in homes)):
         if place.startswith("/") and _own(Path(place)):
-            yield f"{place}/{NAME}"
+            yield place
 
 
 def _own(place: Path) -> bool:

@@ -11,17 +11,24 @@ import sysconfig
 import zipfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.core.errors import LabError
 
 
 class Packages:
-    """Those that are sent lie in folders of the agent's private `folder`, and go with it."""
+    """Those that are sent lie in folders of the agent's private `folder`, and go with it.
+
+    What came packed may be kept in the host's cache, verified whenever it is taken from there. Only the unpacked is
+    imported, which nobody but this agent writes to.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._cache = Cache()
         self._unpacked: list[str] = []
         self._stripped: set[str] = set()
 
@@ -37,6 +44,30 @@ class Packages:
     def remark(self, names: Sequence[str]) -> str:
         """What has to be said behind the version of a program made of these; empty where nothing is special."""
         return " (pure Python)" if self._stripped & set(names) else ""
+
+    def unpack_kept(self, digest: str, stripped: Sequence[str]) -> bool:
+        """As `unpack`, of a parcel that this host has kept; false where it has not."""
+        data = self._cache.get(digest)
+        if data is not None:
+            self.unpack(digest, data, stripped)
+        return data is not None
+
+    def keep(self, data: bytes) -> None:
+        """Keeps a parcel for agents to come, if this host can."""
+        self._cache.put(data)
+
+    def kept(self) -> dict[str, Any]:
+        """Where the cache is, empty where there can be none, what is in it, and why it is not used, if it is not."""
+        sizes_bytes = self._cache.entries().values()
+        told = {"entries": len(sizes_bytes), "bytes": sum(sizes_bytes)}
+        return {"folder": self._cache.folder, "note": self._cache.note, **told}
+
+    def forget(self) -> dict[str, Any]:
+        """Empties the cache; what was in it."""
+        before = self.kept()
+        self._cache.clear()
+        after = self.kept()
+        return {**before, "entries": before["entries"] - after["entries"], "bytes": before["bytes"] - after["bytes"]}
 
     def unpack(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
         """Makes the packages of a parcel importable, before any that the host has; LabError without room for them.
@@ -66,7 +97,7 @@ class Packages:
 
 
 def interpreter() -> dict[str, Any]:
-    """What packages depend on: the variables of their `markers` (PEP 508), `abi` and `libc` of the Python that runs."""
+    """What packages depend on: the variables of their `markers` (PEP 508), `abi`, `libc` and `magic` of this Python."""
     implementation = sys.implementation
     return {
         "markers": {
@@ -84,4 +115,5 @@ def interpreter() -> dict[str, Any]:
         },
         "abi": sysconfig.get_config_var("SOABI") or "",
         "libc": list(platform.libc_ver()),
+        "magic": MAGIC_NUMBER.hex(),
     }

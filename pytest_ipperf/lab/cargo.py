@@ -30,6 +30,8 @@ TRAVELS = (
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
 
 _UNCHECKED = 0b01
+# Those of later versions of marshal depend on what else the process has loaded.
+_WITHOUT_REFERENCES = 2
 
 
 @cache
@@ -49,7 +51,7 @@ def cargo(magic: bytes = b"") -> bytes:
                 source = file.read_bytes()
                 archive.writestr(name, source)
                 if magic == MAGIC_NUMBER:
-                    archive.writestr(f"{name}c", _compiled(name, source))
+                    archive.writestr(f"{name}c", compiled(name, source))
     return packed.getvalue()
 
 
@@ -59,7 +61,8 @@ def digests() -> dict[bytes, str]:
     return {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
 
 
-def _compiled(name: str, source: bytes) -> bytes:
-    """As a file that is taken without a look at the source (PEP 552: hash-based, unchecked)."""
+def compiled(name: str, source: bytes) -> bytes:
+    """As a file that is taken without a look at the source (PEP 552: hash-based, unchecked); always the same bytes."""
     code = compile(source, name, "exec", dont_inherit=True)
-    return MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source) + marshal.dumps(code)
+    head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
+    return head + marshal.dumps(code, _WITHOUT_REFERENCES)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
 
-from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.cargo import cargo, digests
 
 
 def names(packed, tmp_path):
@@ -34,3 +36,24 @@ def test_a_python_like_ours_gets_compiled_code_beside_the_source(tmp_path):
 
 def test_another_python_gets_source_alone(tmp_path):
     assert names(cargo(b"1234"), tmp_path)[0] == names(cargo(), tmp_path)[0]
+
+
+def test_compiled_code_is_the_same_in_every_process():
+    """Whatever that has loaded: a host would else be sent anew what it keeps."""
+    code = """{}
+import argparse, hashlib, pathlib
+from pytest_ipperf.lab.cargo import compiled
+print(hashlib.sha256(compiled("argparse.py", pathlib.Path(argparse.__file__).read_bytes())).hexdigest())
+"""
+    said = set()
+    for seed, before in (("1", ""), ("2", "import pytest, packaging.version, execnet")):
+        argv = [sys.executable, "-c", code.format(before)]
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        said.add(subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout)
+    assert len(said) == 1
+
+
+def test_digests_are_those_of_what_is_sent():
+    told = {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
+    assert digests() == told
+    assert len(set(told.values())) == 2

@@ -15,7 +15,8 @@ from pytest_ipperf.agent.packages import Packages
 class Here:
     """What an agent has from its first moment on.
 
-    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one.
+    `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one, and
+    `swept` how many of agents that were killed it has removed.
     """
 
     stack: contextlib.ExitStack
@@ -24,6 +25,7 @@ class Here:
     folder: Path
     packages: Packages
     counting: Counting
+    swept: int = 0
 
 
 class Part:

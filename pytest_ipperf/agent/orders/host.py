@@ -1,4 +1,4 @@
-"""Orders about the host as it is: who answers, its lease, its processors, its packages."""
+"""Orders about the host as it is: who answers, its lease, its processors."""
 
 from __future__ import annotations
 
@@ -43,14 +43,6 @@ class Host(Part):
             self._lease = Lease(owner)
             self._here.stack.callback(self._lease.release)
         return self._lease.acquire(wait_s)
-
-    def packages(self, names: list[str]) -> dict[str, Any]:
-        """Which versions of these distributions are here, and the Python that they are for."""
-        return self._here.packages.told(names)
-
-    def unpack(self, digest: str, data: bytes, stripped: list[str]) -> None:
-        """Makes the packages of a parcel importable, here and in servers that start from now on."""
-        self._here.packages.unpack(digest, data, stripped)
 
     def fingerprint(self, device: str) -> dict[str, Any]:
         """What the results of this host may depend on."""

@@ -1,0 +1,172 @@
+"""Wheels: distributions for the Python of a host that are not installed here, from the user's own package index.
+
+pip fetches them, as it is configured here (index, proxies, folders of wheels, `PIP_NO_INDEX`), for a Python and a
+platform that it is told. Once fetched they are kept below `~/.cache`, and nothing is asked for again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from email.parser import BytesParser
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Self
+
+from packaging.requirements import Requirement
+from packaging.tags import Tag, parse_tag
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.lab.pythons import Python
+
+ROOM = "wheels"
+# For one answer of the index; for one wheel; for all that could not be had, before nothing more is tried.
+_ANSWER_S, _WHEEL_S, _VAIN_S = 10, 60.0, 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """What it is for stands in the file itself, whatever it is called. `requires` as in its metadata."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+    python: str
+    tags: frozenset[Tag]
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Reads one; ValueError where it is none."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                about, built = (_head(archive, name) for name in ("METADATA", "WHEEL"))
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ValueError(f"no wheel: {error}") from None
+        return cls(
+            name=canonicalize_name(about["Name"]),
+            version=about["Version"],
+            requires=tuple(about.get_all("Requires-Dist") or ()),
+            python=about.get("Requires-Python", ""),
+            tags=frozenset(tag for text in built.get_all("Tag") or () for tag in parse_tag(text)),
+            data=data,
+        )
+
+    @property
+    def compiled(self) -> bool:
+        """Whether any of its modules is."""
+        return any(name.endswith(".so") for name, _ in self.files())
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Where each belongs, and what is in it."""
+        with zipfile.ZipFile(io.BytesIO(self.data)) as archive:
+            for each in archive.infolist():
+                top, _, rest = each.filename.partition("/")
+                kind, _, inner = rest.partition("/")
+                if top.endswith(".data"):
+                    if kind in ("purelib", "platlib") and not each.is_dir():
+                        yield inner, archive.read(each)
+                elif not each.is_dir():
+                    yield each.filename, archive.read(each)
+
+
+def _head(archive: zipfile.ZipFile, name: str) -> Message:
+    inside = (each.split("/") for each in archive.namelist())
+    paths = ["/".join(each) for each in inside if each[0].endswith(".dist-info") and each[1:] == [name]]
+    return BytesParser().parsebytes(archive.read(paths[0] if paths else name))
+
+
+class Wheels:
+    """Those that are kept here, and those that an index has.
+
+    What cannot be had is not asked for twice. Where that took long, as it does without a network, nothing more is.
+    """
+
+    def __init__(self) -> None:
+        self._cache = Cache(ROOM)
+        self._read: dict[str, Wheel] = {}
+        self._found: dict[tuple[str, Python], Wheel | None] = {}
+        self._vain_s = 0.0
+
+    def find(self, requirement: Requirement, python: Python) -> Wheel | None:
+        """The newest that meets it and runs there, of those that are kept here, else of the index; None without one."""
+        key = f"{canonicalize_name(requirement.name)}{requirement.specifier}", python
+        if key not in self._found:
+            self._found[key] = self._kept(requirement, python) or self._fetched(key[0], python)
+        return self._found[key]
+
+    def _kept(self, requirement: Requirement, python: Python) -> Wheel | None:
+        tags = frozenset(python.tags())
+        fits = [
+            (Version(wheel.version), digest)
+            for digest, wheel in self._all().items()
+            if wheel.name == canonicalize_name(requirement.name)
+            and requirement.specifier.contains(wheel.version)
+            and python.meets(wheel.python)
+            and wheel.tags & tags
+        ]
+        digest = max(fits)[1] if fits else ""
+        # Once more from there, so that it counts as used.
+        return self._read[digest] if digest and self._cache.get(digest) else None
+
+    def _all(self) -> Mapping[str, Wheel]:
+        for digest in self._cache.entries().keys() - self._read.keys():
+            data = self._cache.get(digest, used=False)
+            with contextlib.suppress(ValueError):
+                self._read[digest] = Wheel.of(data or b"")
+        return self._read
+
+    def _fetched(self, requirement: str, python: Python) -> Wheel | None:
+        if not (pip := _pip()) or self._vain_s > _VAIN_S:
+            return None
+        self._cache.tidy()
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="pytest-ipperf-") as folder:
+            # Only this finds what another Python runs, and it would take the markers of dependencies for ours.
+            asked = [
+                *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
+                "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
+                *_target(python), requirement,
+            ]  # fmt: skip
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired, ValueError):
+                subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WHEEL_S, check=False)
+                for path in Path(folder).glob("*.whl"):
+                    wheel = Wheel.of(path.read_bytes())
+                    self._cache.put(wheel.data)
+                    return wheel
+        self._vain_s += time.monotonic() - began
+        return None
+
+
+@cache
+def _pip() -> tuple[str, ...]:
+    """Ours, or any: it is told what it fetches for."""
+    if find_spec("pip"):
+        return (sys.executable, "-P", "-m", "pip")
+    found = which("pip3") or which("pip")
+    return (found,) if found else ()
+
+
+def _target(python: Python) -> Iterator[str]:
+    """What pip is to take itself for."""
+    yield f"--python-version={python.marker('implementation_version')}"
+    yield "--implementation=cp"
+    yield f"--abi={python.abi_tag or 'none'}"
+    for platform in python.platforms or ["any"]:
+        yield f"--platform={platform}"
+
+
+WHEELS = Wheels()
+"""Those of this process."""
