@@ -1,0 +1,76 @@
+"""Cleaning: what agents and pip have left on hosts and on this machine, and may be removed at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.wheels import ROOM
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it."""
+
+    name: str
+    removed: str = ""
+    trouble: str = ""
+
+
+def keeping(testbeds: Iterable[Testbed]) -> list[Host]:
+    """The hosts of these that keep something, each user's of a machine once."""
+    found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _keeps(host)}
+    return list(found.values())
+
+
+def clean(hosts: Sequence[Host]) -> list[Cleaned]:
+    """Cleans them side by side; those that cannot be reached keep none of the others from it."""
+    with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
+        return list(pool.map(_cleaned, hosts))
+
+
+def clean_here() -> Cleaned:
+    """Removes the wheels that were fetched, and what agents on this machine have kept."""
+    wheels, kept = Cache(ROOM), Cache()
+    if note := wheels.note or kept.note:
+        return Cleaned("this machine", trouble=note)
+    parts = [(wheels, "wheel"), (kept, "entry of agents")]
+    told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := _emptied(each))]
+    return Cleaned("this machine", " and ".join(told))
+
+
+def _keeps(host: Host) -> bool:
+    return WAYS[host.way].leased_by_agent
+
+
+def _cleaned(host: Host) -> Cleaned:
+    try:
+        with Link(host, keeps=False) as link:
+            told = link.order("clean")
+    except IpperfError as error:
+        return Cleaned(host.name, trouble=str(error))
+    if told["note"]:
+        return Cleaned(host.name, trouble=f"host {host.name}: {told['note']}")
+    parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
+    parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
+    return Cleaned(host.name, " and ".join(parts))
+
+
+def _emptied(cache: Cache) -> list[int]:
+    """The sizes of what was removed."""
+    before = cache.entries()
+    cache.clear()
+    return [size for name, size in before.items() if name not in cache.entries()]
+
+
+def _counted(number: int, what: str, size_bytes: int | None = None) -> str:
+    noun, of, rest = what.partition(" of ")
+    many = noun if number == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    size = "" if size_bytes is None else f" ({size_bytes / 1e6:.1f} MB)"
+    return f"{number} {many}{of}{rest}{size}"
