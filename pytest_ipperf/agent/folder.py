@@ -71,33 +71,59 @@ def sweep() -> int:
     return sum(_swept(folder) for folder in _parent().glob(f"{_PREFIX}*"))
 
 
+def abandoned_folders() -> list[Path]:
+    """Those of this user whose owners died and which no sweep could remove."""
+    found = []
+    for folder in sorted(_parent().glob(f"{_PREFIX}*")):
+        if (descriptor := _abandoned(folder)) is not None:
+            os.close(descriptor)
+            found.append(folder)
+    return found
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Removes such a folder, if it is one; LeftError where something in it stays."""
+    if (descriptor := _abandoned(folder)) is not None:
+        try:
+            remove(folder)
+        finally:
+            os.close(descriptor)
+
+
 def lay_out(folder: str, entries: Iterable[Entry]) -> None:
-    """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails."""
+    """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails.
+
+    All is made first and given to its owners then, what is inside before what it is in: who owns a folder could put a
+    link where we are about to write, or to give something away.
+    """
     made = []
     try:
         for entry in (Entry(""), *entries):
             path = Path(folder, entry.path)
-            _write(path, entry)
-            if entry.content is None:
-                made.append(path)
-        for path in made:
-            _backdate(path)
+            _make(path, entry)
+            made.append((path, entry))
+        for path, entry in reversed(made):
+            _give(path, entry)
     except (OSError, LookupError) as error:
         raise LabError(f"folder {folder} cannot be laid out: {error}; it needs room, rights and the users") from None
 
 
-def _write(path: Path, entry: Entry) -> None:
-    # At first for nobody else: what is secret must not be readable until its owner and mode are set.
+def _make(path: Path, entry: Entry) -> None:
+    """At first for nobody else: what is secret must not be readable until its owner and mode are set."""
     if entry.content is None:
         path.mkdir(0o700, exist_ok=True)
-    else:
-        path.unlink(missing_ok=True)  # with an owner, a mode and readers of its own
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(entry.content)
-        _backdate(path)
+        return
+    path.unlink(missing_ok=True)  # with an owner, a mode and readers of its own
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(entry.content)
+
+
+def _give(path: Path, entry: Entry) -> None:
+    _backdate(path)
     if entry.owner or entry.group:
         owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1
-        os.chown(path, owner, grp.getgrnam(entry.group).gr_gid if entry.group else -1)
+        group = grp.getgrnam(entry.group).gr_gid if entry.group else -1
+        os.chown(path, owner, group, follow_symlinks=False)
     path.chmod(entry.mode)
 
 
@@ -122,15 +148,22 @@ def _locked(folder: Path) -> int:
 
 
 def _swept(folder: Path) -> bool:
-    try:
-        found, lock = folder.lstat(), (folder / _LOCK).lstat()
-        if not stat.S_ISDIR(found.st_mode) or {found.st_uid, lock.st_uid} != {os.geteuid()}:
-            return False
-        if time.time() - lock.st_mtime < _YOUNG_S:
-            return False
-        descriptor = _locked(folder)
-    except OSError:  # not one of ours, or its owner lives, or another sweep was faster
+    descriptor = _abandoned(folder)
+    if descriptor is None:
         return False
     shutil.rmtree(folder, ignore_errors=True)
     os.close(descriptor)
     return not folder.exists()
+
+
+def _abandoned(folder: Path) -> int | None:
+    """The lock of a folder of this user's whose owner died; None for any other."""
+    try:
+        found, lock = folder.lstat(), (folder / _LOCK).lstat()
+        if not stat.S_ISDIR(found.st_mode) or {found.st_uid, lock.st_uid} != {os.geteuid()}:
+            return None
+        if time.time() - lock.st_mtime < _YOUNG_S:
+            return None
+        return _locked(folder)
+    except OSError:  # not one of ours, or its owner lives, or another sweep was faster
+        return None

@@ -131,7 +131,7 @@ def _sweep() -> None:
         with contextlib.suppress(OSError):  # not ours, not empty, or its lab lives: to remove it would unmount it
             if time.time() - folder.stat().st_mtime < _YOUNG_S:
                 continue  # its owner may be about to claim it
-            claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 folder.rmdir()

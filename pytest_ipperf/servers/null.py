@@ -41,7 +41,7 @@ class Null(Server):
         return f"Python {platform.python_version()}"
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("script", site.script.to_bytes(), 0o644),)
+        return (Entry("script", site.script.to_bytes(), 0o600),)
 
     def argv(self, site: Site) -> Sequence[str]:
         order = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -154,7 +156,7 @@ def test_a_secret_is_nobodys_to_read_at_any_moment(tmp_path, monkeypatch):
     finally:
         os.umask(before)
     assert [mode for name, mode in modes if name == "key"] == [0o600, 0o600]
-    assert modes[1] == ("private", 0o700)
+    assert modes[2] == ("private", 0o700)
     assert elsewhere.read_text() == "kept"
     assert [(folder / path).read_bytes() for path in ("private/key", "page")] == [b"secret", b"for all"]
     assert [(folder / path).stat().st_mode & 0o777 for path in ("private/key", "page")] == [0o600, 0o644]
@@ -168,3 +170,65 @@ def test_what_cannot_be_laid_out_is_named(tmp_path, entry, words):
     with pytest.raises(LabError, match=words) as caught:
         lay_out(str(tmp_path / "site"), [entry])
     assert str(caught.value).startswith(f"folder {tmp_path}/site cannot be laid out: ")
+
+
+# --- against other users of the host --------------------------------------------------------------------------------
+
+
+def test_what_is_laid_out_is_nobody_else_s_until_all_of_it_is_there(tmp_path, monkeypatch):
+    """An owner who is let in before could have us write, or give away, what is not of the folder."""
+    given = []
+
+    def chown(path, owner, group, *, follow_symlinks):
+        given.append((Path(path).name, sorted(each.name for each in (tmp_path / "site").rglob("*")), follow_symlinks))
+
+    monkeypatch.setattr(os, "chown", chown)
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    lay_out(str(tmp_path / "site"), [
+        Entry("mail", None, 0o700, me), Entry("mail/cur", None, 0o700, me), Entry("mail/cur/one", b"x", 0o600, me),
+    ])  # fmt: skip
+    everything = ["cur", "mail", "one"]
+    assert given == [("one", everything, False), ("cur", everything, False), ("mail", everything, False)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what is given away is root's")
+def test_an_owner_who_puts_links_into_his_folder_gets_nothing_by_them(tmp_path, monkeypatch):
+    """The fastest of all: he does it in the moment in which the folder is his."""
+    prize = tmp_path / "prize"
+    prize.mkdir()
+    tmp_path.chmod(0o711)
+    chown = os.chown
+
+    def robbed(path, *arguments, **keywords):
+        chown(path, *arguments, **keywords)
+        monkeypatch.chdir(tmp_path)
+        os.seteuid(65534)
+        try:
+            with contextlib.suppress(OSError):
+                os.symlink("../../prize", "site/mail/cur")  # noqa: PTH211 - by a path that this user may go
+        finally:
+            os.seteuid(0)
+
+    monkeypatch.setattr(os, "chown", robbed)
+    lay_out(str(tmp_path / "site"), [
+        Entry("mail", None, 0o700, "nobody"), Entry("mail/cur", None, 0o700, "nobody"),
+        Entry("mail/cur/one", b"mail", 0o600, "nobody"),
+    ])  # fmt: skip
+    assert list(prize.iterdir()) == []
+    assert prize.stat().st_uid == 0
+    assert (tmp_path / "site" / "mail" / "cur" / "one").stat().st_uid == 65534
+
+
+def test_links_that_lie_below_tmpdir_are_followed_by_nobody(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / ".lock").touch()
+    _age(target, 100)
+    (tmp_path / "ipperf-planted").symlink_to(target)
+    (tmp_path / "ipperf-other").mkdir()
+    (tmp_path / "ipperf-other" / ".lock").symlink_to(target / ".lock")
+    assert sweep() == 0
+    assert (target / ".lock").exists()
+    with private_folder() as folder:
+        assert not folder.is_symlink()
+        assert (folder / ".lock").stat().st_mode & 0o777 == 0o600
