@@ -72,6 +72,9 @@ class Listener(Protocol):
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands: its server, the proof of every arm's path, the hosts' fingerprints."""
 
+    def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
+        """What interfaces had counted `before` the runs of an epoch or `after` them, by role, as `snmp.counters`."""
+
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done."""
 

@@ -27,6 +27,7 @@ from pytest_ipperf.lab.building import lessee
 from pytest_ipperf.lab.flowing import Duration
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.limits import check_rebootable
+from pytest_ipperf.lab.metering import Meters
 from pytest_ipperf.lab.pace import arms_header_cost
 from pytest_ipperf.lab.rebooting import start_anew
 from pytest_ipperf.lab.receipt import Receipt, Service
@@ -58,7 +59,7 @@ def measure(
     """
     if conditions.reboot:
         check_rebootable(testbed)
-    course = _Course(plan, testbed, conditions, hear, asked)
+    course = _Course(plan, testbed, conditions, hear, asked, Meters(testbed, hear.note))
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):
             for number in range(plan.looks):
@@ -89,6 +90,7 @@ class _Course:
     conditions: Conditions
     hear: Listener
     asked: Mapping[Arm, Collection[Question]]
+    meters: Meters
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = field(default_factory=dict)
     services: list[Service] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -211,6 +213,8 @@ class _Course:
         arms = [arm for arm in self.plan.arms if self._measures(arm)]
         paths = {arm: standing.prove(arm, service, workload) for arm in arms}
         hosts = standing.fingerprint(self.conditions.reference)
+        for role, said in self.meters.descriptions().items():
+            hosts[role]["snmp"] = said
         self.hosts = self.hosts or hosts
         self.hear.epoch(epoch.number, service, paths, hosts)
         self.backends |= standing.tunnels.backends
@@ -218,12 +222,19 @@ class _Course:
             self.trains[arm, epoch.number] = facts["trains"]
             self._note_contradictions(arm, facts["contradictions"], f"epoch {epoch.number}")
             self._note_misses(arm, facts["trains"], f"epoch {epoch.number}")
+        self._count(epoch, "before")
         for number, block in enumerate((epoch.warmups, *epoch.blocks), start=WARMUP):
             for slot, arm in enumerate(block):
                 if self._measures(arm):
                     self._run(standing, service, arm, _Place(epoch.number, number, slot))
+        self._count(epoch, "after")
         if epoch.number == 0 and not flow(workload.protocol):  # which has no server to take away
             self._find_floors(standing, service)
+
+    def _count(self, epoch: Epoch, when: str) -> None:
+        """What interfaces have counted, before the runs of an epoch or after them, where hosts tell it."""
+        if told := self.meters.counters():
+            self.hear.counters(epoch.number, when, told)
 
     def _measures(self, arm: Arm) -> bool:
         return arm not in self.answered and arm not in self.trouble

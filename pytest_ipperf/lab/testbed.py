@@ -24,7 +24,7 @@ class Host:
     `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
     `sudo`: its agent is to be root's. `servers` are the server programs that may be used there (None: all that are
     found). `most_connections` and `most_rate_bit_s` are what it may be asked for at most (0: no limit). `reboot` is the
-    command that starts it anew, `snmp` where its counters are told (`COMMUNITY@ADDRESS`); empty where there is none.
+    command that starts it anew, `snmp` where its counters are told (`lab.snmp.Source`); empty where there is none.
     """
 
     name: str

@@ -59,6 +59,11 @@ class Progress:
         }  # fmt: skip
         self._journal.append("epoch", {"workload": str(self._plan.workload), **facts, "fingerprint": hosts})
 
+    def counters(self, number: int, when: str, hosts: Mapping[str, Mapping[str, Any]]) -> None:
+        """What interfaces had counted."""
+        facts = {"workload": str(self._plan.workload), "epoch": number, "when": when, "hosts": hosts}
+        self._journal.append("counters", facts)
+
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done: its samples first, so that a line never points to what is not there."""
         offset = self._journal.append_samples(receipt.samples.tobytes())

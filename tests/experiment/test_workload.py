@@ -117,6 +117,9 @@ class Heard(list):
     def note(self, text):
         self.append(text)
 
+    def counters(self, number, when, hosts):
+        self.append(("counters", number, when, hosts))
+
     def rebooted(self, number, hosts):
         self.append(("rebooted", number, hosts))
 

@@ -13,7 +13,7 @@ from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.proof import path_contradictions
 from pytest_ipperf.lab import carrying, proving, tunnelling
 from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.inventory import _LONGEST_DELAY_S
+from pytest_ipperf.lab.inventory.testbeds import _LONGEST_DELAY_S
 from pytest_ipperf.lab.labs import BUILTIN, lab, rated
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.proving import expected, path_facts

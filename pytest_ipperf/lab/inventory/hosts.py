@@ -155,7 +155,6 @@ def _snmp(section: Section) -> str:
     if text is None:
         return ""
     try:
-        read_source(text)
+        return read_source(text)
     except UsageError as error:
         raise section.wrong(f"snmp {error}") from None
-    return text
