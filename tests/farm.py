@@ -11,6 +11,7 @@ kernel takes all processes and devices with it. The folder is removed by a proce
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -367,6 +369,13 @@ class Farm:
         self._stack.callback(_ended, process)
         return process
 
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """What the journals of all its sessions have of that kind, in the order of time."""
+        files = self.folder.glob("session-*/.ipperf/runs/*/*.jsonl")
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        told = [event for event in map(json.loads, lines) if event["event"] == kind]
+        return sorted(told, key=lambda event: event["at"])
+
     def python(self, code: str) -> str:
         """What our own Python prints that runs this as the controller; AssertionError where it fails."""
         return said([*self._with_home(self.controller, f"PYTHONPATH={ROOT}"), sys.executable, "-c", code])
@@ -394,8 +403,8 @@ class Farm:
         machine, folder = self._all[name], self.folder / name
         proc = Path(f"/proc/{machine.pid}")
         found = {f"process {pid} {words}" for pid, words in _processes(machine.pid).items()}
-        found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir()}
-        # In the controller's home others write as well: matplotlib, and what pip asks.
+        # At the controller others leave things as well: workers of pytest, matplotlib, what pip asks.
+        found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir() if each.name != "pytest-of-root"}
         for user, home in {"": "home", ADMIN: ADMIN, CLERK: CLERK}.items() if name in self._machines else ():
             found |= {f"file ~{user}/{each.name}" for each in (folder / home).iterdir() if each.name != _CACHE}
         found |= {f"file /run/{each.name}" for each in (proc / "root" / "run").iterdir() if each.name != "sudo"}
