@@ -44,8 +44,7 @@ class ControlLine:
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> ControlLine:
         """That of a process which sshd has started, perhaps by sudo, which takes the environment away."""
-        told = environment.get(_TOLD) or (_told_to_sudo() if "SUDO_UID" in environment else "")
-        return cls(ends_of(told))
+        return cls(ends_of(told(environment)))
 
     def packets(self) -> int | None:
         """The segments of both directions so far; None where they are not counted."""
@@ -69,6 +68,11 @@ class ControlLine:
             before, still = now, still + 1 if now == before else 0
             if still == _STILL_LOOKS:
                 break
+
+
+def told(environment: Mapping[str, str]) -> str:
+    """What sshd has told this process of the connection; empty where it has told nothing."""
+    return environment.get(_TOLD) or (_told_to_sudo() if "SUDO_UID" in environment else "")
 
 
 def _told_to_sudo() -> str:

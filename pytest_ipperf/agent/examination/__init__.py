@@ -1,0 +1,8 @@
+"""What can be found out about a host before anything is measured on it. Each file offers `facts`, plain data."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_ipperf.core.shelf import Shelf
+
+FACTS: Shelf[Callable[[Mapping[str, Any]], dict[str, Any]]] = Shelf(__name__, list(__path__), "facts")

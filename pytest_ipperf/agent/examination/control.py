@@ -1,0 +1,28 @@
+"""By which way the controller has come."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.control import ends_of, told
+from pytest_ipperf.agent.offset import clock_of_host
+
+
+def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The `ends` of the controller's connection, theirs and ours, where sshd has told them; and whose host it is."""
+    del asked
+    ends = ends_of(told(os.environ))
+    return {
+        "ends": [ends[0], ends[2]] if ends else [],
+        "boot": clock_of_host()["boot"],
+        "host": socket.gethostname(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+    }

@@ -1,0 +1,32 @@
+"""What room there is: memory, disk, and the kernel's limits for the buffers of sockets."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_BUFFERS = ("core/rmem_max", "core/wmem_max", "ipv4/tcp_rmem", "ipv4/tcp_wmem")
+
+
+def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Bytes that are `available` in memory; by folder what is `free`; by setting the largest of the `buffers`."""
+    del asked
+    available = 0
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            available = 1024 * int(line.split()[1])
+    folders = dict.fromkeys([os.environ.get("TMPDIR") or tempfile.gettempdir(), str(Path("~").expanduser())])
+    free = {}
+    for folder in folders:
+        with suppress(OSError):
+            told = os.statvfs(folder)
+            free[folder] = told.f_bavail * told.f_frsize
+    buffers = {}
+    for name in _BUFFERS:
+        with suppress(OSError):  # a namespace does not show all of them
+            buffers[f"net.{name.replace('/', '.')}"] = int(Path(f"/proc/sys/net/{name}").read_text().split()[-1])
+    return {"available": available, "free": free, "buffers": buffers}

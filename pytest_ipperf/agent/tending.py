@@ -1,0 +1,64 @@
+"""Tending: what a host's doctor does himself about what earlier measurements have left there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from pytest_ipperf.agent.folder import abandoned_folders, remove_abandoned
+from pytest_ipperf.agent.leash import Process, survivors
+from pytest_ipperf.agent.marks import Mark, clear, marks
+from pytest_ipperf.core.errors import LabError
+
+_GOES_S, _POLL_S = 1.0, 0.02
+
+
+def tended(*, everything: bool) -> list[str]:
+    """Removes and ends what is left here beyond doubt of this user's, then clears marks; what was done, in sentences.
+
+    With `everything` marks are cleared also of what nobody but a person can tell to be in order.
+    """
+    return [*_folders(), *(said for mark in marks() for said in _mark(mark, everything=everything))]
+
+
+def _folders() -> list[str]:
+    done = []
+    for folder in abandoned_folders():
+        with contextlib.suppress(LabError):  # what stays is told with the facts
+            remove_abandoned(folder)
+            done.append(f"removed {folder}, which an agent had left that is gone")
+    return done
+
+
+def _mark(mark: Mark, *, everything: bool) -> list[str]:
+    done = []
+    if mark.user == os.geteuid():  # anybody may write into his own mark what root had better not do
+        for note in mark.notes:
+            if "process" in note and _killed(*note["process"]):
+                done.append(f"killed process {note['process'][0]}, a server that had been left")
+            with contextlib.suppress(LabError):
+                if "folder" in note and Path(note["folder"]).exists():
+                    remove_abandoned(Path(note["folder"]))
+                    done += [] if Path(note["folder"]).exists() else [f"removed {note['folder']}"]
+    try:
+        stay = clear(mark, everything=everything)
+    except LabError as error:
+        return [*done, str(error)]
+    cleared = [note["said"] for note in mark.notes if note not in stay]
+    return [*done, *(f"cleared the mark of: {said}" for said in cleared)]
+
+
+def _killed(pid: int, started_ticks: int) -> bool:
+    """Whether the process was there and has gone."""
+    named = [Process(pid=pid, parent=0, started_ticks=started_ticks, cpu_s=0.0, alive=True)]
+    if not survivors(named):
+        return False
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + _GOES_S
+    while survivors(named) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    return not survivors(named)

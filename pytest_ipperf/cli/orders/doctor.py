@@ -1,0 +1,160 @@
+"""`doctor` goes through testbeds and says of each host what is well, doubtful or wrong, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.cli.orders.base import Order, screen_width, write_lines
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.examining import Finding, Grade, examined
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.testbed import Testbed
+
+_HOSTS = "hosts.ini"
+_TROUBLE = 1
+_COLUMNS = 110
+_LEAST_COLUMNS = 60
+_COLOURS = {Grade.WELL: "32", Grade.DOUBTFUL: "33", Grade.WRONG: "1;31"}
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--testbed", action="append", default=[], metavar="NAME",
+        help=f"one of the inventory, or lab, pair or loopback; may be given again; default all of {_HOSTS}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory of testbeds and hosts; default {_HOSTS}"
+    )
+    parser.add_argument(
+        "--clear", action="store_true",
+        help="remove the marks of hosts that a person has put in order; what can be seen to be left stays marked",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """1 where something is wrong; UsageError for a testbed that there is not."""
+    inventory = _inventory(asked.ipperf_hosts)
+    testbeds = _testbeds(asked.testbed, inventory)
+    found: dict[str, list[Finding]] = {}
+    for at, testbed in enumerate(testbeds):
+        found[testbed.name] = examined(testbed, inventory, clear=asked.clear)
+        if not asked.json:
+            write_lines([*([""] * bool(at)), *_lines(testbed, found[testbed.name])])
+            sys.stdout.flush()
+    if asked.json:
+        told = [{"testbed": name, "findings": list(map(_plain, each))} for name, each in found.items()]
+        write_lines([json.dumps({"testbeds": told}, indent=2)])
+    wrong = any(finding.grade is Grade.WRONG for findings in found.values() for finding in findings)
+    return _TROUBLE if wrong else 0
+
+
+def _inventory(hosts: str) -> Mapping[str, Testbed]:
+    path = Path(hosts or _HOSTS)
+    return read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
+
+
+def _testbeds(names: Sequence[str], inventory: Mapping[str, Testbed]) -> list[Testbed]:
+    if not names:
+        own = [testbed for name, testbed in inventory.items() if name not in BUILTIN]
+        if not own:
+            raise UsageError(
+                f"no testbed is named, and {_HOSTS} here has none; name one, such as --testbed=lab, or an inventory "
+                "with --ipperf-hosts"
+            )
+        return own
+    asked = dict.fromkeys(part for name in names for part in name.split(","))
+    return [_testbed(name, inventory) for name in asked]
+
+
+def _testbed(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
+    if found := inventory.get(name) or rated(name, inventory):
+        return found
+    raise UsageError(f"--testbed={name}: it does not exist; there are {', '.join(inventory)}")
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def _lines(testbed: Testbed, findings: Sequence[Finding]) -> Iterator[str]:
+    """By host, then what is between hosts; at the end a count."""
+    merged = _merged(findings)
+    width = max(_LEAST_COLUMNS, min(screen_width() or _COLUMNS, _COLUMNS + 20))
+    topics = max((len(finding.topic) for finding in merged), default=0)
+    yield _bold(_title(testbed))
+    for subject in dict.fromkeys(sorted((finding.subject for finding in merged), key=_order)):
+        yield ""
+        yield _bold(subject or "all of it")
+        for finding in merged:
+            if finding.subject == subject:
+                yield from _told(finding, topics, width)
+    yield ""
+    count = {grade: sum(each.grade is grade for each in merged) for grade in Grade}
+    yield f"testbed {testbed.name}: " + ", ".join(f"{count[grade]} {grade.value}" for grade in Grade)
+
+
+def _order(subject: str) -> int:
+    """Hosts, then ways between them, then the testbed."""
+    return 2 if not subject else 1 if "->" in subject else 0
+
+
+def _title(testbed: Testbed) -> str:
+    hosts = ", ".join(f"{role} {host.name}" if role != host.name else role for role, host in testbed.roles.items())
+    domain = f"; domain {testbed.domain}" if testbed.domain else ""
+    return f"testbed {testbed.name}: {hosts}{domain}"
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """What is the same of several hosts, once: of `client` and `server` of one machine most is."""
+    subjects: dict[tuple[Any, ...], list[str]] = {}
+    for each in findings:
+        subjects.setdefault((each.grade, each.topic, each.said, each.remedy), []).append(each.subject)
+    return [
+        Finding(grade=grade, subject=", ".join(dict.fromkeys(names)), topic=topic, said=said, remedy=remedy)
+        for (grade, topic, said, remedy), names in subjects.items()
+    ]
+
+
+def _told(finding: Finding, topics: int, width: int) -> Iterator[str]:
+    word = finding.grade.value
+    head = f"  {word:<8}  {finding.topic:<{topics}}  "
+    text = f"{finding.said}: {finding.remedy}" if finding.remedy else finding.said
+    first, *rest = textwrap.wrap(text, width - len(head), break_on_hyphens=False, break_long_words=False) or [""]
+    yield f"  {_coloured(word, _COLOURS[finding.grade])}{head[2 + len(word) :]}{first}"
+    for line in rest:
+        yield " " * len(head) + line
+
+
+def _bold(text: str) -> str:
+    return _coloured(text, "1")
+
+
+def _coloured(text: str, code: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+
+
+def _plain(finding: Finding) -> dict[str, str]:
+    return {
+        "grade": finding.grade.value, "host": finding.subject, "topic": finding.topic, "said": finding.said,
+        "remedy": finding.remedy,
+    }  # fmt: skip
+
+
+order = Order(
+    help="go through testbeds, and say what is wrong with their hosts and what to do",
+    description=(
+        "Goes through testbeds: ways in, rights, limits, ports, addresses, firewalls, MTU, clocks, servers, tunnels, "
+        "processors, room, leases and what earlier measurements have left. Says of each what is well, doubtful or "
+        "wrong, and what to do. Exit status 1 where something is wrong."
+    ),
+    arguments=_arguments,
+    run=_run,
+)

@@ -1,0 +1,53 @@
+"""Servers: which real programs can serve, by protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.examining.checks.base import Check, Finding
+from pytest_ipperf.lab.examining.seen import Examined, Seen
+from pytest_ipperf.protocols import applications
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports.base import SERVER
+
+
+class Servers(Check):
+    """Where none can, the embedded server does, which says more of Python than of the network."""
+
+    topic = "servers"
+    rank = 30
+
+    def findings(self, found: Examined) -> Iterator[Finding]:
+        """Of the host that serves."""
+        for seen in found.hosts():
+            if SERVER in seen.roles and not seen.node:
+                yield from self.of_host(seen)
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """One line of those that can run, and one for each protocol without."""
+        told = seen.fact("servers")
+        if not told:
+            return
+        name, named, missing = seen.host.name, seen.host.servers, told["missing"]
+        if not told["setpriv"]:
+            yield self.wrong(name, "setpriv is not installed", "Debian: apt-get install util-linux")
+        for each in named or ():
+            if missing[each] and not SERVERS[each].embedded:
+                yield self.wrong(
+                    name, f"key servers names {each}: {missing[each]}", "install it, or take it out of the key"
+                )
+        able = {}
+        for protocol in applications():
+            real = [each for each in SERVERS if SERVERS[each].protocol == protocol and not SERVERS[each].embedded]
+            may = [each for each in real if named is None or each in named]
+            able[protocol] = [each for each in may if not missing[each]]
+            if not able[protocol] and named is None and real:
+                why = "; ".join(missing[each] for each in real)
+                yield self.doubtful(
+                    name, f"{protocol} by an embedded server only: {why}", "install one, for real figures"
+                )
+        if shown := [f"{protocol} {', '.join(found)}" for protocol, found in able.items() if found]:
+            yield self.well(name, "; ".join(shown))
+
+
+check = Servers()

@@ -1,0 +1,49 @@
+"""Tunnels: what would carry those of the testbed, and whether those that hosts have are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.carrying import lab_backend
+from pytest_ipperf.lab.examining.checks.base import Check, Finding
+from pytest_ipperf.lab.examining.seen import Examined
+from pytest_ipperf.lab.testbed import AUTO
+
+
+class Tunnels(Check):
+    """Only where the testbed has tunnelled arms."""
+
+    topic = "tunnels"
+    rank = 35
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """By host; of a lab for all of it."""
+        if found.testbed.is_lab:
+            name, why = lab_backend(found.testbed, AUTO)
+            if why:
+                yield self.doubtful("", f"nothing can carry tunnels here: {why}", "measure natively, or as root")
+            else:
+                yield self.well("", f"carried by backend {name}")
+            return
+        for seen in found.hosts():
+            told, host = seen.fact("tunnels"), seen.host.name
+            ends = [role for path in found.testbed.paths.values() for role in path.ends]
+            for backend, why in told.get("cannot", {}).items():
+                if not set(ends) & set(seen.roles):
+                    continue
+                if why:
+                    yield self.wrong(
+                        host, f"backend {backend} cannot carry tunnels: {why}", "sudo = yes, or the module sit"
+                    )
+                elif not seen.fact("rights").get("admin"):
+                    yield self.wrong(host, "its agent may not make tunnels", "sudo = yes, or root in key ssh")
+                else:
+                    yield self.well(host, f"backend {backend} can carry them")
+            for device, why in told.get("existing", {}).items():
+                if why:
+                    yield self.wrong(host, why, "make it, or correct the key in the inventory")
+                else:
+                    yield self.well(host, f"device {device} is there, with its address")
+
+
+check = Tunnels()

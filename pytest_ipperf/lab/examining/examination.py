@@ -1,0 +1,173 @@
+"""One examination: agents are started on all hosts side by side, asked, and gone again."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pytest_ipperf.agent.clocks import look
+from pytest_ipperf.agent.examination import FACTS
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab.carrying import candidates
+from pytest_ipperf.lab.clocks import HostClock
+from pytest_ipperf.lab.examining.checks import CHECKS
+from pytest_ipperf.lab.examining.checks.base import Finding
+from pytest_ipperf.lab.examining.crossing import crossed, ways
+from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
+from pytest_ipperf.lab.leaving import left
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.testbed import AUTO, Host, Testbed
+from pytest_ipperf.lab.ways import WAYS
+
+MACHINE = "this machine"
+_OF_NODES = ("addresses", "limits", "ports")
+"""Of nodes; all else they share with the machine."""
+_LAST = "load"  # which our own beginning would be part of
+_PATIENCE_S = 20.0
+_STAMPS = 5
+
+
+def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
+    """What there is to say of a testbed, in the order of the checks; marks are cleared where that is asked."""
+    with contextlib.ExitStack() as stack:
+        try:
+            entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
+        except LabError as error:
+            trouble = str(error).removeprefix(f"testbed {testbed.name}: ")
+            seen = {MACHINE: Seen(host=_machine(), roles=(), trouble=trouble)}
+            return list(_findings(Examined(testbed=testbed, seen=seen)))
+        return list(_findings(_seen(testbed, inventory, entries, clear=clear)))
+
+
+def _findings(found: Examined) -> Iterator[Finding]:
+    for name in sorted(CHECKS, key=lambda each: CHECKS[each].rank):
+        yield from CHECKS[name].findings(found)
+
+
+def _machine() -> Host:
+    return Host(name=MACHINE, way="local", settings={})
+
+
+def _hosts(testbed: Testbed) -> dict[str, Seen]:
+    """By name; where several are of this machine it is one more, and has of them all but their networks."""
+    here = [role for role, host in testbed.roles.items() if not WAYS[host.way].leased_by_agent]
+    several = len({testbed.roles[role].name for role in here}) > 1
+    hosts = {MACHINE: Seen(host=_machine(), roles=tuple(here))} if several else {}
+    for role, host in testbed.roles.items():
+        roles = hosts[host.name].roles if host.name in hosts else ()
+        hosts[host.name] = Seen(host=host, roles=(*roles, role), node=several and role in here)
+    return hosts
+
+
+def _seen(
+    testbed: Testbed, inventory: Mapping[str, Testbed], entries: Mapping[str, Sequence[str]], *, clear: bool
+) -> Examined:
+    seen = _hosts(testbed)
+    links: dict[str, Link] = {}
+    with ThreadPoolExecutor(len(seen)) as pool:
+        try:
+            opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
+            links |= {name: link for name, link in opened.items() if link is not None}
+            asked = {name: _asked(testbed, seen[name]) for name in links}
+            list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
+            crossings = tuple(_crossings(testbed, links, seen))
+            list(pool.map(lambda name: _facts(links[name], seen[name], [_LAST], asked[name]), links))
+        finally:
+            left(list(links.values()))
+    return Examined(testbed=testbed, seen=seen, crossings=crossings, others=_others(testbed, inventory))
+
+
+def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
+    began = time.monotonic()
+    try:
+        link = Link(seen.host, entries.get(seen.host.name, ()))
+    except LabError as error:
+        said = str(error).removeprefix(f"host {seen.host.name}: ")
+        seen.trouble = said.removeprefix(f"no agent could be started by way {seen.host.way}: ")
+        return None
+    seen.start_s = time.monotonic() - began
+    return link
+
+
+def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
+    """What the facts of a host are to tell of."""
+    host = seen.host
+    others = [each for each in testbed.hosts if each.name != host.name or len(testbed.hosts) == 1]
+    tunnelled = any(path.ends for path in testbed.paths.values())
+    return {
+        "addresses": [address for address in (host.ipv4, host.ipv6) if address],
+        "peers": [
+            (host.address(ipver), other.address(ipver))
+            for other in others
+            for ipver in (4, 6)
+            if host.address(ipver) and other.address(ipver)
+        ],
+        "ports": host.ports,
+        "programs": shlex.split(host.reboot)[:1],
+        "backends": candidates(testbed, AUTO) if tunnelled else [],
+        "existing": list(host.tunnels.values()),
+    }
+
+
+def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
+    """All of one host but what runs there."""
+    names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
+    try:
+        seen.order_s = _round_trip_s(link)
+        if not seen.node:
+            seen.skew_s = _skew_s(link)
+            if not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
+                seen.done = link.order("tend", clear)
+        _facts(link, seen, names, asked)
+    except LabError as error:
+        seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
+
+
+def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
+    if seen.node and _LAST in names:
+        return
+    with contextlib.suppress(LabError):
+        seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+
+
+def _round_trip_s(link: Link) -> float:
+    took = []
+    for _ in range(_STAMPS):
+        began = time.monotonic()
+        link.order("stamp")
+        took.append(time.monotonic() - began)
+    return statistics.median(took)
+
+
+def _skew_s(link: Link) -> tuple[float, float]:
+    """By how much the wall clock there is ahead of ours, and how far off that is at most."""
+    clock = HostClock(link)
+    here, there = look(), link.order("clock")
+    _, ahead_s, error_s = clock.marks[-1]
+    return ahead_s + (there["real_ns"] - here["real_ns"]) * 1e-9, error_s
+
+
+def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
+    """One after another, as an agent answers at one place at a time; none where somebody measures."""
+    if any(each.busy_with for each in seen.values()):
+        return
+    for way in ways(testbed):
+        if all(name in links and not seen[name].trouble for name in (way.here, way.there)):
+            yield crossed(links, seen, way)
+
+
+def _others(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:
+    """By testbed's name what it shares with this one."""
+    if testbed.is_lab:
+        return {}
+    return {
+        name: ", ".join(sorted(shared))
+        for name, other in inventory.items()
+        if name != testbed.name and not other.is_lab and (shared := testbed.guarded & other.guarded)
+    }
