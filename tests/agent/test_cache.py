@@ -140,7 +140,7 @@ def test_where_nothing_can_be_kept_nothing_is_said(place, monkeypatch, spoil):
     elif spoil == "a file in its place":
         place.parent.write_text("in the way")
     else:
-        monkeypatch.setattr(module.os, "open", refuse)
+        monkeypatch.setattr(os, "open", refuse)
     cache = Cache()
     cache.put(DATA)
     cache.tidy()
@@ -170,7 +170,7 @@ def test_no_room_leaves_nothing(place, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr(module.os, "fdopen", Full)
+    monkeypatch.setattr(os, "fdopen", Full)
     Cache().put(b"more")
     assert [path.name for path in place.iterdir()] == [DIGEST]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
+import os
 import sys
 import zipfile
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from packaging.markers import default_environment
@@ -26,7 +29,8 @@ def zipped(files):
 
 
 @pytest.fixture
-def packages(tmp_path, monkeypatch):
+def packages(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield Packages(tmp_path)
     sys.modules.pop("ipperf_sent", None)
@@ -60,6 +64,26 @@ def test_what_lost_its_compiled_modules_is_remarked_on(packages):
     assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
     assert packages.remark(["pytest", "ipperf-sent"]) == " (pure Python)"
     assert packages.remark(["pytest"]) == ""
+
+
+def test_what_is_kept_is_unpacked_without_being_sent(packages, tmp_path):
+    data = zipped(SENT)
+    digest = hashlib.sha256(data).hexdigest()
+    assert packages.unpack_kept(digest, []) is False
+    packages.keep(data)
+    assert packages.unpack_kept(digest, ["ipperf-sent"]) is True
+    assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
+    assert importlib.import_module("ipperf_sent").WHERE.startswith(str(tmp_path)), "nothing is imported from the cache"
+
+
+def test_what_is_kept_is_told_and_forgotten(packages):
+    folder = f"{os.environ['XDG_CACHE_HOME']}/pytest-ipperf"
+    assert packages.kept() == {"folder": folder, "entries": 0, "bytes": 0, "note": ""}
+    packages.keep(b"12345")
+    assert packages.kept() == {"folder": folder, "entries": 1, "bytes": 5, "note": ""}
+    assert packages.forget() == {"folder": folder, "entries": 1, "bytes": 5, "note": ""}
+    assert packages.forget()["entries"] == 0
+    assert not Path(folder).exists()
 
 
 def test_no_room_for_a_parcel_is_told(packages, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import getpass
+import hashlib
 import os
 import random
 import shlex
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -22,17 +24,22 @@ import pytest
 from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.agent.ports import taken
+from pytest_ipperf.cli import main
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab import boot, wheels
 from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.parcel import equip
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
+from tests.machines import bare_pythons
 
 SERVER = """
 Port {port}
@@ -195,9 +202,11 @@ def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes
     sshd.host(folder)
     code = f"""
 import time
+from importlib.metadata import version
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.parcel import equip
 link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
 link.order("serve", "nameserver", {SERVED!r})
 print(flush=True)
@@ -351,3 +360,116 @@ def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(s
         assert said[0].startswith(f"{service} holds its 30 accounts, ")
         assert said[1:] == [""]
         assert not held.exists()
+
+
+# --- what a host keeps ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(sshd):
+    """The cache of the host, empty."""
+    folder = sshd.folder / "cache" / "pytest-ipperf"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The sizes of what hosts asked for."""
+    sizes = []
+
+    def told(magic):
+        sizes.append(len(packed := cargo(magic)))
+        return packed
+
+    monkeypatch.setattr(boot, "cargo", told)
+    return sizes
+
+
+def test_code_is_sent_once(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    for _ in range(3):
+        with Link(host) as link:
+            told = link.order("cache")
+    assert len(sent) == 1
+    (entry,) = kept.iterdir()
+    assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
+    assert told == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    with Link(host):
+        pass
+    (entry,) = kept.iterdir()
+    entry.write_bytes(cargo(b""))  # which would run
+    with Link(host) as link:
+        assert link.order("hello")
+    assert len(sent) == 2
+    assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
+
+
+def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    kept.mkdir(parents=True)
+    kept.chmod(0o777)
+    for _ in range(2):
+        with Link(host) as link:
+            note = link.order("cache")["note"]
+    assert note == f"the cache {kept} is not used: others may write to it; remove it"
+    assert (len(sent), list(kept.iterdir())) == (2, [])
+
+
+def counted(monkeypatch, link, orders):
+    """From now on its orders are added there."""
+    order = link.order
+
+    def told(name, *arguments, **more):
+        orders.append(name)
+        return order(name, *arguments, **more)
+
+    monkeypatch.setattr(link, "order", told)
+
+
+def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
+    others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
+    if not others:
+        pytest.skip("no other Python from 3.10 on here")
+    monkeypatch.setattr(wheels, "_pip", lambda: ())
+    host = sshd.host(folder, python=others[0]).server
+    orders: list[str] = []
+    for _ in range(2):
+        with Link(host) as link:
+            counted(monkeypatch, link, orders)
+            assert equip(link, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
+    assert orders == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
+
+
+def test_clean_removes_what_is_kept(sshd, folder, kept, capsys):
+    host = sshd.host(folder).server
+    with Link(host):
+        size = sum(path.stat().st_size for path in kept.iterdir())
+    inventory = ["--ipperf-hosts", str(folder / "hosts.ini")]
+    assert main(["clean", "--testbed", "ring", *inventory]) == 0
+    assert capsys.readouterr().out == f"far: removed 1 entry of the cache ({size / 1e6:.1f} MB)\n"
+    assert not kept.exists()
+    assert main(["clean", *inventory]) == 0
+    assert capsys.readouterr().out == "far: nothing to remove\n"
+
+
+def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, capsys):
+    sshd.host(folder)
+    inventory = folder / "hosts.ini"
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    (folder / "gone").write_text((folder / "ssh_config").read_text().replace(f"Port {sshd.port}", f"Port {port}"))
+    inventory.write_text(
+        inventory.read_text().replace("server = far", "server = gone")
+        + f"[host gone]\nway = ssh\nssh = gone\nipv4 = 127.0.0.2\nssh_config = {folder}/gone\n"
+    )
+    assert main(["clean", "--ipperf-hosts", str(inventory)]) == 1
+    told = capsys.readouterr()
+    assert told.out == "far: nothing to remove\n"
+    assert told.err.startswith("pytest-ipperf: host gone: no agent could be started by way ssh: ")
+    assert told.err.endswith("Connection refused (exit status 255)\n")

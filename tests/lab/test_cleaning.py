@@ -1,0 +1,102 @@
+"""What is told of a host that was cleaned, and of this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.cli import main
+from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.lab import cleaning
+from pytest_ipperf.lab.cleaning import Cleaned, clean, clean_here, keeping
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.wheels import ROOM
+
+NOTE = "the cache /home/x/.cache/pytest-ipperf is not used: it belongs to another user; remove it"
+HOSTS = [Host(name=name, way="ssh", settings={"ssh": name}) for name in ("a", "b", "c", "d", "e")]
+
+
+@dataclasses.dataclass
+class Answering:
+    """A link to a host of that name, which keeps nothing meanwhile."""
+
+    host: Host
+    keeps: bool
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def order(self, name):
+        assert (name, self.keeps) == ("clean", False)
+        told = {"folder": "", "note": "", "entries": 0, "bytes": 0, "folders": 0}
+        if self.host.name == "e":
+            raise LabError("host e: is not there")
+        parts: dict[str, dict[str, object]] = {
+            "b": {"entries": 2, "bytes": 1_240_000}, "c": {"entries": 1, "bytes": 1, "folders": 1}, "d": {"note": NOTE},
+        }  # fmt: skip
+        return {**told, **parts.get(self.host.name, {})}
+
+
+def test_each_host_is_told_of_and_none_keeps_others_from_it(monkeypatch):
+    monkeypatch.setattr(cleaning, "Link", Answering)
+    assert clean(HOSTS) == [
+        Cleaned("a"),
+        Cleaned("b", "2 entries of the cache (1.2 MB)"),
+        Cleaned("c", "1 entry of the cache (0.0 MB) and 1 private folder"),
+        Cleaned("d", trouble=f"host d: {NOTE}"),
+        Cleaned("e", trouble="host e: is not there"),
+    ]
+    assert clean([]) == []
+
+
+def test_hosts_that_are_this_machine_keep_nothing():
+    assert keeping(BUILTIN.values()) == []
+    far = dataclasses.replace(BUILTIN["loopback"], client=HOSTS[0], server=HOSTS[0])
+    assert keeping([far, far]) == [HOSTS[0]]
+
+
+def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Cache(ROOM).put(b"1" * 1_000_000)
+    Cache(ROOM).put(b"2" * 1_000_000)
+    Cache().put(b"3")
+    assert main(["clean", "--here"]) == 0
+    assert capsys.readouterr().out == "this machine: removed 2 wheels (2.0 MB) and 1 entry of agents (0.0 MB)\n"
+    assert clean_here() == Cleaned("this machine")
+    assert list(tmp_path.iterdir()) == []
+    Cache().put(b"3")
+    (tmp_path / "pytest-ipperf").chmod(0o777)
+    assert main(["clean", "--here"]) == 1
+    why = f"the cache {tmp_path}/pytest-ipperf is not used: others may write to it; remove it"
+    assert capsys.readouterr().err == f"pytest-ipperf: {why}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "there is no hosts.ini here; name an inventory with --ipperf-hosts, or --here this machine"),
+        (
+            ["--testbed", "nowhere", "--ipperf-hosts", "bed.ini"],
+            "testbed 'nowhere' does not exist; there are lab, pair, ",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_told(tmp_path, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bed.ini").write_text("")
+    assert main(["clean", *words]) == 4
+    assert capsys.readouterr().err.startswith(f"pytest-ipperf: {sentence}")
+
+
+def test_a_testbed_of_this_machine_is_told_to_be_one(tmp_path, capsys):
+    (tmp_path / "bed.ini").write_text("")
+    assert main(["clean", "--testbed", "lab", "--ipperf-hosts", str(tmp_path / "bed.ini")]) == 0
+    assert (
+        capsys.readouterr().out == "no host of these keeps anything: they are all this machine, which --here cleans\n"
+    )
