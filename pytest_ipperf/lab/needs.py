@@ -6,6 +6,7 @@ versions are alike on all hosts; else a wheel of the same version, or of one tha
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -127,20 +128,22 @@ def _chosen(
     """What there is for it, of versions that all have `asked` for so far; and what they ask for together."""
     found: dict[str, Installed | Fetched] = {}
     newly = dict(asked)
-    roots = [Requirement(text) for text in packages]
-    instead = " and ".join(requirement.name for requirement in roots)
-    left = list(roots)
+    left = [Requirement(text) for text in packages]
+    instead = " and ".join(requirement.name for requirement in left)
     seen: set[tuple[str, frozenset[str]]] = set()
     while left:
-        requirement = left.pop()
-        name = canonicalize_name(requirement.name)
-        newly[name] = newly.get(name, SpecifierSet()) & requirement.specifier
-        if name not in found:
-            found[name] = _piece(Requirement(f"{name}{newly[name]}"), host, instead)
-        extras = frozenset(requirement.extras or {""})
-        if (name, extras) not in seen:
-            seen.add((name, extras))
-            left += _asked_by(found[name].requires, host, extras)
+        for each in left:
+            name = canonicalize_name(each.name)
+            newly[name] = newly.get(name, SpecifierSet()) & each.specifier
+        fresh = {canonicalize_name(each.name) for each in left} - found.keys()
+        wishes = [_Wish(Requirement(f"{name}{newly[name]}"), host) for name in sorted(fresh)]
+        WHEELS.prepare([each.fetched for each in wishes if each.fetched], host)
+        found |= {each.name: each.granted(instead) for each in wishes}
+        keys = {(canonicalize_name(each.name), frozenset(each.extras or {""})) for each in left} - seen
+        seen |= keys
+        left = [
+            each for name, extras in sorted(keys, key=str) for each in _asked_by(found[name].requires, host, extras)
+        ]
     return found, newly
 
 
@@ -151,25 +154,37 @@ def _asked_by(requires: Iterable[str], host: Python, extras: frozenset[str]) -> 
             yield each
 
 
-def _piece(requirement: Requirement, host: Python, instead: str) -> Installed | Fetched:
-    name, python = requirement.name, host.marker("python_full_version")
-    way_out = f"install {instead} on the host"
-    try:
-        here = Installed(distribution(name), host.runs_what_is_compiled_for(Python.told(interpreter())))
-    except PackageNotFoundError:
-        if wheel := WHEELS.find(requirement, host):
-            return Fetched(wheel, stripped=False)
+class _Wish:
+    """A distribution that a host needs: how it is to be had, in the order of preference."""
+
+    def __init__(self, requirement: Requirement, host: Python) -> None:
+        self.name = requirement.name
+        self._host = host
+        self._here: Installed | None = None
+        with contextlib.suppress(PackageNotFoundError):
+            runs = host.runs_what_is_compiled_for(Python.told(interpreter()))
+            self._here = Installed(distribution(self.name), runs)
+        self._meets = self._here is not None and host.meets(self._here.python)
+        self.fetched: Requirement | None = requirement
+        """The wheel that is better than what is here; None where there is none."""
+        if self._here and self._meets and requirement.specifier.contains(self._here.version, prereleases=True):
+            same = Requirement(f"{self.name}=={self._here.version}")
+            self.fetched = same if self._here.stripped else None
+
+    def granted(self, instead: str) -> Installed | Fetched:
+        """What there is; LabError without anything that runs there."""
+        wheel = WHEELS.find(self.fetched, self._host) if self.fetched else None
+        if wheel:
+            return Fetched(wheel, stripped=self._here is not None and self._here.compiled and not wheel.compiled)
+        if self._here and self._meets:
+            return self._here
+        python, way_out = self._host.marker("python_full_version"), f"install {instead} on the host"
+        if not self._here:
+            raise LabError(
+                f"its Python {python} needs {self.name}, which is not installed here to be sent; "
+                f"{way_out}, or {self.name} here"
+            )
         raise LabError(
-            f"its Python {python} needs {name}, which is not installed here to be sent; {way_out}, or {name} here"
-        ) from None
-    if host.meets(here.python) and requirement.specifier.contains(here.version, prereleases=True):
-        same = WHEELS.find(Requirement(f"{name}=={here.version}"), host) if here.stripped else None
-        return Fetched(same, stripped=not same.compiled) if same else here
-    if wheel := WHEELS.find(requirement, host):
-        return Fetched(wheel, stripped=here.compiled and not wheel.compiled)
-    if host.meets(here.python):
-        return here
-    raise LabError(
-        f"its Python {python} does not run {name} {here.version}, which is installed here and wants {here.python}; "
-        f"{way_out}, or an older {name} here"
-    )
+            f"its Python {python} does not run {self.name} {self._here.version}, which is installed here and wants "
+            f"{self._here.python}; {way_out}, or an older {self.name} here"
+        )

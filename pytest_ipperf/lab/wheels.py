@@ -7,13 +7,14 @@ platform that it is told. Once fetched they are kept below `~/.cache`, and nothi
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesParser
@@ -32,8 +33,8 @@ from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.lab.pythons import Python
 
 ROOM = "wheels"
-# For one answer of the index; for one wheel; for all that could not be had, before nothing more is tried.
-_ANSWER_S, _WHEEL_S, _VAIN_S = 10, 60.0, 20.0
+# For one answer of the index; for all wheels that are asked for at once; in vain, before nothing more is tried.
+_ANSWER_S, _WHEELS_S, _VAIN_S = 10, 60.0, 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +101,21 @@ class Wheels:
         self._found: dict[tuple[str, Python], Wheel | None] = {}
         self._vain_s = 0.0
 
+    def prepare(self, requirements: Sequence[Requirement], python: Python) -> None:
+        """Fetches several at once, as each time takes a second; what cannot be had together `find` asks for alone."""
+        missing = [each for each in requirements if not self._kept(each, python)]
+        if len(missing) > 1:
+            self._fetch([_text(each) for each in missing], python)
+
     def find(self, requirement: Requirement, python: Python) -> Wheel | None:
         """The newest that meets it and runs there, of those that are kept here, else of the index; None without one."""
-        key = f"{canonicalize_name(requirement.name)}{requirement.specifier}", python
+        key = _text(requirement), python
         if key not in self._found:
-            self._found[key] = self._kept(requirement, python) or self._fetched(key[0], python)
+            found = self._kept(requirement, python)
+            if not found:
+                self._fetch([key[0]], python)
+                found = self._kept(requirement, python)
+            self._found[key] = found
         return self._found[key]
 
     def _kept(self, requirement: Requirement, python: Python) -> Wheel | None:
@@ -117,37 +128,41 @@ class Wheels:
             and python.meets(wheel.python)
             and wheel.tags & tags
         ]
-        digest = max(fits)[1] if fits else ""
-        # Once more from there, so that it counts as used.
-        return self._read[digest] if digest and self._cache.get(digest) else None
+        if not fits:
+            return None
+        digest = max(fits)[1]
+        self._cache.get(digest)  # so that it counts as used
+        return self._read[digest]
 
     def _all(self) -> Mapping[str, Wheel]:
         for digest in self._cache.entries().keys() - self._read.keys():
-            data = self._cache.get(digest, used=False)
-            with contextlib.suppress(ValueError):
-                self._read[digest] = Wheel.of(data or b"")
+            if data := self._cache.get(digest, used=False):
+                self._add(data)
         return self._read
 
-    def _fetched(self, requirement: str, python: Python) -> Wheel | None:
+    def _add(self, data: bytes) -> None:
+        with contextlib.suppress(ValueError):
+            self._read[hashlib.sha256(data).hexdigest()] = Wheel.of(data)
+
+    def _fetch(self, requirements: Sequence[str], python: Python) -> None:
         if not (pip := _pip()) or self._vain_s > _VAIN_S:
-            return None
+            return
         self._cache.tidy()
-        began = time.monotonic()
+        began, before = time.monotonic(), len(self._read)
         with tempfile.TemporaryDirectory(prefix="pytest-ipperf-") as folder:
-            # Only this finds what another Python runs, and it would take the markers of dependencies for ours.
+            # It finds what another Python runs, but takes the markers of dependencies for ours; so without them.
             asked = [
                 *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
                 "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
-                *_target(python), requirement,
+                *_target(python), *requirements,
             ]  # fmt: skip
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired, ValueError):
-                subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WHEEL_S, check=False)
-                for path in Path(folder).glob("*.whl"):
-                    wheel = Wheel.of(path.read_bytes())
-                    self._cache.put(wheel.data)
-                    return wheel
-        self._vain_s += time.monotonic() - began
-        return None
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WHEELS_S, check=False)
+            for path in Path(folder).glob("*.whl"):
+                self._add(data := path.read_bytes())
+                self._cache.put(data)
+        if len(self._read) == before:
+            self._vain_s += time.monotonic() - began
 
 
 @cache
@@ -157,6 +172,10 @@ def _pip() -> tuple[str, ...]:
         return (sys.executable, "-P", "-m", "pip")
     found = which("pip3") or which("pip")
     return (found,) if found else ()
+
+
+def _text(requirement: Requirement) -> str:
+    return f"{canonicalize_name(requirement.name)}{requirement.specifier}"
 
 
 def _target(python: Python) -> Iterator[str]:
