@@ -39,7 +39,7 @@ ipv6 = {server.ipv6}
 
 def spans(stands):
     """By testbed, when its measurements of a workload began and when the last run of each was kept."""
-    found = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for event in sorted(stands.events("workload") + stands.events("run"), key=lambda each: each["at"]):
         found.setdefault(event["workload"].split("-")[0], {}).setdefault(event["workload"], []).append(event["at"])
     return {bed: sorted((min(times), max(times)) for times in each.values()) for bed, each in found.items()}

@@ -27,10 +27,10 @@ from pytest_ipperf.lab.tunnelling import EXISTING
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import Place
-from tests.plugin.test_far import SSH_CONFIG, SSHD, SSHD_CONFIG
 
 ROOT = Path(__file__).parents[2]
 BACKEND = "ebpf"
+SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="an sshd in a namespace needs root"),
@@ -43,6 +43,26 @@ pytestmark = [
     pytest.mark.skipif(bool(BACKENDS[BACKEND].missing()), reason=f"{BACKEND}: {BACKENDS[BACKEND].missing()}"),
 ]
 
+SSHD_CONFIG = """
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+"""
+SSH_CONFIG = """
+Host *
+    User root
+    IdentityFile {folder}/user
+    IdentitiesOnly yes
+    IdentityAgent none
+    HostKeyAlias far
+    UserKnownHostsFile {folder}/known
+    StrictHostKeyChecking yes
+    ControlPath none
+"""
 SUITE = "import pytest\n@pytest.mark.http\ndef test_http(measured, margin):\n    assert measured.slowdown <= margin\n"
 NETWORKS = {"tunnel": ("2001:db8:41::/64",), "isatap": ("2001:db8:5e::/64", "2001:db8:12::/64")}
 # The router is between the two ends of the tunnel.
