@@ -77,7 +77,7 @@ def read_sections(path: Path) -> list[Section]:
         where = f"{path}, line {number}"
         level, key = depth, ""
         if header := _HEADER.fullmatch(line.strip()):
-            section = _opened(where, Section(path, number, header[1]), found)
+            section = _opened(where, Section(path, number, _printable(header[1])), found)
         else:
             key = _noted(where, number, line.strip(), section)
     return list(found.values())
@@ -88,6 +88,11 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if told := _COMMENT.sub("", line).rstrip():
             yield number, told
+
+
+def _printable(title: str) -> str:
+    """What is told of a title, without what a terminal would obey; such a one is no name anyway."""
+    return "".join(each if each.isprintable() else "?" for each in title)
 
 
 def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:
