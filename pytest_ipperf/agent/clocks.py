@@ -34,7 +34,7 @@ def realtime_ahead_ns() -> int:
 def look() -> dict[str, Any]:
     """Whose CLOCK_MONOTONIC this is, how far the wall clock is ahead of it, and for how long this host has slept."""
     slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return {"whose": clock_of_host(), "real_ns": realtime_ahead_ns(), "slept_ns": slept_ns}
+    return {"whose": clock_of_host(), "real_s": realtime_ahead_ns() * 1e-9, "slept_s": slept_ns * 1e-9}
 
 
 def check_unset(host: str, before_ns: int, after_ns: int) -> None:

@@ -23,8 +23,8 @@ _FEWEST = 3
 _MOST_S = 0.25
 _FRESH_S = 1.0
 _GRAIN_S = 2e-9  # what is lost where nanoseconds are halved and become seconds
-_STEP_NS = 1_000_000
-_STEPS = {"real_ns": "was set by {:.3f} s", "slept_ns": "stood still for {:.3f} s, as in sleep"}
+_STEP_S = 0.001
+_STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
 
 
 def mark_of(exchanges: Sequence[Exchange]) -> Mark:
@@ -56,7 +56,7 @@ def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
     since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
     part = since_s / length_s
     # How far a clock that drifts by no more than it may can get from the line between where it was twice.
-    off_s = 2 * DRIFT * since_s * (1 - part) + max(0.0, _beyond_s(one, other))
+    off_s = 2 * DRIFT * since_s * (1 - part)
     return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
 
 
@@ -108,15 +108,18 @@ class HostClock:
             return there_ns, 0.0
         near_ns = there_ns - round(self.marks[-1][1] * 1e9)
         ahead_s, error_s = ahead(self.marks, near_ns)
-        return there_ns - round(ahead_s * 1e9), error_s
+        return there_ns - round(ahead_s * 1e9), error_s + max(0.0, self._beyond_s)
+
+    @property
+    def _beyond_s(self) -> float:
+        return max((_beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""
         now = (look(), self._link.order("clock"))
         for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
             for name, what in _STEPS.items():
-                if abs(after[name] - before[name]) > _STEP_NS:
-                    yield f"the clock of {whose} {what.format((after[name] - before[name]) * 1e-9)} during a run"
-        beyond_s = max((_beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
-        if beyond_s > _STEP_NS * 1e-9:
-            yield f"the clock of host {self._host} moved by {beyond_s:.3f} s against this machine's during a run"
+                if abs(after[name] - before[name]) > _STEP_S:
+                    yield f"the clock of {whose} {what.format(after[name] - before[name])} during a run"
+        if self._beyond_s > _STEP_S:
+            yield f"the clock of host {self._host} moved by {self._beyond_s:.3f} s against this machine's during a run"
