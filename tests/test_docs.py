@@ -150,6 +150,10 @@ def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_aw
     path.write_text(re.sub(r"^# ?", "", example, flags=re.MULTILINE))
     found = inventory.read_inventory(path)
     assert not found["office"].lacks(Arm(6, "tunnel"))
+    assert not found["crowd"].lacks(Arm(6, "isatap"))
+    keys = set(re.findall(r"^(\w+) =", path.read_text(), re.MULTILINE))
+    ways = {key for name in WAYS if WAYS[name].in_inventory for key in WAYS[name].keys}
+    assert keys == inventory.TESTBED_KEYS | inventory.HOST_KEYS | inventory.LAB_KEYS | ways
     assert found["far"].links == Links(rate_bit_s=2e7, loss=0.001, delay_s=0.025)
 
 

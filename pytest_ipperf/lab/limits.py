@@ -9,6 +9,7 @@ from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports.base import CLIENT
 
@@ -60,6 +61,6 @@ def check_rebootable(testbed: Testbed) -> None:
     if not lacking:
         return
     names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
-    here = sorted({host.name for host in testbed.hosts if host.machine == "this machine"})
+    here = sorted({host.name for host in testbed.hosts if not WAYS[host.way].leased_by_agent})
     why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
     raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

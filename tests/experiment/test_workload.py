@@ -13,7 +13,7 @@ import pytest
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, RestoreError
+from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.core.judge import Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.plan import plan_for
@@ -21,6 +21,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
 from pytest_ipperf.protocols.base import PHASES
 
@@ -526,3 +527,40 @@ def test_the_servers_logs_are_kept_when_the_testbed_breaks(course):
     _, heard, found = course(well, floor_fails=AgentError("host client: the agent died"))
     assert isinstance(found, AgentError)
     assert [each[0] for each in heard][-2:] == ["logs", "broke off"]
+
+
+def far(name):
+    return Host(name=name, way="ssh", settings={"ssh": name}, reboot="reboot")
+
+
+def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypatch):
+    testbed, order = Testbed(name="office", client=far("alpha"), server=far("beta")), []
+
+    class Keeper:
+        def close(self):
+            order.append("closed")
+
+    def start_anew(told, lease):
+        order.append(told.name)
+        return {"alpha": 40.0, "beta": 50.5}
+
+    monkeypatch.setattr(workload, "start_anew", start_anew)
+    asked = dataclasses.replace(CONDITIONS, reboot=True, provisioning=Keeper())
+    _, heard, _ = course(lambda number, arm: (30, {}, ()), asked, testbed=testbed)
+    epochs = CONDITIONS.design.epochs
+    assert order == ["closed", "office"] * (epochs - 1)
+    told = [each for each in heard if each[0] in ("rebooted", "epoch")]
+    assert [each[:2] for each in told] == [
+        ("epoch", 0),
+        *(pair for number in range(1, epochs) for pair in (("rebooted", number), ("epoch", number))),
+    ]
+    assert told[1][2] == {"alpha": 40.0, "beta": 50.5}
+    assert "starting alpha, beta anew for epoch 1" in heard
+    order.clear()
+    course(lambda number, arm: (30, {}, ()), dataclasses.replace(asked, reboot=False), testbed=testbed)
+    assert order == []
+
+
+def test_hosts_that_cannot_be_started_anew_are_told_before_anything_is(course):
+    with pytest.raises(UsageError, match=r"^testbed lab is built anew before each epoch anyway; --ipperf-reboot=yes "):
+        course(lambda *_: (30, {}, ()), dataclasses.replace(CONDITIONS, reboot=True), testbed=BUILTIN["lab"])

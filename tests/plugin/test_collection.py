@@ -220,3 +220,23 @@ def test_a_hosts_ini_of_another_tool_hurts_only_whoever_measures(project):
     project.pytester.makepyfile("def test_plain(): pass")
     project.ask(testbed="").assert_outcomes(passed=1)
     project.ask().stderr.fnmatch_lines(["ERROR: *hosts.ini, line 2: *"])
+
+
+def test_what_is_too_much_for_a_host_is_left_out_with_the_reason(project):
+    hosts = "[host here]\nipv4 = 127.0.0.1\nipv6 = ::1\nmax_connections = 5\nmax_rate = 10mbit\n"
+    (project.pytester.path / "hosts.ini").write_text(f"[testbed small]\nclient = here\nserver = here\n{hosts}")
+    flows = "import pytest\n@pytest.mark.{0}\n@pytest.mark.levels({1})\ndef test_{0}(measured): pass\n\n"
+    project.pytester.makepyfile(
+        test_flows=flows.format("udp", "rate=['10mbit', '11mbit']") + flows.format("tcp", "window=['64k']"),
+    )
+    asked = ("--ipver=6", "--transport=native", "--collect-only")
+    result = project.ask(*asked, "-q", testbed="small")
+    found = sorted(line.partition("[")[2] for line in result.outlines if "::" in line)
+    assert found == ["small-smtp-c1-1k-ipv6]", "small-udp-c1-1400-10mbit-ipv6]"]
+    told = [line for line in project.ask(*asked, testbed="small").outlines if line.startswith("ipperf: left out")]
+    rate = "testbed small takes 10 Mbit/s at most, by max_rate of host here, and"
+    assert told == [
+        f"ipperf: left out: {rate} tcp takes what it gets",
+        f"ipperf: left out: {rate} udp is to send more",
+        "ipperf: left out: testbed small takes 5 connections at most, by max_connections of host here",
+    ]
