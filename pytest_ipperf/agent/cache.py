@@ -23,7 +23,8 @@ KEPT_S = 30 * 24 * 3600.0
 """What nobody has used for so long is removed."""
 # A file that is half written is done in seconds, or its writer was killed.
 _HALF_S = 600.0
-_ENTRY = re.compile(r"[0-9a-f]{64}")
+_ENTRY = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
+_DIGEST_BYTES = 32
 _HALF = re.compile(r"new-[0-9a-f]{16}")
 
 
@@ -42,37 +43,43 @@ class Cache:
         with contextlib.suppress(OSError), self._opened():
             pass  # for the note
 
-    def get(self, digest: str, *, used: bool = True) -> bytes | None:
-        """What is kept under it, and perhaps `used` now; None where that is nothing, or is no longer what it was."""
+    def get(self, digest: str, made: str = "", *, used: bool = True) -> bytes | None:
+        """What is kept under it, and perhaps `used` now; None where that is nothing, or is no longer what it was.
+
+        With `made` it is what this host itself made of what has that digest, for a Python with that magic number.
+        """
+        name = f"{digest}-{made}" if made else digest
         with contextlib.suppress(OSError), self._opened() as folder:
-            if not _ENTRY.fullmatch(digest):
+            if not _ENTRY.fullmatch(name):
                 return None
-            asked = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            asked = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             with os.fdopen(asked, "rb") as file:
+                head = file.read(_DIGEST_BYTES) if made else bytes.fromhex(digest)
                 data = file.read()
-                if hashlib.sha256(data).hexdigest() == digest:
+                if hashlib.sha256(data).digest() == head:
                     with contextlib.suppress(OSError):  # on what can only be read
                         if used:
                             os.utime(asked)
                     return data
-            os.unlink(digest, dir_fd=folder)
+            os.unlink(name, dir_fd=folder)
         return None
 
-    def put(self, data: bytes) -> None:
-        """Keeps it under its digest, where there are a place and room for it."""
-        half = f"new-{secrets.token_hex(8)}"
+    def put(self, data: bytes, of: str = "", made: str = "") -> None:
+        """Keeps it under its digest, where there are a place and room for it; with `made` under that of its source."""
+        half, digest = f"new-{secrets.token_hex(8)}", hashlib.sha256(data)
+        name, head = (f"{of}-{made}", digest.digest()) if made else (digest.hexdigest(), b"")
         with contextlib.suppress(OSError), self._opened(make=True) as folder:
             try:
-                made = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-                with os.fdopen(made, "wb") as file:
-                    file.write(data)
-                os.rename(half, hashlib.sha256(data).hexdigest(), src_dir_fd=folder, dst_dir_fd=folder)
+                written = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+                with os.fdopen(written, "wb") as file:
+                    file.write(head + data)
+                os.rename(half, name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(half, dir_fd=folder)
 
     def entries(self) -> dict[str, int]:
-        """By digest: the size in bytes."""
+        """By name, which is a digest: the size in bytes."""
         return {name: found.st_size for name, found in self._files().items() if _ENTRY.fullmatch(name)}
 
     def tidy(self) -> None:

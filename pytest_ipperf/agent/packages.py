@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.agent.compiling import below, compiled
 from pytest_ipperf.core.errors import LabError
+
+_MAGIC = MAGIC_NUMBER.hex()
 
 
 class Packages:
@@ -47,14 +50,18 @@ class Packages:
 
     def unpack_kept(self, digest: str, stripped: Sequence[str]) -> bool:
         """As `unpack`, of a parcel that this host has kept; false where it has not."""
-        data = self._cache.get(digest)
+        data = self._cache.get(digest) or self._cache.get(digest, _MAGIC)
         if data is not None:
             self.unpack(digest, data, stripped)
         return data is not None
 
-    def keep(self, data: bytes) -> None:
-        """Keeps a parcel for agents to come, if this host can."""
-        self._cache.put(data)
+    def unpack_and_keep(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
+        """As `unpack`, and keeps the parcel for agents to come, if this host can; compiled, if it came without."""
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            made = "" if any(name.endswith(".pyc") for name in archive.namelist()) else _MAGIC
+        data = compiled(data, below) if made else data
+        self.unpack(digest, data, stripped)
+        self._cache.put(data, digest, made)
 
     def kept(self) -> dict[str, Any]:
         """Where the cache is, empty where there can be none, what is in it, and why it is not used, if it is not."""
@@ -115,5 +122,5 @@ def interpreter() -> dict[str, Any]:
         },
         "abi": sysconfig.get_config_var("SOABI") or "",
         "libc": list(platform.libc_ver()),
-        "magic": MAGIC_NUMBER.hex(),
+        "magic": _MAGIC,
     }

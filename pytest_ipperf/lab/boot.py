@@ -1,7 +1,8 @@
 """Booting: how the agent's code gets onto a host, where a bare Python waits for it at the end of a line.
 
 It is imported from memory, so nothing is that could have been changed on the way or be left behind. A host on another
-machine keeps it in its cache: what is offered there is its digest, and it asks for the code that it lacks.
+machine keeps it in its cache: what is offered there is its digest, and it asks for the code that it lacks. A Python
+that compiles it otherwise than ours keeps what came of that too, or each of its agents would begin with compiling.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
-from pytest_ipperf.agent import cache as hosts_cache
+from pytest_ipperf.agent import cache as agents_cache
+from pytest_ipperf.agent import compiling
 from pytest_ipperf.lab.cargo import cargo, digests
 
 BOOT = """
@@ -23,15 +25,19 @@ offered, keeper = channel.receive()
 code = None
 if keeper:
     room = {"__name__": "keeper"}
-    exec(keeper, room)
+    for text in keeper:
+        exec(text, room)
     kept = room["Cache"]()
     kept.tidy()
-    code = kept.get(offered.get(MAGIC_NUMBER, offered[b""]))
+    made = "" if MAGIC_NUMBER in offered else MAGIC_NUMBER.hex()
+    digest = offered[b"" if made else MAGIC_NUMBER]
+    code = kept.get(digest, made)
 if code is None:
     channel.send(MAGIC_NUMBER)
     code = channel.receive()
     if keeper:
-        kept.put(code)
+        code = room["compiled"](code, room["beside"]) if made else code
+        kept.put(code, digest, made)
 fd = os.memfd_create("pytest-ipperf")
 with open(fd, "wb", closefd=False) as file:
     file.write(code)
@@ -44,7 +50,7 @@ serve(channel, fd)
 
 def board(channel: Any, patience_s: float, *, keeps: bool = False) -> Mapping[str, Any]:
     """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is."""
-    channel.send((digests(), _keeper()) if keeps else ({}, ""))
+    channel.send((digests(), _keeper()) if keeps else ({}, []))
     said = channel.receive(patience_s)
     if isinstance(said, bytes):
         channel.send(cargo(said))
@@ -53,6 +59,6 @@ def board(channel: Any, patience_s: float, *, keeps: bool = False) -> Mapping[st
 
 
 @cache
-def _keeper() -> str:
+def _keeper() -> list[str]:
     """What looks into the cache there, before there is anything else."""
-    return inspect.getsource(hosts_cache)
+    return [inspect.getsource(each) for each in (agents_cache, compiling)]

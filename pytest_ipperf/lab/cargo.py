@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import marshal
 import zipfile
 from functools import cache
-from importlib.util import MAGIC_NUMBER, source_hash
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import pytest_ipperf
+from pytest_ipperf.agent.compiling import beside, compiled
 
 TRAVELS = (
     "__init__.py",
@@ -28,10 +28,8 @@ TRAVELS = (
     "core/units.py",
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
-
-_UNCHECKED = 0b01
-# Those of later versions of marshal depend on what else the process has loaded.
-_WITHOUT_REFERENCES = 2
+# A zip cannot be older, and the same files give the same bytes whenever they are packed.
+PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
@@ -47,22 +45,12 @@ def cargo(magic: bytes = b"") -> bytes:
         for entry in TRAVELS:
             path = root / entry
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                name = str(Path(pytest_ipperf.__name__) / file.relative_to(root))
-                source = file.read_bytes()
-                archive.writestr(name, source)
-                if magic == MAGIC_NUMBER:
-                    archive.writestr(f"{name}c", compiled(name, source))
-    return packed.getvalue()
+                name = zipfile.ZipInfo(str(Path(pytest_ipperf.__name__) / file.relative_to(root)), PACKED_AT)
+                archive.writestr(name, file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return compiled(packed.getvalue(), beside) if magic == MAGIC_NUMBER else packed.getvalue()
 
 
 @cache
 def digests() -> dict[bytes, str]:
     """SHA-256 by the magic of those Pythons for which there is a cargo of their own; empty: for all others."""
     return {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
-
-
-def compiled(name: str, source: bytes) -> bytes:
-    """As a file that is taken without a look at the source (PEP 552: hash-based, unchecked); always the same bytes."""
-    code = compile(source, name, "exec", dont_inherit=True)
-    head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
-    return head + marshal.dumps(code, _WITHOUT_REFERENCES)

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import io
-import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import MAGIC_NUMBER, cache_from_source
+from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from pytest_ipperf.agent.compiling import below, compiled
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.lab.cargo import compiled
+from pytest_ipperf.lab.cargo import PACKED_AT
 from pytest_ipperf.lab.needs import needs
 from pytest_ipperf.lab.pythons import Python
 from pytest_ipperf.lab.ways import WAYS
@@ -34,8 +34,6 @@ if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a 
 # The slowest line that a parcel of a megabyte or two is meant for.
 _BYTES_PER_S = 50_000
 _PATIENCE_S = 30.0
-# A zip cannot be older, and the same files give the same parcel whenever it is packed.
-_PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +110,15 @@ def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
                 stripped.append(each.name)
             for name, data in each.files():
                 archive.writestr(_entry(name), data)
-                if name.endswith(".py") and host.magic == MAGIC_NUMBER.hex():
-                    _add_compiled(archive, name, data)
     data = packed.getvalue()
+    if host.magic == MAGIC_NUMBER.hex():
+        data = compiled(data, below)
     # What needs pure Python of another one is as slow as that.
     slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
     return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))
 
 
-def _add_compiled(archive: zipfile.ZipFile, name: str, source: bytes) -> None:
-    """What the host's Python would else compile anew in every epoch."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            code = compiled(name, source)
-        except (SyntaxError, ValueError):  # of a module that nobody imports
-            return
-    archive.writestr(_entry(cache_from_source(name)), code)
-
-
 def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _PACKED_AT)
+    entry = zipfile.ZipInfo(name, PACKED_AT)
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry

@@ -58,6 +58,18 @@ def test_a_room_is_apart(place):
     assert not place.exists()
 
 
+def test_what_was_made_here_is_apart_and_verified_too(place):
+    Cache().put(b"compiled", DIGEST, "a70d0d0a")
+    assert Cache().get(DIGEST) is None
+    assert Cache().get(DIGEST, "cb0d0d0a") is None
+    assert Cache().get(DIGEST, "a70d0d0a") == b"compiled"
+    (entry,) = place.iterdir()
+    assert Cache().entries() == {entry.name: entry.stat().st_size}
+    entry.write_bytes(entry.read_bytes()[:-1] + b"D")
+    assert Cache().get(DIGEST, "a70d0d0a") is None
+    assert not entry.exists()
+
+
 @pytest.mark.parametrize("damaged", [DATA[:-1], b"", DATA + b"!"])
 def test_what_is_no_longer_what_it_was_is_not_used_and_goes(place, damaged):
     Cache().put(DATA)

@@ -66,22 +66,27 @@ def test_what_lost_its_compiled_modules_is_remarked_on(packages):
     assert packages.remark(["pytest"]) == ""
 
 
-def test_what_is_kept_is_unpacked_without_being_sent(packages, tmp_path):
+def test_what_is_kept_is_unpacked_without_being_sent_and_compiled(packages, tmp_path, tmp_path_factory):
+    elsewhere = Packages(tmp_path_factory.mktemp("elsewhere"))
     data = zipped(SENT)
     digest = hashlib.sha256(data).hexdigest()
     assert packages.unpack_kept(digest, []) is False
-    packages.keep(data)
+    elsewhere.unpack_and_keep(digest, data, [])
     assert packages.unpack_kept(digest, ["ipperf-sent"]) is True
     assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
     assert importlib.import_module("ipperf_sent").WHERE.startswith(str(tmp_path)), "nothing is imported from the cache"
+    (code,) = (tmp_path / f"packages-{digest}" / "__pycache__").iterdir()
+    assert code.name.startswith("ipperf_sent.")
 
 
 def test_what_is_kept_is_told_and_forgotten(packages):
     folder = f"{os.environ['XDG_CACHE_HOME']}/pytest-ipperf"
     assert packages.kept() == {"folder": folder, "entries": 0, "bytes": 0, "note": ""}
-    packages.keep(b"12345")
-    assert packages.kept() == {"folder": folder, "entries": 1, "bytes": 5, "note": ""}
-    assert packages.forget() == {"folder": folder, "entries": 1, "bytes": 5, "note": ""}
+    data = zipped({"ipperf_sent.py": "", "__pycache__/ipperf_sent.pyc": ""})
+    packages.unpack_and_keep("abc", data, [])
+    told = {"folder": folder, "entries": 1, "bytes": len(data), "note": ""}
+    assert packages.kept() == told
+    assert packages.forget() == told
     assert packages.forget()["entries"] == 0
     assert not Path(folder).exists()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
 
+from pytest_ipperf.agent.compiling import beside, compiled
 from pytest_ipperf.lab.cargo import cargo, digests
 
 
@@ -41,9 +43,12 @@ def test_another_python_gets_source_alone(tmp_path):
 def test_compiled_code_is_the_same_in_every_process():
     """Whatever that has loaded: a host would else be sent anew what it keeps."""
     code = """{}
-import argparse, hashlib, pathlib
-from pytest_ipperf.lab.cargo import compiled
-print(hashlib.sha256(compiled("argparse.py", pathlib.Path(argparse.__file__).read_bytes())).hexdigest())
+import argparse, hashlib, io, sys, zipfile
+from pytest_ipperf.agent.compiling import beside, compiled
+made = io.BytesIO()
+with zipfile.ZipFile(made, "w") as archive:
+    archive.write(argparse.__file__, "argparse.py")
+print(hashlib.sha256(compiled(made.getvalue(), beside)).hexdigest())
 """
     said = set()
     for seed, before in (("1", ""), ("2", "import pytest, packaging.version, execnet")):
@@ -57,3 +62,19 @@ def test_digests_are_those_of_what_is_sent():
     told = {magic: hashlib.sha256(cargo(magic)).hexdigest() for magic in (b"", MAGIC_NUMBER)}
     assert digests() == told
     assert len(set(told.values())) == 2
+
+
+def test_the_same_source_is_the_same_cargo_whenever_it_is_packed():
+    for magic in (b"", MAGIC_NUMBER):
+        with zipfile.ZipFile(io.BytesIO(cargo(magic))) as archive:
+            assert {entry.date_time[0] for entry in archive.infolist()} == {1980}
+
+
+def test_what_is_no_module_is_left_as_it_is():
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("broken.py", "def")
+        archive.writestr("old.py", 'print("\\d")')
+        archive.writestr("notes.txt", "")
+    with zipfile.ZipFile(io.BytesIO(compiled(made.getvalue(), beside))) as archive:
+        assert archive.namelist() == ["broken.py", "old.py", "old.pyc", "notes.txt"]

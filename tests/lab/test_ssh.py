@@ -6,7 +6,9 @@ import contextlib
 import dataclasses
 import getpass
 import hashlib
+import io
 import os
+import platform
 import random
 import shlex
 import shutil
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -202,6 +205,7 @@ def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes
     sshd.host(folder)
     code = f"""
 import time
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
@@ -396,6 +400,21 @@ def test_code_is_sent_once(sshd, folder, kept, sent):
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
     assert told == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
     assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, kept, sent):
+    others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
+    if not others:
+        pytest.skip("no other Python from 3.10 on here")
+    host = sshd.host(folder, python=others[0]).server
+    for _ in range(2):
+        with Link(host) as link:
+            assert link.order("hello")["python"] != platform.python_version()
+    assert len(sent) == 1
+    (entry,) = kept.iterdir()
+    assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
+    with zipfile.ZipFile(io.BytesIO(entry.read_bytes()[32:])) as archive:
+        assert "pytest_ipperf/agent/main.pyc" in archive.namelist()
 
 
 def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):

@@ -24,8 +24,7 @@ class Packages(Part):
 
     def unpack_and_keep(self, digest: str, data: bytes, stripped: list[str]) -> None:
         """The same, and keeps the parcel for agents to come, if this host can."""
-        self._here.packages.unpack(digest, data, stripped)
-        self._here.packages.keep(data)
+        self._here.packages.unpack_and_keep(digest, data, stripped)
 
     def cache(self) -> dict[str, Any]:
         """The `folder` of the cache, empty where there can be none, its `entries` and `bytes`.

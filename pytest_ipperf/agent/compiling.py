@@ -1,0 +1,53 @@
+"""Compiling: what a Python would else do with the same source each time that an agent starts.
+
+This text too travels ahead of all other code, so it needs the standard library alone.
+"""
+
+from __future__ import annotations
+
+import io
+import marshal
+import warnings
+import zipfile
+from collections.abc import Callable
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+
+_UNCHECKED = 0b01
+# Those of later versions of marshal depend on what else the process has loaded.
+_WITHOUT_REFERENCES = 2
+
+
+def beside(name: str) -> str:
+    """Where compiled code is looked for in a zip."""
+    return f"{name}c"
+
+
+def below(name: str) -> str:
+    """Where it is looked for in a folder."""
+    return cache_from_source(name)
+
+
+def compiled(packed: bytes, place: Callable[[str], str]) -> bytes:
+    """A zip of modules, with what this Python makes of each at that place; the same zip for the same one."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(packed)) as before, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as after:
+        for entry in before.infolist():
+            data = before.read(entry)
+            after.writestr(entry, data)
+            if entry.filename.endswith(".py") and (code := _code(entry.filename, data)):
+                beneath = zipfile.ZipInfo(place(entry.filename), entry.date_time)
+                beneath.compress_type = zipfile.ZIP_DEFLATED
+                after.writestr(beneath, code)
+    return made.getvalue()
+
+
+def _code(name: str, source: bytes) -> bytes:
+    """As a file that is taken without a look at the source (PEP 552: hash-based, unchecked); empty of what is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            code = compile(source, name, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):  # in a module that nobody imports
+            return b""
+    head = MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + source_hash(source)
+    return head + marshal.dumps(code, _WITHOUT_REFERENCES)
