@@ -61,6 +61,7 @@ def remove(folder: Path) -> None:
             return
         with contextlib.suppress(OSError):
             (folder / _LOCK).touch(0o600)
+            _backdate(folder / _LOCK)  # nobody is about to lock it
         raise LeftError(
             f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}", folder=str(folder)
         ) from error
@@ -151,7 +152,8 @@ def _swept(folder: Path) -> bool:
     descriptor = _abandoned(folder)
     if descriptor is None:
         return False
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(LeftError):
+        remove(folder)
     os.close(descriptor)
     return not folder.exists()
 

@@ -46,10 +46,13 @@ class Door:
         while True:
             try:
                 said, asker = self._socks[1].recvfrom(64)
-                if said == _WORD[::-1]:  # and no answer of another such door
-                    self._socks[1].sendto(_WORD, asker)
             except (OSError, IndexError):
                 return
+            if asker is None:  # shut
+                return
+            with contextlib.suppress(OSError):  # a firewall of our own
+                if said == _WORD[::-1]:  # and no answer of another such door
+                    self._socks[1].sendto(_WORD, asker)
 
     def close(self) -> None:
         """May be called twice."""

@@ -35,10 +35,11 @@ def _here(address: str) -> bool:
 def _device(name: str) -> dict[str, Any]:
     """`speed` in Mbit/s and `duplex` as far as the driver tells them, which has `driver` as its name."""
     driver = Path(f"/sys/class/net/{name}/device/driver")
+    shown = _told(name, "ifindex") == str(socket.if_nametoindex(name))  # /sys may be that of another network namespace
     return {
-        "speed": _told(name, "speed"),
-        "duplex": _told(name, "duplex"),
-        "driver": driver.resolve().name if driver.exists() else "",
+        "speed": _told(name, "speed") if shown else "",
+        "duplex": _told(name, "duplex") if shown else "",
+        "driver": driver.resolve().name if shown and driver.exists() else "",
         "queueing": disciplines([name])[name],
         "rate_bit_s": rates([name])[name],
         "offloads": offloads(name),

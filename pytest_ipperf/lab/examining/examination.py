@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.examination import FACTS
+from pytest_ipperf.agent.examination.clock import facts as clock_facts
+from pytest_ipperf.agent.offset import estimate
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
-from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.base import Finding
 from pytest_ipperf.lab.examining.crossing import crossed, ways
@@ -30,7 +30,7 @@ _OF_NODES = ("addresses", "limits", "ports")
 """Of nodes; all else they share with the machine."""
 _LAST = "load"  # which our own beginning would be part of
 _PATIENCE_S = 20.0
-_STAMPS = 5
+_STAMPS = 9
 
 
 def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
@@ -119,11 +119,9 @@ def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> N
     """All of one host but what runs there."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
     try:
-        seen.order_s = _round_trip_s(link)
-        if not seen.node:
-            seen.skew_s = _skew_s(link)
-            if not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
-                seen.done = link.order("tend", clear)
+        _stamped(link, seen)
+        if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
+            seen.done = link.order("tend", clear)
         _facts(link, seen, names, asked)
     except LabError as error:
         seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
@@ -136,21 +134,21 @@ def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any
         seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
-def _round_trip_s(link: Link) -> float:
-    took = []
+def _stamped(link: Link, seen: Seen) -> None:
+    """How long an order takes, and by how much the wall clock there is ahead of ours."""
+    exchanges = []
     for _ in range(_STAMPS):
-        began = time.monotonic()
-        link.order("stamp")
-        took.append(time.monotonic() - began)
-    return statistics.median(took)
-
-
-def _skew_s(link: Link) -> tuple[float, float]:
-    """By how much the wall clock there is ahead of ours, and how far off that is at most."""
-    clock = HostClock(link)
-    here, there = look(), link.order("clock")
-    _, ahead_s, error_s = clock.marks[-1]
-    return ahead_s + (there["real_ns"] - here["real_ns"]) * 1e-9, error_s
+        sent_ns = time.monotonic_ns()
+        came_ns, answered_ns = link.order("stamp")
+        exchanges.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+    seen.order_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
+    ahead_s, error_s = estimate(exchanges)
+    here = clock_facts({})
+    there = link.order("examine", ["clock"], {})["clock"]
+    if there.get("whose") == here["whose"]:
+        seen.skew_s = (0.0, 0.0)
+    elif "whose" in there:
+        seen.skew_s = ahead_s + (there["real_ahead_ns"] - here["real_ahead_ns"]) * 1e-9, error_s
 
 
 def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:

@@ -25,9 +25,7 @@ class Addresses(Check):
             return
         for address in found["lacking"]:
             key = "ipv6" if ":" in address else "ipv4"
-            yield self.wrong(
-                host.name, f"{key} = {address} is not on this host", "correct the inventory, or add the address"
-            )
+            yield self.wrong(host.name, f"{key} = {address} is not on this host", "correct the key, or add the address")
         devices = {route["device"]: None for _, _, route in found["routes"] if "device" in route}
         bad = 0
         for _, address, route in found["routes"]:
