@@ -13,16 +13,19 @@ from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host, Testbed
 
-_WITHIN_S = 600.0
+_DOWN_S = 300.0
+_BACK_S = 600.0
 _LOOK_S = 0.2
 _AGAIN_S = 1.0
 
 
-def start_anew(testbed: Testbed, lease: Callable[[Link], None], within_s: float = _WITHIN_S) -> Mapping[str, float]:
+def start_anew(
+    testbed: Testbed, lease: Callable[[Link], None], *, down_s: float = _DOWN_S, back_s: float = _BACK_S
+) -> Mapping[str, float]:
     """Starts the hosts of a testbed anew, all at a time; by name the seconds until each was back.
 
     `lease` is called for each before, so that none is taken away from another job. LabError where one refuses, does not
-    go down or does not come back.
+    go down in `down_s`, or is not back `back_s` after that.
     """
     hosts = sorted({host.machine: host for host in testbed.hosts}.values(), key=lambda host: host.machine)
     began = time.monotonic()
@@ -32,15 +35,16 @@ def start_anew(testbed: Testbed, lease: Callable[[Link], None], within_s: float 
             links.append(stack.enter_context(Link(host)))
             lease(links[-1])
         with ThreadPoolExecutor(len(links)) as pool:
-            ending = [pool.submit(_ended, link, began + within_s, within_s) for link in links]
+            ending = [pool.submit(_ended, link, down_s) for link in links]
         before = [end.result() for end in ending]
     with ThreadPoolExecutor(len(hosts)) as pool:
-        coming = [pool.submit(_back, host, boot, began, within_s) for host, boot in zip(hosts, before, strict=True)]
-    return {host.name: come.result() for host, come in zip(hosts, coming, strict=True)}
+        coming = [pool.submit(_wait_back, host, boot, back_s) for host, boot in zip(hosts, before, strict=True)]
+    return {host.name: round(come.result() - began, 1) for host, come in zip(hosts, coming, strict=True)}
 
 
-def _ended(link: Link, end: float, within_s: float) -> str:
+def _ended(link: Link, down_s: float) -> str:
     """Gives the command and waits until it has ended the agent; the host's boot until then."""
+    end = time.monotonic() + down_s
     before: str = link.order("boot_id")
     with contextlib.suppress(AgentError):  # it may be gone before it can answer
         link.order("reboot", shlex.split(link.host.reboot))
@@ -48,32 +52,36 @@ def _ended(link: Link, end: float, within_s: float) -> str:
         if time.monotonic() > end:
             link.order("stay")
             raise LabError(
-                f"host {link.host.name} did not go down within {seconds_text(within_s)} of its reboot command "
+                f"host {link.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
                 f"{link.host.reboot!r}"
             )
         time.sleep(_LOOK_S)
     return before
 
 
-def _back(host: Host, before: str, began: float, within_s: float) -> float:
-    """Asks a host again and again, until an agent starts there in another boot and with all of its addresses."""
-    seen = "nothing"
-    while time.monotonic() < began + within_s:
-        try:
-            with Link(host) as link:
-                if link.order("boot_id") == before:
-                    seen = "it answers, and was not started anew"
-                elif lacking := link.order("lacking", _addresses(host)):
-                    seen = f"it is back without its address {lacking[0]}"
-                else:
-                    return round(time.monotonic() - began, 1)
-        except AgentError as error:
-            seen = str(error).removeprefix(f"host {host.name}: ")
+def _wait_back(host: Host, before: str, back_s: float) -> float:
+    """Asks a host again and again until it is back; our instant of that."""
+    end = time.monotonic() + back_s
+    while seen := _seen(host, before):
+        if time.monotonic() > end:
+            raise LabError(
+                f"host {host.name} was not back {seconds_text(back_s)} after its reboot command {host.reboot!r} had "
+                f"ended the agent; seen last: {seen}"
+            )
         time.sleep(_AGAIN_S)
-    raise LabError(
-        f"host {host.name} was not back within {seconds_text(within_s)} of its reboot command {host.reboot!r}; seen "
-        f"last: {seen}"
-    )
+    return time.monotonic()
+
+
+def _seen(host: Host, before: str) -> str:
+    """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
+    try:
+        with Link(host) as link:
+            if link.order("boot_id") == before:
+                return "it answers, and was not started anew"
+            lacking = link.order("lacking", _addresses(host))
+    except AgentError as error:
+        return str(error).removeprefix(f"host {host.name}: ")
+    return f"it is back without its address {lacking[0]}" if lacking else ""
 
 
 def _addresses(host: Host) -> list[str]:
