@@ -79,7 +79,9 @@ class Board:
             return
         self.clear()
         width, height = shutil.get_terminal_size()
-        fitting = [line[: width - 1] for line in lines][: max(1, height - _ROOM)]
+        encoding = self._file.encoding or "ascii"  # of which pytest's own writer would take care
+        writable = [line.encode(encoding, "replace").decode(encoding) for line in lines]
+        fitting = [line[: width - 1] for line in writable][: max(1, height - _ROOM)]
         if not fitting:
             return
         # The cursor goes back to where pytest left it.

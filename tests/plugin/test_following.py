@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -14,6 +15,7 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.plugin.following import Journal, Worker
+from pytest_ipperf.plugin.screen import Board
 from tests.plugin.test_distribution import HOSTS, add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
@@ -208,6 +211,50 @@ def test_on_a_terminal_there_is_a_line_for_each_worker_and_it_leaves_no_trace(tw
     assert len([line for line in left if re.match(r"\[gw\d (one|two)\] measured ", line)]) == 4
     assert any("4 passed" in line for line in left)
     assert all(len(line) <= 100 for frame in frames for line in frame if line.startswith("[gw") and " left" in line)
+
+
+class Reporter:
+    """Of a terminal that knows no letters but those of ASCII."""
+
+    isatty = True
+
+    def __init__(self):
+        self.sent = io.BytesIO()
+        file = io.TextIOWrapper(self.sent, encoding="ascii", write_through=True)
+        self._tw = type("Writer", (), {"_file": file, "width_of_current_line": 7})()
+
+
+@pytest.fixture
+def board(monkeypatch):
+    """On such a terminal of 40 columns and 6 lines, and what it has been sent."""
+    reporter = Reporter()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", "6")
+    monkeypatch.setenv("TERM", "xterm")
+    plugins = type("Plugins", (), {"get_plugin": lambda *_: reporter})()
+    config: Any = type("Config", (), {"pluginmanager": plugins, "get_verbosity": lambda _: 0})()
+    return Board(config), reporter.sent
+
+
+def test_as_many_lines_are_shown_as_fit_cut_and_in_letters_that_the_terminal_knows(board):
+    shown, sent = board
+    shown.show([f"[gw{number}] 3 µs " + "x" * 60 for number in range(9)])
+    lines = screen_of(sent.getvalue().decode("ascii"))[1:]
+    assert lines == [f"[gw{number}] 3 ?s " + "x" * 28 for number in range(3)]
+    shown.clear()
+    before = sent.tell()
+    shown.clear()
+    assert sent.tell() == before
+
+
+def test_what_has_not_changed_is_not_written_again(board):
+    shown, sent = board
+    shown.show(["one"])
+    before = sent.tell()
+    shown.show(["one"])
+    assert sent.tell() == before
+    shown.show([])
+    assert sent.getvalue().endswith(b"\x1b[J")
 
 
 CRASHES = """
