@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from pytest_ipperf.agent.counting import Counting
 from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.leaving import undone
 from pytest_ipperf.agent.line import PULSE, Line
 from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.agent.orders.base import Here
@@ -29,10 +30,10 @@ class Agent:
     """All orders, by name, of the parts in `agent/orders/`."""
 
     def __init__(self, stack: contextlib.ExitStack, code_fd: int, line: Line) -> None:
-        sweep()  # what earlier agents left that were killed
+        swept = sweep()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
         counting = stack.enter_context(contextlib.closing(Counting()))
-        here = Here(stack, code_fd, line, folder, Packages(folder), counting)
+        here = Here(stack, code_fd, line, folder, Packages(folder), counting, swept)
         parts = [PARTS[name](here) for name in PARTS]
         self._orders = {name: getattr(part, name) for part in parts for name in vars(type(part)) if name[0] != "_"}
 
@@ -61,7 +62,9 @@ def serve(channel: Any, code_fd: int) -> None:
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, leave)
-    with contextlib.suppress(SystemExit), contextlib.ExitStack() as stack:
+    with contextlib.suppress(SystemExit), contextlib.ExitStack() as ending:
+        stack = contextlib.ExitStack()
+        ending.callback(undone, stack)
         agent = Agent(stack, code_fd, line)
         channel.setcallback(heard, endmarker=None)
         channel.send(("ok", agent.order("hello")()))
