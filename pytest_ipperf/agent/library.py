@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import re
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
@@ -66,11 +68,12 @@ class LibraryBurst:
         self.sources: set[str] = set()
         self.families: set[int] = set()
         self.dns_retries = 0
-        self.began = 0.0
+        self.began = self.woke = 0.0
         self.lag_s = 0.0
         self.peak = 0
         self._live = connections
         self._talking = 0
+        _import(protocol)
         self._everyone: asyncio.Event
 
     def run(self, at: float = 0.0) -> None:
@@ -306,6 +309,13 @@ class _Lag:
         """Looks for the last time; the most so far, in seconds."""
         self._timer.cancel()
         return max(self._most_s, self._loop.time() - self._due)
+
+
+def _import(protocol: Application) -> None:
+    """Loads the library, which takes longer than a burst, before the instant at which one begins."""
+    for text in protocol.packages:
+        with contextlib.suppress(ImportError):  # told by the client, where it is used
+            import_module(re.split(r"\W", text)[0])
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:

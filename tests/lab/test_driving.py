@@ -1,0 +1,334 @@
+"""Several clients: one run split up, begun together, proven and failing each by itself, and told as one."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import statistics
+import struct
+import subprocess
+import threading
+import time
+from collections import Counter
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.agent.arrivals import arrivals
+from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.share import Share
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.lab import building, driving
+from pytest_ipperf.lab.clocks import HostClock
+from pytest_ipperf.lab.driving import LATE_S, shares
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.protocols.base import PHASES
+
+ARMS = [Arm(4, "native"), Arm(6, "native")]
+AHEAD_S = 86400
+BURSTS = 9
+START, TOTAL = PHASES.index("start"), PHASES.index("total")
+
+
+def several(count):
+    """The lab with so many clients."""
+    more = tuple(
+        Host(
+            name=f"client{number}", way="namespace", ipv4=f"198.18.{number}.1", ipv6=f"2001:2:0:2{number}::1",
+            settings={"node": f"client{number}"},
+        ) for number in range(2, count + 1)
+    )  # fmt: skip
+    return dataclasses.replace(BUILTIN["lab"], name="crowd", more_clients=more, paths={})
+
+
+def work(connections, **changed):
+    plain = Workload(
+        testbed="crowd", protocol="http", client="lean", connections=connections, payload_bytes=1000
+    )  # fmt: skip
+    return dataclasses.replace(plain, **changed)
+
+
+@pytest.fixture
+def up(processes, tmp_path, monkeypatch):
+    """Labs with so many clients, that stand until the test ends, and of which nothing is left then."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    made = []
+
+    def standing_of(count):
+        if why := unusable():
+            pytest.skip(f"the lab cannot stand here: {why}")
+        made.append(stand(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
+        standing = made[-1].__enter__()
+        for link in standing._links.values():
+            processes.below(link._process.pid)
+        return standing
+
+    yield standing_of
+    for each in reversed(made):
+        each.__exit__(None, None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def elsewhen(monkeypatch):
+    """The second client's CLOCK_MONOTONIC is a day ahead of all others."""
+
+    def link(host, entry=()):
+        words = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--kill-child")
+        return Link(host, (*entry, *words) if host.name == "client2" else entry)
+
+    monkeypatch.setattr(building, "Link", link)
+
+
+def order(**changed):
+    settings = {
+        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 3, "ipver": 4,
+        "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": 9, "source": "", "deadline_s": 10.0,
+        "ident": 65530, "first_index": 7,
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+# --- shares ---------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2))
+def test_shares_are_the_connections_of_one_client_split_up(connections, clients, workers, number):
+    """Each question, each account and each arrival is that of one connection of one host, as it would be of one."""
+    whole = order(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
+    sources = {f"client{place}": f"127.0.0.{place}" for place in range(1, clients + 1)}
+    parts = shares(whole, sources)
+    assert list(parts) == list(sources)[:connections]
+    found = []
+    for role, part in parts.items():
+        assert (part.source, part.connections) == (sources[role], connections)
+        several_workers = min(workers, part.share)
+        bursts = [Share(part, worker, several_workers).made(number) for worker in range(several_workers)]
+        assert part.share == sum(len(burst.connections) for burst in bursts)
+        found += [_what(burst) for burst in bursts]
+    alone = Share(whole).made(number)
+    assert sorted(each for some in found for each in some) == sorted(_what(alone))
+    starts = sorted(start for some in found for *_, start in some)
+    assert starts == arrivals(connections, 50.0, f"p/{number}")
+
+
+def _what(burst):
+    burst.epoll.close()
+    texts = [each.query for each in burst.connections]
+    return list(zip(texts, burst._schedule._starts, strict=True))
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["lean", "library"])
+def test_what_several_did_is_told_as_what_one_would_have(up, client):
+    standing = up(3)
+    for connections, expected in ((7, [3, 2, 2]), (2, [1, 1]), (1, [1])):
+        job = work(connections, client=client)
+        service = standing.serve(job, "embedded")
+        for arm in ARMS:
+            assert standing.prove(arm, service, job)["contradictions"] == []
+            receipt = standing.run(arm, service, job, bursts=2, deadline_s=10.0)
+            assert (receipt.attempted, receipt.failed, receipt.rows) == (2 * connections, {}, 2 * connections)
+            assert receipt.contradictions == ()
+            assert not [note for note in receipt.notes if "began a burst" not in note]  # as it may on a busy machine
+            told = receipt.proof
+            roles = list(standing._testbed.clients)[: len(expected)]
+            own = [standing._testbed.roles[role].address(arm.ipver) for role in roles]
+            assert told["sources"] == sorted(own)
+            assert told["peers"] == {standing._testbed.server.address(arm.ipver): 2 * connections}
+            assert list(told["protocol41"]) == [*roles, "server", "router"]
+            if connections == 1:
+                assert "clients" not in told
+                assert receipt.facts == {}
+                continue
+            each = told["clients"]
+            assert [each[role]["attempted"] for role in roles] == [2 * count for count in expected]
+            assert [each[role]["sources"] for role in roles] == [[address] for address in own]
+            assert told["packets"] == {
+                name: sum(one["packets"][name] for one in each.values()) for name in ("ipv4", "ipv6")
+            }
+            assert told["lag_s"] == max(one["lag_s"] for one in each.values())
+            assert receipt.client
+            assert receipt.client.connections in {one["attempted"] for one in each.values()}
+            assert receipt.facts["start_skew_error_s"] == 0  # all clocks are one
+            rows = list(receipt.outcome(10.0).rows())
+            for burst in (rows[:connections], rows[connections:]):
+                assert [row[START] for row in burst] == sorted(row[START] for row in burst)
+            assert told["wall_s"] >= max(row[START] + row[TOTAL] for row in rows)
+
+
+def test_workers_and_arrivals_are_spread_too(up):
+    standing, job = up(2), work(9, rate_per_s=200.0, workers=2)
+    service = standing.serve(job, "embedded")
+    receipt = standing.run(ARMS[0], service, job, bursts=2, deadline_s=10.0, pattern="5/6/7")
+    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (18, {}, ())
+    assert receipt.proof["processors"] <= 4
+    rows = list(receipt.outcome(10.0).rows())
+    for number in range(2):
+        found = [row[START] for row in rows[9 * number : 9 * (number + 1)]]
+        assert found == pytest.approx(arrivals(9, 200.0, f"5/6/7/{number}"), abs=1e-6)
+
+
+def test_accounts_are_verified_and_the_floor_is_found(up):
+    standing, job = up(2), work(5, protocol="smtp")
+    service = standing.serve(job, "embedded", dataclasses.replace(standing._serving.state, users=11, password="secret"))
+    assert " holds its 11 accounts" in standing.verify(ARMS[0], service, job, 10.0)
+    receipt = standing.floor(ARMS[0], service, job, bursts=3, deadline_s=10.0)
+    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (15, {}, ())
+
+
+def test_one_client_is_given_the_order_of_ever(monkeypatch):
+    said = []
+
+    class Only:
+        def order(self, name, *arguments, **_):
+            said.append((name, *arguments))
+            return {}
+
+    only = shares(order(source="127.0.0.1"), {"client": "127.0.0.1"})
+    driving.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
+    assert said == [("load", dataclasses.asdict(order(source="127.0.0.1")))]
+
+
+# --- the common start -----------------------------------------------------------------------------------------------
+
+
+def first_packets(pcap, port):
+    """By source, when each question to a name server came that was the first of a burst."""
+    found, at = {}, 24
+    while at < len(pcap):
+        seconds, nanoseconds, kept, _ = struct.unpack_from("=IIII", pcap, at)
+        frame, at = pcap[at + 16 : at + 16 + kept], at + 16 + kept
+        if frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == port.to_bytes(2, "big"):
+            found.setdefault(str(IPv4Address(frame[26:30])), []).append(seconds + nanoseconds * 1e-9)
+    return found
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.05])
+def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, elsewhen, monkeypatch, apart_s):
+    """Of clients with clocks of their own, one of which is made to begin later than it should."""
+    standing, job = up(2), work(2)
+    del elsewhen
+    service = standing.serve(job, "embedded")
+    there = HostClock.there
+
+    def later(self, here_ns):
+        return there(self, here_ns) + (0 if self.is_ours else int(apart_s * 1e9))
+
+    monkeypatch.setattr(HostClock, "there", later)
+    receipt = standing.run(ARMS[0], service, job, bursts=BURSTS, deadline_s=10.0, capture=1000)
+    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    seen = first_packets(receipt.captures["server"], service.resolver_port)
+    assert [len(each) for each in seen.values()] == [BURSTS, BURSTS]
+    clients = receipt.proof["clients"]
+    told = [two - one for one, two in zip(*(each["began_s"] for each in clients.values()), strict=True)]
+    truth = [two - one for one, two in zip(seen["198.18.0.1"], seen["198.18.2.1"], strict=True)]
+    error_s = receipt.facts["start_skew_error_s"]
+    assert 0 < error_s < 0.05
+    # Between the clock's word and the packet lies what the host was doing, now and then for long.
+    off_s = statistics.median(abs(one - other) for one, other in zip(told, truth, strict=True))
+    assert off_s < error_s + 0.005
+    assert receipt.facts["start_skew_s"] == pytest.approx(max(map(abs, told)))
+    assert statistics.median(told) == pytest.approx(apart_s, abs=error_s + 0.01)
+
+
+def test_who_began_late_is_told(up, monkeypatch):
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    instants = driving._Together._instants
+
+    def past(self):
+        return {**instants(self), "client2": time.monotonic_ns() - int(3 * LATE_S * 1e9)}
+
+    monkeypatch.setattr(driving._Together, "_instants", past)
+    receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
+    assert (receipt.failed, receipt.contradictions) == ({}, ())
+    words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
+    assert [each[6:] for each in words] == [["ms", "after", "the", "common", "start"]]
+    assert float(words[0][5]) >= 60
+
+
+# --- trouble --------------------------------------------------------------------------------------------------------
+
+
+def agent_of(standing, role):
+    """The last process that its line leads to, as seen here."""
+    last, children = 0, [standing._links[role]._process.pid]
+    while children:
+        last = children[0]
+        children = [int(each) for each in Path(f"/proc/{last}/task/{last}/children").read_text().split()]
+    return last
+
+
+def inside(standing, role, words):
+    pid = str(agent_of(standing, role))
+    subprocess.run(["nsenter", "--target", pid, "--net", "--mount", "sh", "-ec", words], check=True)
+
+
+def test_failures_of_one_clients_share_are_counted(up):
+    standing, job = up(2), work(7)
+    service = standing.serve(job, "embedded")
+    inside(standing, "client2", "ip route replace unreachable 198.18.1.0/24")
+    receipt = standing.run(ARMS[0], service, job, bursts=2, deadline_s=10.0)
+    assert (receipt.attempted, receipt.rows) == (14, 8)
+    assert sum(receipt.failed.values()) == 6
+    assert receipt.proof["clients"]["client"]["failed"] == {}
+    assert receipt.proof["clients"]["client2"]["failed"] == receipt.failed
+    # One that reaches nothing ends no run early, as long as the others do.
+    assert standing.run(ARMS[0], service, job, bursts=5, deadline_s=10.0).attempted == 35
+
+
+def test_a_run_of_which_nobody_completes_anything_ends_early(up):
+    standing, job = up(2), work(4)
+    service = dataclasses.replace(standing.serve(job, "embedded"), port=9)
+    receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=10.0)
+    assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (12, {"connect refused": 12}, 0)
+
+
+def test_a_client_that_dies_is_named(up):
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    pid = agent_of(standing, "client2")
+    killing = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
+    killing.start()
+    began = time.monotonic()
+    with pytest.raises(AgentError, match=r"^host client2: the agent died (during order 'drive_|while host client )"):
+        standing.run(ARMS[0], service, job, bursts=10000, deadline_s=30.0)
+    assert time.monotonic() - began < 20
+    killing.join()
+
+
+def test_a_client_that_cannot_have_its_share_is_named_and_the_next_run_is_well(up):
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    inside(standing, "client2", "echo 30000 30001 > /proc/sys/net/ipv4/ip_local_port_range")
+    sentence = "^host client2: 5 connections at once need as many ports, and there are 2 from 30000 to 30001 "
+    with pytest.raises(LabError, match=sentence):
+        standing.run(ARMS[0], service, work(10), bursts=1, deadline_s=10.0)
+    assert standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).failed == {}
+
+
+def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    expected = standing._expected
+
+    def other(arm, workload, role="client"):
+        found = expected(arm, workload, role)
+        return dataclasses.replace(found, client="198.18.2.9") if role == "client2" else found
+
+    monkeypatch.setattr(standing, "_expected", other)
+    receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
+    assert receipt.contradictions == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
+    assert Counter(receipt.proof["sources"]) == {"198.18.0.1": 1, "198.18.2.1": 1}
