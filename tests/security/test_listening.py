@@ -120,14 +120,21 @@ SUITE = """
     import pytest
 
     @pytest.mark.{protocol}
-    @pytest.mark.levels(connections=[2], payload=["1k"])
+    @pytest.mark.levels({levels})
     def test_it(measured, margin):
         assert measured.slowdown <= margin
 """
 
 
+LEVELS = {
+    **dict.fromkeys(("http", "smtp", "ftp", "imap"), 'connections=[2], payload=["1k"]'),
+    **dict.fromkeys(("dns", "tcp"), "connections=[2]"),
+    **dict.fromkeys(("udp", "rtt"), "connections=[1]"),
+}
+
+
 @pytest.mark.evidence
-@pytest.mark.parametrize("protocol", ["http", "ftp", "smtp", "imap", "dns", "tcp", "udp", "rtt"])
+@pytest.mark.parametrize("protocol", list(LEVELS))
 def test_on_hosts_behind_ssh_a_session_listens_on_measured_addresses_alone(farm, protocol):
     """Neither on the network by which they are reached nor on the loopback, and the controller not at all."""
     session_listens_on_measured_addresses_alone(farm, protocol)
@@ -139,18 +146,14 @@ def test_on_a_host_behind_ssh_mail_is_taken_on_measured_addresses_alone(farm):
 
 def session_listens_on_measured_addresses_alone(farm, protocol):
     stands = farm()
-    own = {f"{host.control4} {host.control6}" for host in stands.hosts.values()}
-    suite = SUITE.format(protocol=protocol)
-    suite = suite.replace(
-        ', payload=["1k"]', {"http": ', payload=["1k"]', "smtp": ', payload=["1k"]'}.get(protocol, "")
-    )
+    suite = SUITE.format(protocol=protocol, levels=LEVELS[protocol])
     controller = stands.session("--design=smoke", "-q", suite=suite)
     pids = [host.pid for host in stands.hosts.values()]
     with Watch(lambda: [*below(controller.pid), *pids]) as watch:
         said, _ = controller.communicate(timeout=120)
     assert "1 inconclusive" in said, said
     measured = {address for host in stands.hosts.values() for address in (host.ipv4, host.ipv6)}
-    control = {address for each in own for address in each.split()}
+    control = {address for host in stands.hosts.values() for address in (host.control4, host.control6)}
     assert watch.addresses <= measured | control, watch.found
     assert watch.addresses & measured
     for (_, address), told in watch.found.items():
