@@ -76,7 +76,10 @@ def test_what_is_wrong_between_hosts_is_told_for_each_way(farm):
     found, status = findings(hosts)
     assert status == 1
     remedy = "open 20000-29999 of server1 to client1, for TCP and UDP, in firewalls on the way"
-    assert found["client1 -> server1", "reach"][1] == ("wrong", f"IPv6: a port by UDP no answer: {remedy}")
+    assert found["client1 -> server1", "reach"][1] == (
+        "wrong",
+        f"IPv6: no answer by UDP from a port of 20000-29999: {remedy}",
+    )
     assert found["server1 -> client1", "reach"][0][0] == "well"
     (lost,) = [each for each in found["client1 -> server1", "MTU"] if each[1].startswith("IPv4")]
     assert lost[0] == "wrong"

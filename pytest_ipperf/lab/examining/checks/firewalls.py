@@ -22,7 +22,7 @@ class Firewalls(Check):
                 yield self.wrong(subject, f"IPv{way.ipver}: {way.trouble}", "see to it before anything else")
             elif said := _said(way):
                 remedy = f"open {low_high} of {way.there} to {way.here}, for TCP and UDP, in firewalls on the way"
-                yield self.wrong(subject, f"IPv{way.ipver}: {said}", remedy)
+                yield self.wrong(subject, f"IPv{way.ipver}: {said} from a port of {low_high}", remedy)
             else:
                 yield self.well(subject, f"IPv{way.ipver}: a port of {low_high} answers by TCP and UDP")
         if busy := next((each for each in found.seen.values() if each.busy_with), None):
@@ -31,8 +31,8 @@ class Firewalls(Check):
 
 
 def _said(way: Crossing) -> str:
-    told = [f"by {name} {said}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
-    return f"a port {' and '.join(told)}" if told else ""
+    told = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
+    return " and ".join(told)
 
 
 check = Firewalls()

@@ -33,9 +33,7 @@ class Servers(Check):
             yield self.wrong(name, "setpriv is not installed", "Debian: apt-get install util-linux")
         for each in named or ():
             if missing[each] and not SERVERS[each].embedded:
-                yield self.wrong(
-                    name, f"key servers names {each}: {missing[each]}", "install it, or take it out of the key"
-                )
+                yield self.wrong(name, f"key servers names {each}: {missing[each]}", "install it, or correct the key")
         able = {}
         for protocol in applications():
             real = [each for each in SERVERS if SERVERS[each].protocol == protocol and not SERVERS[each].embedded]
@@ -43,9 +41,7 @@ class Servers(Check):
             able[protocol] = [each for each in may if not missing[each]]
             if not able[protocol] and named is None and real:
                 why = "; ".join(missing[each] for each in real)
-                yield self.doubtful(
-                    name, f"{protocol} by an embedded server only: {why}", "install one, for real figures"
-                )
+                yield self.doubtful(name, f"{protocol} by an embedded server only: {why}", "install one of them")
         if shown := [f"{protocol} {', '.join(found)}" for protocol, found in able.items() if found]:
             yield self.well(name, "; ".join(shown))
 

@@ -19,7 +19,10 @@ class TheTestbed(Check):
     def of_testbed(self, found: Examined) -> Iterator[Finding]:
         """Arms that it can have, and testbeds that are never measured at the same time."""
         testbed = found.testbed
-        arms = [Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"]
+        arms = sorted(
+            (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),
+            key=lambda arm: TRANSPORTS[arm.transport].rank,
+        )
         has = [str(arm) for arm in arms if not testbed.lacks(arm)]
         if len(has) > 1:
             yield self.well("", f"arms {', '.join(has)}")

@@ -32,9 +32,7 @@ class Tunnels(Check):
                 if not set(ends) & set(seen.roles):
                     continue
                 if why:
-                    yield self.wrong(
-                        host, f"backend {backend} cannot carry tunnels: {why}", "sudo = yes, or the module sit"
-                    )
+                    yield self.wrong(host, f"backend {backend} cannot: {why}", "sudo = yes, or the module sit")
                 elif not seen.fact("rights").get("admin"):
                     yield self.wrong(host, "its agent may not make tunnels", "sudo = yes, or root in key ssh")
                 else:

@@ -1,0 +1,246 @@
+"""What a doctor makes of facts, check by check; facts that are made up, as no machine has all of them wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.examination import FACTS
+from pytest_ipperf.lab.examining import Grade, examined
+from pytest_ipperf.lab.examining.checks import CHECKS
+from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import Path as Way
+
+PAGE = Path(__file__).parents[2] / "docs" / "doctor.md"
+
+
+def host(name, number, **keys):
+    settings = {"ssh": name}
+    return Host(name=name, way="ssh", ipv4=f"192.0.2.{number}", ipv6=f"2001:db8::{number}", settings=settings, **keys)
+
+
+ROUTE = {"device": "eth0", "gateway": "", "source": "", "mtu": 1500, "type": 1, "path_mtu": 0, "mss": 0}
+DEVICE = {"speed": "1000", "duplex": "full", "driver": "igb", "queueing": "mq", "rate_bit_s": 0.0,
+          "offloads": {"gro": True, "tso": False}}  # fmt: skip
+
+
+def facts(boot, other):
+    return {
+        "rights": {"user": "root", "root": True, "raw": True, "admin": True},
+        "limits": {"descriptors": 0, "ephemeral": [32768, 60999]},
+        "ports": {"taken": [20001]},
+        "addresses": {
+            "lacking": [], "routes": [["192.0.2.1", other, dict(ROUTE)]], "devices": {"eth0": dict(DEVICE)},
+        },
+        "clock": {"synchronised": True, "source": "tsc"},
+        "load": {"idle": 1.0, "busiest": [], "load": 0.1, "cpus": [0, 1], "allowed": [0, 1], "governors": []},
+        "memory": {"available": 4 << 30, "free": {"/tmp": 5 << 30}, "buffers": {"net.core.rmem_max": 4 << 20}},
+        "servers": {"missing": dict.fromkeys(SERVERS, ""), "setpriv": True, "programs": {}},
+        "tunnels": {"cannot": {}, "existing": {}},
+        "leftovers": {"holder": "", "marks": [], "folders": [], "journals": []},
+        "control": {"ends": ["203.0.113.9", "203.0.113.1"], "boot": boot, "host": "a", "kernel": "6.1",
+                    "machine": "x86_64", "python": "3.11.2", "executable": "/usr/bin/python3"},
+    }  # fmt: skip
+
+
+def office(**keys):
+    return Testbed(name="office", client=host("alpha", 1, **keys), server=host("beta", 2, **keys))
+
+
+@pytest.fixture
+def made():
+    """All is well, until a test changes some of it."""
+    testbed = office()
+    seen = {
+        each.name: Seen(host=each, roles=(role,), start_s=0.5, order_s=0.001, skew_s=(0.0, 0.001),
+                        facts=facts(role, "192.0.2.9"))
+        for role, each in testbed.roles.items()
+    }  # fmt: skip
+    fits = {1500: "yes", 1501: "too big"}
+    ways = [("alpha", "beta"), ("beta", "alpha")]
+    crossings = tuple(
+        Crossing(here=here, there=there, ipver=4, mtu=1500, fits=fits) for here, there in ways
+    )  # fmt: skip
+    return Examined(testbed=testbed, seen=seen, crossings=crossings)
+
+
+def found(made, grade=None):
+    every = [finding for check in CHECKS for finding in CHECKS[check].findings(made)]
+    return [each for each in every if grade is None or each.grade is grade]
+
+
+def told(made):
+    """What is not well."""
+    return [f"{each.grade.value} {each.subject or 'all'} {each.topic}: {each.said}: {each.remedy}"
+            for each in found(made) if each.grade is not Grade.WELL]  # fmt: skip
+
+
+def test_where_all_is_well_nothing_else_is_said(made):
+    assert told(made) == []
+    assert {each.topic for each in found(made)} == {
+        CHECKS[name].topic for name in CHECKS if name not in ("tunnels", "reboot")
+    }
+
+
+def test_every_finding_is_one_line_and_every_trouble_has_a_remedy(made):
+    made.seen["alpha"].trouble = "no"
+    for each in found(made):
+        assert "\n" not in each.said + each.remedy
+        assert bool(each.remedy) == (each.grade is not Grade.WELL)
+
+
+CHANGES = [
+    ("rights", {"raw": False, "admin": False, "root": False, "user": "me"},
+     "doubtful rights: user me: packets of tunnels are not counted, no captures, no tunnels can be made, Post"),
+    ("limits", {"descriptors": 1024}, "doubtful descriptors: 1024 file descriptors are allowed, good for 960 conn"),
+    ("limits", {"ephemeral": [25000, 60999]}, "doubtful ports: 20000-29999 overlaps the ephemeral ports 25000-60"),
+    ("limits", {"ephemeral": [40000, 40999]}, "doubtful ports: 1000 ephemeral ports are too few for 5000 connect"),
+    ("ports", {"taken": list(range(20000, 29998))}, "wrong ports: 2 of 20000-29999 are free, and servers need 4"),
+    ("addresses", {"lacking": ["192.0.2.1"]}, "wrong addresses: ipv4 = 192.0.2.1 is not on this host: correct"),
+    ("addresses", {"routes": [["192.0.2.1", "192.0.2.2", {"error": "Network is unreachable"}]]},
+     "wrong addresses: no route to 192.0.2.2: network is unreachable: give it one"),
+    ("addresses", {"routes": [["192.0.2.1", "192.0.2.2", {**ROUTE, "type": 776, "device": "sit1"}]]},
+     "wrong addresses: the route to 192.0.2.2 is device sit1 (6in4): native arms need a route by a plain link"),
+    ("addresses", {"devices": {"eth0": {**DEVICE, "queueing": "netem"}}}, "doubtful devices: eth0 is shaped by net"),
+    ("addresses", {"devices": {"eth0": {**DEVICE, "duplex": "half"}}}, "doubtful devices: eth0 is half duplex"),
+    ("clock", {"synchronised": False}, "doubtful clock: +0.0 ms against this machine's (+- 1.0); nobody synchroni"),
+    ("clock", {"source": "acpi_pm"}, "doubtful clock: the clock's source acpi_pm is slow to read"),
+    ("load", {"idle": 0.5, "busiest": [7, "cc1", 0.99]},
+     "doubtful processors: 2, 50 % idle over half a second, load 0.1; cc1 (process 7) takes 99 % of one: end"),
+    ("load", {"governors": ["powersave"]}, "doubtful processors: their frequency goes up and down (governor pow"),
+    ("memory", {"available": 1 << 20}, "doubtful room: 1 MiB of memory are available: end something there"),
+    ("memory", {"free": {"/tmp": 1 << 20}}, "wrong room: 1 MiB are free in /tmp: free some space, or set TMPDIR"),
+    ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful room: 100 MiB are free in /tmp"),
+    ("memory", {"buffers": {"net.core.rmem_max": 212992}}, "doubtful room: net.core.rmem_max is 212992 bytes"),
+    ("leftovers", {"folders": ["/tmp/ipperf-x"]}, "doubtful left: /tmp/ipperf-x is left and cannot be removed"),
+    ("leftovers", {"journals": ["/run/pytest-ipperf/journal"]}, "doubtful left: the journal /run/pytest-ipperf/jo"),
+    ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
+    ("leftovers", {"marks": [{"user": 7, "path": "/x", "notes": [{"said": "a is left", "holds": None}]}]},
+     "wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in "),
+    ("tunnels", {"existing": {"sit1": "there is no device sit1"}}, "wrong tunnels: there is no device sit1: make"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "sentence"), CHANGES, ids=[each[2][:45] for each in CHANGES])
+def test_what_is_not_well_is_told_of_that_host_alone(made, name, change, sentence):
+    made.seen["alpha"].facts[name].update(change)
+    said = told(made)
+    assert any(each.replace(" alpha ", " ", 1).startswith(sentence) for each in said), said
+    assert not [each for each in said if " beta " in each]
+
+
+def test_facts_that_could_not_be_had_are_no_findings(made):
+    made.seen["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
+    assert [each.topic for each in found(made) if each.subject == "alpha"] == ["way in"]
+
+
+def test_servers_that_cannot_run_are_told_of_the_server(made):
+    missing = made.seen["beta"].facts["servers"]["missing"]
+    missing |= {"postfix": "postfix is not installed"}
+    assert told(made) == [
+        "doubtful beta servers: smtp by an embedded server only: postfix is not installed: install one of them"
+    ]
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=("postfix", "apache"))
+    assert told(made) == [
+        "wrong beta servers: key servers names postfix: postfix is not installed: install it, or correct the key"
+    ]
+
+
+def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
+    ends = {role: End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ()) for role in ("client", "server")}
+    made.testbed = dataclasses.replace(made.testbed, paths={"tunnel": Way("2001:db8:1::1", "2001:db8:1::2", ends=ends)})
+    for seen in made.seen.values():
+        seen.facts["tunnels"]["cannot"] = {"kernel": ""}
+    assert told(made) == []
+    made.seen["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
+    made.seen["beta"].facts["rights"]["admin"] = False
+    said = told(made)
+    assert "wrong alpha tunnels: backend kernel cannot: no sit driver: sudo = yes, or the module sit" in said
+    assert "wrong beta tunnels: its agent may not make tunnels: sudo = yes, or root in key ssh" in said
+
+
+def test_a_clock_that_is_off_is_told_with_its_uncertainty(made):
+    made.seen["beta"].skew_s = (-3.5, 0.002)
+    (said,) = told(made)
+    assert said.startswith("doubtful beta clock: -3500.0 ms against this machine's (+- 2.0): have NTP set it")
+
+
+def test_hosts_of_one_machine_that_share_its_processors_are_told(made):
+    for seen in made.seen.values():
+        seen.facts["control"]["boot"] = "same"
+    assert told(made)[0].startswith("doubtful all processors: alpha, beta are one machine, and share its processors")
+    for number, seen in enumerate(made.seen.values()):
+        seen.host = dataclasses.replace(seen.host, cpus=(number,))
+    assert told(made) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"tcp": "connection refused"},
+            "IPv4: connection refused by TCP from a port of 20000-29999: open 20000-29999 of",
+        ),
+        (
+            {"udp": "no answer", "fits": {}},
+            "IPv4: no answer by UDP from a port of 20000-29999: open 20000-29999 of",
+        ),
+        ({"fits": {1500: "no answer", 1501: "too big"}}, "IPv4: packets of 1500 bytes are lost on the way"),
+        ({"fits": {1500: "too big", 1501: "too big"}}, "IPv4: packets of 1500 bytes are refused here"),
+        ({"fits": {1500: "yes", 1501: "yes"}}, "IPv4: 1501 bytes arrive unfragmented, more than the MTU"),
+        ({"trouble": "no route to 192.0.2.2 (no)"}, "IPv4: no route to 192.0.2.2 (no): see to it before anything"),
+    ],
+)
+def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
+    one, other = made.crossings
+    made.crossings = (dataclasses.replace(one, **change), other)
+    (said, *_) = told(made)
+    assert re.sub(r"^wrong alpha -> beta \w+: ", "", said).startswith(sentence)
+
+
+def test_orders_that_share_the_measured_link_are_told_and_no_trouble(made):
+    made.seen["alpha"].facts["control"]["ends"] = ["192.0.2.200", "192.0.2.1"]
+    (said,) = [each.said for each in found(made) if (each.subject, each.topic) == ("alpha", "control")]
+    assert said == (
+        "ssh comes from 192.0.2.200 to 192.0.2.1, a measured address: orders share the measured link, and are silent "
+        "during runs"
+    )
+    assert told(made) == []
+
+
+def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
+    bare = [dataclasses.replace(each, ipv6="") for each in made.testbed.hosts]
+    made.testbed = dataclasses.replace(made.testbed, client=bare[0], server=bare[1])
+    made.others = {"home": "ssh beta port 22"}
+    (said,) = told(made)
+    assert said.startswith("wrong all testbed: nothing to compare: testbed office has no IPv6: host alpha has no ipv6")
+    assert any(each.said == "never measured while home is: both have ssh beta port 22" for each in found(made))
+
+
+def test_the_page_has_a_row_for_every_check():
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(CHECKS)
+
+
+def test_this_machine_is_examined_as_loopback():
+    findings = examined(BUILTIN["loopback"], BUILTIN)
+    assert {each.subject for each in findings} >= {"this machine", "client", "server"}
+    assert [each for each in findings if each.topic == "way in" and each.grade is Grade.WELL]
+
+
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+def test_a_lab_is_built_and_examined():
+    findings = examined(BUILTIN["pair"], BUILTIN)
+    assert [
+        each for each in findings if each.grade is Grade.WRONG and each.topic in ("reach", "MTU", "addresses")
+    ] == []
+    ways = {(each.subject, each.said) for each in findings if each.topic == "MTU"}
+    assert ("client -> server", "IPv6: 1500 bytes arrive unfragmented, 1501 are refused") in ways
