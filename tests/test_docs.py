@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.engines import ENGINES
+from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.cli.orders import ORDERS
 from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
@@ -35,6 +36,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.carrying import lab_backend
+from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.proving import expected
 from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
@@ -170,6 +172,19 @@ def test_the_records_are_read_back_as_the_page_shows(tmp_path):
     code = blocks(page("docs/records.md"), "python")[0]
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
     assert (done.stderr, done.stdout) == ("", "lab-smtp-c2-1k ipv6 0 0 1.5 {'response_time': 1.5}\n")
+
+
+def test_rates_are_made_of_counters_as_the_page_shows(tmp_path):
+    journal = Journal(tmp_path, "main")
+    for at, (epoch, when, moved) in enumerate((("0", "before", 2**32 - 1000), ("0", "after", 1000), ("1", "before", 0),
+                                               ("1", "after", 1000))):  # fmt: skip
+        interfaces = {"eth0": {"in_bytes": moved, "out_bytes": 0, "bits": 32}}
+        hosts = {"server": {"uptime_s": 1.0, "interfaces": interfaces}}
+        journal.append("counters", {"at": at, "workload": "w", "epoch": epoch, "when": when, "hosts": hosts})
+    journal.close()
+    code = blocks(page("docs/records.md"), "python")[2]
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout) == ("", "w server eth0 12000 bit/s, at most 16000\n")
 
 
 def test_the_hook_of_the_records_page_is_heard(pytester):
@@ -323,7 +338,9 @@ def test_shelves_are_those_of_the_code():
         "lab/ways/": list(WAYS),
         "agent/backends/": list(BACKENDS),
         "agent/engines/": list(ENGINES),
+        "agent/examination/": list(FACTS),
         "agent/orders/": list(PARTS),
+        "lab/examining/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
         "cli/orders/": list(ORDERS),
     }
@@ -368,7 +385,7 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
     sources = [
         (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8")
-        for name in ("asking", "progress", "keeping")
+        for name in ("asking", "progress", "keeping", "vacating")
     ]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {

@@ -231,6 +231,7 @@ def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
         (["--client=library"], "had --client lean, and this one has library; "),
         (["--ipperf-server=auto"], "had --ipperf-server embedded, and this one has auto; "),
         (["--ipperf-deadline=5s"], r"had --ipperf-deadline 10\.0, and this one has 5\.0; "),
+        (["--ipperf-reboot=yes"], "had --ipperf-reboot no, and this one has yes; "),
         (["--ipperf-seed=3"], r"had the seed \d+, and this one has --ipperf-seed=3; leave it out"),
     ],
 )
