@@ -119,14 +119,15 @@ def tree(root: int) -> list[list[Process]]:
 def survivors(processes: Sequence[Process]) -> list[Process]:
     """Those of them that still live; one that has ended and waits for its parent does not."""
     named = {(process.pid, process.started_ticks) for process in processes}
-    return [p for p in map(_process, (pid for pid, _ in named)) if p and p.alive and (p.pid, p.started_ticks) in named]
+    found = map(process_of, (pid for pid, _ in named))
+    return [each for each in found if each and each.alive and (each.pid, each.started_ticks) in named]
 
 
 def _processes() -> list[Process]:
-    return [found for name in os.listdir("/proc") if name.isdecimal() and (found := _process(int(name)))]  # noqa: PTH208
+    return [found for name in os.listdir("/proc") if name.isdecimal() and (found := process_of(int(name)))]  # noqa: PTH208
 
 
-def _process(pid: int) -> Process | None:
+def process_of(pid: int) -> Process | None:
     """One line of /proc/PID/stat (proc(5)); None for a process that is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()

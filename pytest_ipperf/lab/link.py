@@ -56,12 +56,12 @@ except OSError:
 class Link:
     """Open from construction to `close`; use as a context manager.
 
-    A host on another machine keeps what it is sent, unless that is not wished.
+    A host on another machine `keeps` what it is sent, unless that is not wished.
     """
 
     def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
         self.host = host
-        self._keeps = keeps and WAYS[host.way].leased_by_agent
+        self.keeps = keeps and WAYS[host.way].leased_by_agent
         self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,7 +91,7 @@ class Link:
         def open_gateway() -> None:
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
-                opened.append((channel, board(channel, _START_S, keeps=self._keeps)))
+                opened.append((channel, board(channel, _START_S, keeps=self.keeps)))
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 

@@ -25,7 +25,6 @@ from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.lab.cargo import PACKED_AT
 from pytest_ipperf.lab.needs import needs
 from pytest_ipperf.lab.pythons import Python
-from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols.base import Application
 
 if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs
@@ -66,9 +65,8 @@ def equip(link: Link, packages: Sequence[str]) -> str:
             sent = parcel(tuple(packages), Python.told(told["python"]))
         except LabError as error:
             raise LabError(f"host {link.host.name}: {error}") from None
-        keeps = WAYS[link.host.way].leased_by_agent
-        if not (keeps and link.order("unpack_kept", sent.digest, list(sent.stripped))):
-            order = "unpack_and_keep" if keeps else "unpack"
+        if not (link.keeps and link.order("unpack_kept", sent.digest, list(sent.stripped))):
+            order = "unpack_and_keep" if link.keeps else "unpack"
             patience_s = _PATIENCE_S + len(sent.data) / _BYTES_PER_S
             link.order(order, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
         told = link.order("packages", list(wanted))

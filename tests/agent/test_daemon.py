@@ -117,7 +117,7 @@ def _leash(request, monkeypatch):
 def _gone(pids, within_s=3.0):
     end = time.monotonic() + within_s
     while time.monotonic() < end:
-        if not any((found := leash_module._process(pid)) and found.alive for pid in pids):
+        if not any((found := leash_module.process_of(pid)) and found.alive for pid in pids):
             return True
         time.sleep(0.01)
     return False

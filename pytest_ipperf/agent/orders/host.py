@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.fingerprint import fingerprint
 from pytest_ipperf.agent.lease import Lease
-from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.leash import process_of
 from pytest_ipperf.agent.orders.base import Here, Part
 
 
@@ -22,8 +22,8 @@ class Host(Part):
 
     def hello(self) -> dict[str, Any]:
         """Who answers here; number and start together name its process for ever."""
-        started_ticks = tree(os.getpid())[0][0].started_ticks
-        who = {"pid": os.getpid(), "started_ticks": started_ticks}
+        mine = process_of(os.getpid())
+        who = {"pid": os.getpid(), "started_ticks": mine.started_ticks if mine else 0}
         return {"python": platform.python_version(), "host": socket.gethostname(), **who}
 
     def leashed(self, leash_s: float) -> None:
