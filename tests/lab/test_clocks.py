@@ -74,11 +74,11 @@ def test_a_steady_drift_is_drawn_as_a_line():
     marks = [(at * SECOND, 5.0 + at * 2e-5, 1e-6) for at in range(3)]
     for at_ns in (0, SECOND // 2, SECOND, 7 * SECOND // 4):
         assert ahead(marks, at_ns)[0] == pytest.approx(5.0 + at_ns * 1e-9 * 2e-5, abs=1e-12)
-    assert ahead(marks, 3 * SECOND) == (pytest.approx(5.0 + 4e-5), pytest.approx(1e-6 + DRIFT))
+    assert ahead(marks, 3 * SECOND) == pytest.approx((5.0 + 4e-5, 1e-6 + DRIFT))
 
 
 def test_a_look_that_was_held_up_is_left_out():
-    assert ahead([(0, 1.0, 1e-4), (SECOND, 1.3, 0.5)], SECOND) == (1.0, pytest.approx(1e-4 + DRIFT))
+    assert ahead([(0, 1.0, 1e-4), (SECOND, 1.3, 0.5)], SECOND) == pytest.approx((1.0, 1e-4 + DRIFT))
 
 
 class Line:

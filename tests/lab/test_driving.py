@@ -69,6 +69,7 @@ def up(processes, tmp_path, monkeypatch):
         made.append(stand(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
         standing = made[-1].__enter__()
         for link in standing._links.values():
+            assert link._process
             processes.below(link._process.pid)
         return standing
 
@@ -206,7 +207,8 @@ def test_one_client_is_given_the_order_of_ever(monkeypatch):
 
 def first_packets(pcap, port):
     """By source, when each question to a name server came that was the first of a burst."""
-    found, at = {}, 24
+    found: dict[str, list[float]] = {}
+    at = 24
     while at < len(pcap):
         seconds, nanoseconds, kept, _ = struct.unpack_from("=IIII", pcap, at)
         frame, at = pcap[at + 16 : at + 16 + kept], at + 16 + kept
