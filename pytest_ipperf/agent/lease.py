@@ -136,7 +136,8 @@ def _described(peer: tuple[int, int], since_s: float | None, ordered: str) -> st
         if since_s is None:  # a holder of another version: what the kernel knows
             ticks = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
             text += f", running since {_clock(ticks / os.sysconf('SC_CLK_TCK'))}"
-    shown = "".join(each if each.isprintable() else " " for each in ordered.strip())[:_SHOWN]
+    shown = "".join(each if each.isprintable() else " " for each in ordered.strip())
+    shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
     return f"{text} ({shown})" if shown else text
 
 
