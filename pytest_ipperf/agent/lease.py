@@ -26,6 +26,7 @@ _MOST_QUESTIONS = 4096
 _TOLD_BYTES = 240
 _PIECE = 48  # characters: the kernel has room for a name of 107 bytes
 _SHOWN = 120
+_LISTENS = "00010000"  # the kernel's __SO_ACCEPTCON
 _LONG_AGO_S = 12 * 3600
 
 
@@ -112,11 +113,15 @@ def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
         listed = Path("/proc/net/unix").read_text(errors="replace")
     except OSError:
         return None, ""
-    form = re.compile(rf" @{re.escape(name[1:])}\.([0-9a-f]{{8}})\.(\d+)\.(\d+)\.([\w=-]+)$", re.ASCII | re.MULTILINE)
+    # Each connection of those who have asked before is listed under the same name, without the flag of a listener.
+    form = re.compile(
+        rf"^\w+: \w+ \w+ {_LISTENS} .* @({re.escape(name[1:])}\.([0-9a-f]{{8}})\.(\d+)\.(\d+)\.([\w=-]+))$",
+        re.ASCII | re.MULTILINE,
+    )
     found: dict[tuple[str, int], dict[int, str]] = {}
     for match in form.finditer(listed):
-        if _peer("\0" + match[0].removeprefix(" @")) == holder:
-            found.setdefault((match[1], int(match[3])), {})[int(match[2])] = match[4]
+        if _peer(f"\0{match[1]}") == holder:
+            found.setdefault((match[2], int(match[4])), {})[int(match[3])] = match[5]
     for (_, count), parts in found.items():
         with contextlib.suppress(ValueError):
             text = base64.urlsafe_b64decode("".join(parts[number] for number in sorted(parts)))
