@@ -2,10 +2,10 @@
 
     python benchmarks/hosts.py [--rounds 9] [--orders 500] [--python /usr/bin/python3]
 
-An sshd of its own on 127.0.0.1, with own keys. In each round everything is done once, in random order: a link until its
-agent answers, on a host that keeps nothing, one that has kept nothing yet (cold) and one that has (warm), with our
-Python and with another one; then the embedded server aiohttp until it is ready, with its packages; `ssh host true`, with
-a connection of its own and through a ControlMaster. Orders and echoes of bare execnet are asked in turns over two
+An sshd of its own on 127.0.0.1, with own keys. In each round everything is done once, in random order: a link until
+its agent answers, on a host that keeps nothing, one that has kept nothing yet (cold) and one that has (warm), with our
+Python and with another one; then the embedded server aiohttp until it is ready, with its packages; `ssh host true`,
+with a connection of its own and through a ControlMaster. Orders and echoes of bare execnet are asked in turns over two
 connections. Ratios are taken within a round. `foreign` is how many processors others had meanwhile.
 
 It needs sshd and ssh (Debian: openssh-server, openssh-client), and for wheels of the other Python a package index.
