@@ -19,6 +19,8 @@ from pytest_ipperf.agent import daemon as daemon_module
 from pytest_ipperf.agent import leash as leash_module
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.marks import LeftError, holds
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
@@ -149,6 +151,28 @@ def test_what_ignores_sigterm_is_killed(daemon_of):
     daemon.stop()
     assert daemon_module._TERM_S <= time.monotonic() - begun < daemon_module._TERM_S + 2
     assert _gone(pids, 0.1)
+
+
+def test_what_cannot_be_killed_is_told_by_its_name_for_ever(daemon_of, monkeypatch):
+    """As a process that hangs in the kernel cannot; this one is only never sent the signal."""
+    daemon = daemon_of(listener("signal.SIG_IGN"))
+    daemon.start()
+    pids = daemon.pids()
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon_module, "_send", lambda *_: None)
+        patch.setattr(daemon_module, "_TERM_S", 0.05)
+        patch.setattr(daemon_module, "_KILL_S", 0.05)
+        with pytest.raises(LeftError) as caught:
+            daemon.stop()
+    pid, started_ticks = caught.value.note["process"]
+    assert str(caught.value).endswith(f": process {pid} cannot be killed")
+    assert (pid, started_ticks) in {
+        (process.pid, process.started_ticks) for level in tree(os.getpid()) for process in level
+    }
+    assert holds(caught.value.note)
+    daemon.stop()
+    assert _gone(pids)
+    assert not holds(caught.value.note)
 
 
 def test_never_started_stops_too(daemon_of):

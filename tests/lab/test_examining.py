@@ -45,6 +45,7 @@ def facts(boot, other):
         "memory": {"available": 4 << 30, "free": {"/tmp": 5 << 30}, "buffers": {"net.core.rmem_max": 4 << 20}},
         "servers": {"missing": dict.fromkeys(SERVERS, ""), "setpriv": True, "programs": {}},
         "tunnels": {"cannot": {}, "existing": {}},
+        "cache": {"folder": "/root/.cache/pytest-ipperf", "note": "", "entries": 1, "bytes": 3 << 20},
         "leftovers": {"holder": "", "marks": [], "folders": [], "journals": []},
         "control": {"ends": ["203.0.113.9", "203.0.113.1"], "boot": boot, "host": "a", "kernel": "6.1",
                     "machine": "x86_64", "python": "3.11.2", "executable": "/usr/bin/python3"},
@@ -86,7 +87,7 @@ def told(made):
 def test_where_all_is_well_nothing_else_is_said(made):
     assert told(made) == []
     assert {each.topic for each in found(made)} == {
-        CHECKS[name].topic for name in CHECKS if name not in ("tunnels", "reboot")
+        CHECKS[name].topic for name in CHECKS if name not in ("tunnels", "reboot", "snmp")
     }
 
 
@@ -125,6 +126,8 @@ CHANGES = [
     ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
     ("leftovers", {"marks": [{"user": 7, "path": "/x", "notes": [{"said": "a is left", "holds": None}]}]},
      "wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in "),
+    ("cache", {"note": "it is another user's"}, "doubtful cache: none is used: it is another user's: see to it"),
+    ("cache", {"folder": ""}, "doubtful cache: there can be none: give the user a home that he may write to"),
     ("tunnels", {"existing": {"sit1": "there is no device sit1"}}, "wrong tunnels: there is no device sit1: make"),
 ]  # fmt: skip
 
@@ -135,6 +138,15 @@ def test_what_is_not_well_is_told_of_that_host_alone(made, name, change, sentenc
     said = told(made)
     assert any(each.replace(" alpha ", " ", 1).startswith(sentence) for each in said), said
     assert not [each for each in said if " beta " in each]
+
+
+def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
+    made.seen["alpha"].answer = "Linux alpha 6.1", ""
+    made.seen["beta"].answer = "", "nobody answers at ...@192.0.2.2:161"
+    assert [each.said for each in found(made, Grade.WELL) if each.topic == "snmp"] == ["Linux alpha 6.1"]
+    assert told(made) == [
+        "wrong beta snmp: nobody answers at ...@192.0.2.2:161: correct key snmp, or let this machine ask there"
+    ]
 
 
 def test_facts_that_could_not_be_had_are_no_findings(made):

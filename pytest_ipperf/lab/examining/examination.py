@@ -22,6 +22,7 @@ from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.leaving import left
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.snmp import Source, description
 from pytest_ipperf.lab.testbed import AUTO, Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
 
@@ -75,7 +76,12 @@ def _seen(
             opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
             links |= {name: link for name, link in opened.items() if link is not None}
             asked = {name: _asked(testbed, seen[name]) for name in links}
+            answering = [
+                pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
+            ]
             list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
+            for each in answering:
+                each.result()
             crossings = tuple(_crossings(testbed, links, seen))
             list(pool.map(lambda name: _facts(links[name], seen[name], [_LAST], asked[name]), links))
         finally:
@@ -123,6 +129,8 @@ def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> N
         if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
             seen.done = link.order("tend", clear)
         _facts(link, seen, names, asked)
+        if WAYS[link.host.way].leased_by_agent:
+            seen.facts["cache"] = link.order("cache")
     except LabError as error:
         seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
 
@@ -149,6 +157,14 @@ def _stamped(link: Link, seen: Seen) -> None:
         seen.skew_s = (0.0, 0.0)
     elif "whose" in there:
         seen.skew_s = ahead_s + (there["real_ahead_ns"] - here["real_ahead_ns"]) * 1e-9, error_s
+
+
+def _ask(seen: Seen, source: Source) -> None:
+    """By SNMP, from here, also of a host without an agent."""
+    try:
+        seen.answer = description(source), ""
+    except LabError as error:
+        seen.answer = "", str(error)
 
 
 def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:

@@ -16,7 +16,7 @@ class Seen:
     A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
     `agent/examination` by name. `done` is what was put in order. `start_s` is how long its agent took to answer,
     `order_s` the round trip of an order. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
-    is at most.
+    is at most. `answer` is what SNMP said of the host, or why it said nothing, of which one is empty.
     """
 
     host: Host
@@ -28,6 +28,7 @@ class Seen:
     start_s: float = 0.0
     order_s: float = 0.0
     skew_s: tuple[float, float] | None = None
+    answer: tuple[str, str] = ("", "")
 
     def fact(self, name: str) -> Mapping[str, Any]:
         """Those of that name; empty where they could not be had."""

@@ -1,0 +1,121 @@
+"""The end of an epoch on which something stays: an error that says so, a mark, and no further epoch on that host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.marks import mark_left, marks
+from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
+from pytest_ipperf.lab import building
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.leaving import left
+from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.standing import stand
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+
+
+@pytest.fixture
+def tmp(monkeypatch):
+    """In place of the machine's /tmp and /run; what is mounted below it is unmounted when the test ends."""
+    with tempfile.TemporaryDirectory(prefix="ipperf-l-") as made:
+        folder = Path(made)
+        monkeypatch.setenv("TMPDIR", made)
+        monkeypatch.setenv("IPPERF_RUN", str(folder / "run"))
+        try:
+            yield folder
+        finally:
+            for mounted in folder.glob("ipperf-*/mounted"):
+                subprocess.run(["umount", mounted], check=True)
+
+
+def busy(tmp):
+    """Has all private folders stay."""
+    folders = sorted(tmp.glob("ipperf-*"))
+    for folder in folders:
+        (folder / "mounted").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)
+    return folders
+
+
+def standing(name):
+    return stand(BUILTIN[name], f"test {os.getpid()}", 10.0, lambda _: None)
+
+
+@root
+def test_an_epoch_whose_folders_stay_is_an_error_and_the_next_is_none(tmp, processes):
+    with pytest.raises(RestoreError) as caught, standing("loopback"):
+        folders = busy(tmp)
+    said = str(caught.value)
+    for host in ("client", "server"):
+        assert f"host {host}: private folder " in said
+    assert said.startswith("not everything could be removed: host ")
+    assert said.endswith("; put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
+    (mark,) = marks()
+    assert sorted(note["folder"] for note in mark.notes) == list(map(str, folders))
+    with pytest.raises(LabError) as refused, standing("loopback"):
+        pass
+    assert "an earlier measurement has not left it as it was: private folder " in str(refused.value)
+    assert str(refused.value).endswith("clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
+    assert processes.left() == []
+
+
+@root
+def test_what_an_epoch_broke_off_for_is_still_known(tmp):
+    def broken_off():
+        with standing("loopback"):
+            busy(tmp)
+            raise LabError("the server died")
+
+    with pytest.raises(RestoreError) as caught:
+        broken_off()
+    assert str(caught.value.__context__) == "the server died"
+
+
+@root
+def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
+    def interrupted():
+        with standing("loopback"):
+            busy(tmp)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert marks()
+
+
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+def test_no_lab_is_built_on_a_marked_machine(tmp):
+    mark_left([{"said": "process 7 cannot be killed"}])
+    with pytest.raises(LabError) as refused, building.built(BUILTIN["pair"]):
+        pass
+    assert str(refused.value) == (
+        "this machine: an earlier measurement has not left it as it was: process 7 cannot be killed; put it in order, "
+        "then clear the mark: pytest-ipperf doctor --testbed=pair --clear"
+    )
+
+
+def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
+    """It ends by itself then, and marks its host by itself."""
+    closed = []
+
+    def link(name, said) -> Any:
+        def order(_, **__):
+            if said is None:
+                raise AgentError("it died")
+            return said
+
+        return SimpleNamespace(host=SimpleNamespace(name=name), order=order, close=lambda: closed.append(name))
+
+    assert left([link("a", ["x stays", "y stays"]), link("b", None), link("c", [])]) == [
+        "host a: x stays",
+        "host a: y stays",
+    ]
+    assert sorted(closed) == ["a", "b", "c"]
