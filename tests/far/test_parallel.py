@@ -74,7 +74,7 @@ def test_two_testbeds_are_measured_at_the_same_time_and_two_names_of_one_never(f
     stands.ssh_config.write_text(names + stands.ssh_config.read_text())
     also = ALSO.format(config=stands.ssh_config, client=client, server=server)
     stands.inventory.write_text(stands.inventory.read_text() + also)
-    said = measured(stands, "--testbed=bed1,bed2,also", "--connections=1,10", number=6)
+    said = measured(stands, "--testbed=bed1,bed2,also", "--connections=10", number=3)
     assert "ipperf: 2 workers measure side by side: about " in said
     found = spans(stands)
     assert set(found) == {"bed1", "bed2", "also"}
