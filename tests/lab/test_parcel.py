@@ -217,7 +217,7 @@ class Counted:
     def __init__(self, link, pretended=None):
         self._link = link
         self._pretended = pretended
-        self.host = link.host
+        self.host, self.keeps = link.host, link.keeps
         self.orders: list[str] = []
 
     def order(self, name, *arguments, **settings):
