@@ -102,7 +102,9 @@ class Link:
         found = opened[0] if opened else None
         if isinstance(found, tuple):
             return found
-        why = way.diagnosis(settings, entry) or (_reason(found) if found else f"no answer in {_START_S:g} s")
+        why = _printable(way.diagnosis(settings, entry)) or (
+            _reason(found) if found else f"no answer in {_START_S:g} s"
+        )
         raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
@@ -163,7 +165,7 @@ class Link:
         if answer[0] == "ok":
             return answer[1]
         _, kind, sentence = answer
-        raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {sentence}")
+        raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {_printable(sentence)}")
 
     def _died(self) -> AgentError:
         self._lost = f"the agent died during order {self._asked!r}; {_DIED}"
@@ -228,8 +230,13 @@ def _kill(processes: Sequence[Process]) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
+def _printable(said: str) -> str:
+    """What a host says, without what a terminal would obey: the log of a server has words of whoever spoke to it."""
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in said)
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, EOFError | OSError):
         return "what was started there ended before it answered; it has to be a Python"
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    lines = _printable(str(error)).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name

@@ -232,6 +232,21 @@ def test_what_is_no_python_is_told_in_the_hosts_words(entry, words):
     assert time.monotonic() - begun < 10
 
 
+def test_what_a_host_says_is_told_without_what_a_terminal_would_obey():
+    with pytest.raises(AgentError) as caught:
+        Link(HOST, ["sh", "-c", "printf '\\033[2J\\033]0;owned\\007gone\\n' >&2; exit 3"])
+    assert str(caught.value).endswith(": ?[2J?]0;owned?gone (exit status 3)")
+
+
+def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(link_of, monkeypatch):
+    """It may quote the log of a server, and that whoever spoke to it."""
+    link = link_of()
+    monkeypatch.setattr(link, "_answer", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
+    with pytest.raises(LabError) as caught:
+        link.order("hello")
+    assert str(caught.value) == f"host {HOST.name}: its log ends: ?[2Jbye?"
+
+
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
 def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(monkeypatch, processes, script):
     monkeypatch.setattr(link_module, "_START_S", 0.5)

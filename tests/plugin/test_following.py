@@ -36,7 +36,7 @@ SLOWLY = """
     import time
 
     def slowly(*arguments, run=Standing.run, **keywords):
-        time.sleep(0.03)
+        time.sleep(0.05)
         return run(*arguments, **keywords)
 
     Standing.run = slowly

@@ -146,7 +146,7 @@ def _watched(process, project, temporary, learnt):
     walk.stdin.flush()
     looking = threading.Thread(target=_look, args=(process, told))
     looking.start()
-    process.wait(120)
+    process.wait(300)
     (temporary / "over").touch()
     looking.join()
     *told.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
