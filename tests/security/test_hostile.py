@@ -8,12 +8,14 @@ import shlex
 from typing import Any
 
 import pytest
+from execnet.gateway_base import Message, dumps_internal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.store.journal import Journal
@@ -183,6 +185,21 @@ def test_a_community_is_in_no_record(folder, tmp_path):
     told = (tmp_path / "main.jsonl").read_text()
     assert "...@192.0.2.9" in told
     assert "confidential" not in told + repr(testbed)
+
+
+def test_a_host_that_asks_for_code_to_be_run_here_is_refused(tmp_path):
+    """Messages of execnet are the same in both directions, and one of them means: run this."""
+    canary = tmp_path / CANARY
+    source = dumps_internal((f"import pathlib; pathlib.Path({str(canary)!r}).touch()", "<hostile>", None, {}))
+    with Link(BUILTIN["loopback"].server) as link:
+        gateway = link._channel.gateway
+        answered = []
+        gateway._send = lambda code, *_: answered.append(code)
+        Message(Message.CHANNEL_EXEC, 99, source).received(gateway)
+        del gateway._send
+        link.order("hello")
+    assert answered == [Message.CHANNEL_CLOSE_ERROR]
+    assert not canary.exists()
 
 
 # --- for real -------------------------------------------------------------------------------------------------------
