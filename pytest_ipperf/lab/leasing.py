@@ -9,12 +9,15 @@ import shlex
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.ways import WAYS
+
+if TYPE_CHECKING:  # execnet comes with it
+    from pytest_ipperf.lab.link import Link
 
 
 def new_owner(command: Sequence[str]) -> str:
