@@ -1,8 +1,8 @@
 """Driving: the connections of a run, made by a testbed's client hosts; told as if one host had made them all.
 
 Where there are several, each has every so many-th connection of a run, and begins each burst at an instant that is
-given to it by its own clock, in time for the slowest line. Nothing is said on the lines while connections are under
-way, but for the word of a host that it has finished.
+given to it by its own clock, in time for the slowest line. Short bursts are given their instants by the dozen. Nothing
+is said on the lines while connections are under way, but for the word of a host that it has finished.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pytest_ipperf.agent.arrivals import longest_s
 from pytest_ipperf.agent.bursts import BurstTold, RunTold, merged
 from pytest_ipperf.agent.load import Dead
 from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.orders.driving import LATE_S
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.link import Link
@@ -33,8 +34,10 @@ _SOON_S = 0.01
 _ACKNOWLEDGED_S = 0.05
 SKEW = ("start_skew_s", "start_skew_error_s")
 """By how much the beginnings of several hosts lay apart, and how far off that is at most."""
-LATE_S = 0.02
-"""Who begins later than that did not begin together with the others."""
+# So long bursts follow each other without a word in between, if they are short; and what lies between two of them at
+# least, beside twice what those before took.
+_SERIES_S = 0.5
+_APART_S = 0.005
 
 
 def driven(orders: Mapping[str, LoadOrder], links: Mapping[str, Link], server: Link) -> dict[str, Any]:
@@ -79,33 +82,70 @@ class _Together:
     def told(self) -> dict[str, Any]:
         """All of it, once it is over."""
         self.clocks = {role: HostClock(link) for role, link in self.links.items()}
-        self._all("drive_open", {role: dataclasses.asdict(order) for role, order in self.orders.items()})
-        dead, patience_s = Dead(), max(map(_patience_s, self.orders.values()))
-        for number in range(self._order.bursts):
-            self._all("drive_ready", dict.fromkeys(self.links, number))
-            self.instants.append(self._instants())
-            answers = self._all("drive_begin", self.instants[-1], patience_s)
-            PULSE.lull()
-            if dead.so(completed=any(answer["completed"] for answer in answers.values())):
+        self._all("drive_open", {role: (dataclasses.asdict(order),) for role, order in self.orders.items()})
+        dead, every_s = Dead(), _SERIES_S
+        while len(self.instants) < self._order.bursts:
+            done = self._series(every_s)
+            # One by one while nothing completes, as that may soon be the end.
+            every_s = _APART_S + 2 * max(took_s for _, took_s in done) if done[-1][0] else _SERIES_S
+            if any(dead.so(completed=completed) for completed, _ in done):
                 break
         for clock in self.clocks.values():
             clock.look()
         return self._merged(self._all("drive_close"))
+
+    def _series(self, every_s: float) -> list[tuple[bool, float]]:
+        """Some bursts, so far apart, within half a second; of each whether any of it completed, and what it took.
+
+        A host that could not keep up makes what it lacks in the end, without the others.
+        """
+        first = len(self.instants)
+        count = min(max(1, int(_SERIES_S / every_s)), self._order.bursts - first)
+        self.instants += [{} for _ in range(count)]
+        done: list[tuple[bool, float]] = [(False, 0.0)] * count
+        lacking = dict.fromkeys(self.links, first)
+        while lacking:
+            number = min(lacking.values())
+            roles = [role for role, each in lacking.items() if each == number]
+            count = len(self.instants) - number if number == first else 1
+            for role, each in self._begun(roles, number, count, every_s).items():
+                for at, (completed, took_s) in enumerate(each, start=number - first):
+                    done[at] = done[at][0] or completed, max(done[at][1], took_s)
+                lacking[role] += len(each)
+            lacking = {role: each for role, each in lacking.items() if each < len(self.instants)}
+        return done
+
+    def _begun(
+        self, roles: Sequence[str], number: int, count: int, every_s: float
+    ) -> dict[str, list[tuple[bool, float]]]:
+        """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
+        self._all("drive_ready", dict.fromkeys(roles, (number,)))
+        here_ns = time.monotonic_ns() + int(self._soon_s() * 1e9)
+        instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
+        there = {role: [self.clocks[role].there(at_ns) for at_ns in instants] for role in roles}
+        patience_s = max(map(_patience_s, self.orders.values())) + _SERIES_S
+        answers = self._all("drive_begin", {role: (number, there[role]) for role in roles}, patience_s)
+        for role, each in answers.items():
+            for at in range(len(each)):
+                self.instants[number + at][role] = there[role][at]
+        PULSE.lull()
+        return answers
 
     @property
     def _order(self) -> LoadOrder:
         return next(iter(self.orders.values()))
 
     def _all(
-        self, name: str, arguments: Mapping[str, Any] | None = None, patience_s: float = _ASIDE_S
+        self, name: str, arguments: Mapping[str, tuple[Any, ...]] | None = None, patience_s: float = _ASIDE_S
     ) -> dict[str, Any]:
-        """Has all hosts carry out an order side by side; of those in trouble, the first one's is raised."""
-        for role, link in self.links.items():
-            link.ask(name, *([] if arguments is None else [arguments[role]]))
+        """Has hosts carry out an order side by side; of those in trouble, the first one's is raised."""
+        given = arguments or dict.fromkeys(self.links, ())
+        for role, each in given.items():
+            self.links[role].ask(name, *each)
         answers, trouble = {}, None
-        for role, link in self.links.items():
+        for role in given:
             try:
-                answers[role] = link.answer(patience_s, [self.server, *self.links.values()])
+                answers[role] = self.links[role].answer(patience_s, [self.server, *self.links.values()])
             except AgentError:
                 raise
             except LabError as error:  # the others' answers are read all the same, or would be taken for later ones
@@ -114,14 +154,12 @@ class _Together:
             raise trouble
         return answers
 
-    def _instants(self) -> dict[str, int]:
-        """When all can begin, soon, by role on the host's clock."""
+    def _soon_s(self) -> float:
+        """How long it takes until all have heard an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
             clock.freshen()
         far = any(WAYS[link.host.way].leased_by_agent for link in self.links.values())
-        soon_s = _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
-        here_ns = time.monotonic_ns() + int(soon_s * 1e9)
-        return {role: clock.there(here_ns) for role, clock in self.clocks.items()}
+        return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         run, begun, error_s = RunTold(self._order.connections), [], 0.0
@@ -141,7 +179,7 @@ class _Together:
             "clients": alone,
             "start_skew_s": max(max(each.values()) - min(each.values()) for each in begun),
             "start_skew_error_s": error_s,
-            "notes": tuple(dict.fromkeys((*self._late(told), *self._troubles()))),
+            "notes": tuple(dict.fromkeys((*self._late(begun), *self._troubles()))),
         }
 
     def _alone(self, role: str, told: Mapping[str, Any], begun: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -151,11 +189,11 @@ class _Together:
         began_s = [each[role] for each in begun]
         return {"host": self.links[role].host.name, **run, "completed": completed, "began_s": began_s}
 
-    def _late(self, told: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-        for role, each in told.items():
-            late_s = max(burst["woke_s"] for burst in each["bursts"])
+    def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
+        for role, link in self.links.items():
+            late_s = max(each[role] for each in begun)
             if late_s > LATE_S:
-                yield f"host {self.links[role].host.name} began a burst {1000 * late_s:.0f} ms after the common start"
+                yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the common start"
 
     def _troubles(self) -> Iterable[str]:
         for clock in self.clocks.values():

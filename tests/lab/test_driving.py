@@ -25,7 +25,7 @@ from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import building, driving
 from pytest_ipperf.lab.clocks import HostClock
-from pytest_ipperf.lab.driving import LATE_S, shares
+from pytest_ipperf.lab.driving import shares
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import unusable
@@ -248,17 +248,17 @@ def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, elsewhen,
 def test_who_began_late_is_told(up, monkeypatch):
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    instants = driving._Together._instants
+    there = HostClock.there
 
-    def past(self):
-        return {**instants(self), "client2": time.monotonic_ns() - int(3 * LATE_S * 1e9)}
+    def past(self, here_ns):
+        return there(self, here_ns) - (10**9 if self._host == "client2" else 0)
 
-    monkeypatch.setattr(driving._Together, "_instants", past)
+    monkeypatch.setattr(HostClock, "there", past)
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
     assert (receipt.failed, receipt.contradictions) == ({}, ())
     words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
     assert [each[6:] for each in words] == [["ms", "after", "the", "common", "start"]]
-    assert float(words[0][5]) >= 60
+    assert float(words[0][5]) >= 900
 
 
 # --- trouble --------------------------------------------------------------------------------------------------------
@@ -334,3 +334,41 @@ def test_who_sent_from_elsewhere_is_named(up, monkeypatch):
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
     assert receipt.contradictions == ("host client2: expected connections from 198.18.2.9, seen from 198.18.2.1",)
     assert Counter(receipt.proof["sources"]) == {"198.18.0.1": 1, "198.18.2.1": 1}
+
+
+def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatch):
+    """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    begun, told = driving._Together._begun, []
+
+    def noted(self, roles, number, count, every_s):
+        del every_s
+        found = begun(self, roles, number, count, 0.0)
+        told.append((number, count, {role: len(each) for role, each in found.items()}))
+        return found
+
+    monkeypatch.setattr(driving._Together, "_begun", noted)
+    receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
+    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (240, {}, ())
+    assert told[0] == (0, 1, {"client": 1, "client2": 1})
+    assert any(made < count for _, count, each in told for made in each.values())
+    clients = receipt.proof["clients"]
+    assert [len(clients[role]["began_s"]) for role in clients] == [60, 60]
+    assert receipt.rows == 240
+
+
+def test_short_bursts_follow_each_other_without_a_word_in_between(up, monkeypatch):
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    ask, asked = Link.ask, []
+
+    def noted(self, name, *arguments):
+        asked.append(name)
+        ask(self, name, *arguments)
+
+    monkeypatch.setattr(Link, "ask", noted)
+    receipt = standing.run(ARMS[0], service, job, bursts=100, deadline_s=10.0)
+    assert (receipt.attempted, receipt.failed, receipt.contradictions) == (400, {}, ())
+    # Two hosts, and on a busy machine some bursts alone.
+    assert asked.count("drive_begin") < 100

@@ -1,4 +1,4 @@
-"""Orders of a run that several hosts share: each burst begins on all of them at an instant that is given."""
+"""Orders of a run that several hosts share: bursts begin on all of them at instants that are given."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pytest_ipperf.agent.orders.base import Here, Part
 
 # What has been said over the control connection has passed by then.
 _BEFORE_S = 0.002
+LATE_S = 0.02
+"""Who begins later than that does not begin together with the others."""
 
 
 class Driving(Part):
-    """One run at a time: opened, burst by burst made ready and begun, and closed."""
+    """One run at a time: opened, bursts made ready and begun, and closed."""
 
     def __init__(self, here: Here) -> None:
         super().__init__(here)
@@ -35,17 +37,27 @@ class Driving(Part):
         """Makes a burst."""
         self._loading.ready(number)
 
-    def drive_begin(self, at_ns: int) -> dict[str, Any]:
-        """Runs it, when CLOCK_MONOTONIC says so; whether any of it completed.
+    def drive_begin(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
+        """Runs that burst, and those after it, when CLOCK_MONOTONIC says so.
 
-        All else is told in the end, as other hosts may still measure.
+        Of each whether any of it completed, and what it took in seconds, its making included. It ends before one whose
+        instant has gone by, but for the first. All else is told in the end, as other hosts may still measure.
         """
-        time.sleep(max(0.0, (at_ns - time.monotonic_ns()) * 1e-9 - _BEFORE_S))
-        self._watch.began()
-        told = self._loading.begin(at_ns * 1e-9)
-        self._watch.ended()
-        self._bursts.append(told)
-        return {"completed": bool(told.rows)}
+        done: list[tuple[bool, float]] = []
+        for at_ns in instants_ns:
+            making_s = time.monotonic()
+            if done:
+                if time.monotonic_ns() > at_ns + int(LATE_S * 1e9):
+                    break
+                self._loading.ready(number + len(done))
+            making_s = time.monotonic() - making_s
+            time.sleep(max(0.0, (at_ns - time.monotonic_ns()) * 1e-9 - _BEFORE_S))
+            self._watch.began()
+            told = self._loading.begin(at_ns * 1e-9)
+            self._watch.ended()
+            self._bursts.append(told)
+            done.append((bool(told.rows), making_s + told.wall_s))
+        return done
 
     def drive_close(self) -> dict[str, Any]:
         """What `load` tells, with the packets counted around it; in place of its rows the `bursts`, one by one."""
