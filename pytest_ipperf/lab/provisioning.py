@@ -73,10 +73,18 @@ class Provisioning:
         at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
         key = (at.way, at.machine)
         if key in self._links and self._links[key].ended:
+            self._lose(key)
             raise AgentError(f"host {host.name}: the agent that keeps what its servers hold died")
         if key not in self._links:
             self._links[key] = Link(at)
         return self._links[key]
+
+    def _lose(self, at: tuple[str, str]) -> None:
+        """Forgets what an agent kept that died, so that the next workload has it laid out anew."""
+        self._links.pop(at).close()
+        machine = at[1]
+        self._folders = {key: folder for key, folder in self._folders.items() if key[0] != machine}
+        self._verified = {key for key in self._verified if key[0] != machine}
 
 
 def provision_order(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:

@@ -175,13 +175,17 @@ def test_an_agent_that_keeps_it_and_is_killed_is_told_and_the_next_one_takes_it_
     (link,) = keeper._links.values()
     os.kill(pid_of(link), signal.SIGKILL)
     link._process.wait(10)
-    sentence = "host server: the agent that keeps what its servers hold died"
-    for state in (FEW, dataclasses.replace(FEW, users=1)):
-        with pytest.raises(AgentError) as caught:
-            keeper.folder(HOST, "dovecot", WORK, state)
-        assert str(caught.value).startswith(sentence)
-    keeper.close()
+    keeper.note_verified(HOST, "dovecot", WORK, FEW)
+    with pytest.raises(AgentError) as caught:
+        keeper.folder(HOST, "dovecot", WORK, FEW)
+    assert str(caught.value) == "host server: the agent that keeps what its servers hold died"
+    assert not keeper.verified(HOST, "dovecot", WORK, FEW)
     assert held.exists()
+    anew = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
+    assert anew != held
+    assert anew.exists()
+    keeper.close()
+    assert not anew.exists()
     aged(folder)
     with standing_of("loopback"):
         assert not held.exists()
