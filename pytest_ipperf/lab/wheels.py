@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import Message
@@ -33,6 +35,8 @@ from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.lab.pythons import Python
 
 ROOM = "wheels"
+# What pip says where it has found nothing of a distribution, and where it has reached no index.
+_NONE = re.compile(r"satisfies the requirement (\S+) \(from versions: none\)")
 # For one answer of the index; for all wheels that are asked for at once; in vain, before nothing more is tried.
 _ANSWER_S, _WHEELS_S, _VAIN_S = 10, 60.0, 20.0
 
@@ -92,7 +96,8 @@ def _head(archive: zipfile.ZipFile, name: str) -> Message:
 class Wheels:
     """Those that are kept here, and those that an index has.
 
-    What cannot be had is not asked for twice. Where that took long, as it does without a network, nothing more is.
+    What cannot be had is not asked for twice. Nothing more is where that took long, or two distributions were there in no
+    version, which is how it looks without a network.
     """
 
     def __init__(self) -> None:
@@ -100,6 +105,7 @@ class Wheels:
         self._read: dict[str, Wheel] = {}
         self._found: dict[tuple[str, Python], Wheel | None] = {}
         self._vain_s = 0.0
+        self._none: dict[Python, set[str]] = defaultdict(set)
 
     def prepare(self, requirements: Sequence[Requirement], python: Python) -> None:
         """Fetches several at once, as each time takes a second; what cannot be had together `find` asks for alone."""
@@ -145,7 +151,7 @@ class Wheels:
             self._read[hashlib.sha256(data).hexdigest()] = Wheel.of(data)
 
     def _fetch(self, requirements: Sequence[str], python: Python) -> None:
-        if not (pip := _pip()) or self._vain_s > _VAIN_S:
+        if not (pip := _pip()) or self._vain_s > _VAIN_S or len(self._none[python]) > 1:
             return
         self._cache.tidy()
         began, before = time.monotonic(), len(self._read)
@@ -157,7 +163,10 @@ class Wheels:
                 *_target(python), *requirements,
             ]  # fmt: skip
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WHEELS_S, check=False)
+                done = subprocess.run(
+                    asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_WHEELS_S, check=False
+                )
+                self._none[python] |= set(_NONE.findall(done.stderr))
             for path in Path(folder).glob("*.whl"):
                 self._add(data := path.read_bytes())
                 self._cache.put(data)

@@ -216,6 +216,21 @@ def test_nothing_is_asked_twice_in_vain_nor_for_long(index, monkeypatch):
     assert asked == ["ipperf-a", "ipperf-b"]
 
 
+def test_without_an_index_within_reach_two_are_enough_to_know(index, monkeypatch):
+    shutil.rmtree(index)
+    asked, run = [], subprocess.run
+
+    def counted(argv, **more):
+        asked.append(argv[-1])
+        return run(argv, **more)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    every, wanted = Wheels(), [Requirement(f"ipperf-{letter}==1.0") for letter in "abcdef"]
+    every.prepare(wanted, host())
+    assert [every.find(each, host()) for each in wanted] == [None] * 6
+    assert asked == ["ipperf-f==1.0", "ipperf-a==1.0", "ipperf-b==1.0"]
+
+
 def test_several_are_fetched_at_once_and_each_alone_where_one_is_missing(index, monkeypatch):
     fetched, run = [], subprocess.run
 
