@@ -96,8 +96,8 @@ def _head(archive: zipfile.ZipFile, name: str) -> Message:
 class Wheels:
     """Those that are kept here, and those that an index has.
 
-    What cannot be had is not asked for twice. Nothing more is where that took long, or two distributions were there in no
-    version, which is how it looks without a network.
+    What cannot be had is not asked for twice. Nothing more is asked for where that took long, or two distributions were
+    there in no version, which is how it looks without a network.
     """
 
     def __init__(self) -> None:
