@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_ipperf.core.errors import LabError, RestoreError
 from pytest_ipperf.lab.link import Link
 
-_LEAVE_S = 120.0  # servers that do not go by themselves, and thousands of mailboxes on a slow disk
+_LEAVE_S = 20.0  # without a sign of life
 
 
 def left(links: Collection[Link]) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -50,6 +51,29 @@ def written(folder, *notes, owner=None, name="left", start=None):
 def test_a_host_without_a_mark_has_none():
     assert marks.marked() == ""
     assert marks.marks() == []
+
+
+AS_NOBODY = """
+import json, os, sys
+from pytest_ipperf.agent import lasting, marks
+lasting.ROOTS, lasting.USERS = sys.argv[1] + "/run", sys.argv[1] + "/pytest-ipperf-"
+marks.mark_left([{"said": "mine is left"}])
+print(json.dumps([marks.marked(), str(marks.marks()[-1].path), os.geteuid()]))
+"""
+
+
+def test_a_user_without_rights_marks_a_host_for_root_too(places, nobody, monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="ipperf-m-") as made:
+        Path(made).chmod(0o1777)
+        argv = nobody.argv(AS_NOBODY, made)
+        env = {name: value for name, value in nobody.env.items() if name != "IPPERF_RUN"}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, cwd="/")
+        assert not done.returncode, done.stderr
+        said, path, user = json.loads(done.stdout)
+        assert said == f"{SAID}mine is left"
+        assert path == f"{made}/{'run' if not user else f'pytest-ipperf-{user}'}/left"
+        monkeypatch.setattr(lasting, "USERS", f"{made}/pytest-ipperf-")
+        assert marks.marked() == said + (f" (so says user {user})" if user != os.geteuid() else "")
 
 
 def test_what_is_left_is_told_once_and_to_everyone(places):

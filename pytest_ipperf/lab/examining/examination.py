@@ -104,7 +104,7 @@ def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
 def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
     """What the facts of a host are to tell of."""
     host = seen.host
-    others = [each for each in testbed.hosts if each.name != host.name or len(testbed.hosts) == 1]
+    others = [each for each in testbed.hosts if each.name != host.name] or [host]
     tunnelled = any(path.ends for path in testbed.paths.values())
     return {
         "addresses": [address for address in (host.ipv4, host.ipv6) if address],

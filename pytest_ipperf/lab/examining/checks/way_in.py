@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Examined, Seen
 
 _SLOW_S = 0.25
 _REMEDIES = {
     "Permission denied (": "put your public key into authorized_keys there, or name the right user in key ssh",
-    "Host key verification failed": "compare its host key, then log in once by plain ssh to accept it",
+    "Host key verification failed": "compare its host key, then accept it by plain ssh (ssh-keygen -R for an old one)",
     "Could not resolve": "correct the name in key ssh, or in your ssh configuration",
     "Connection refused": "start sshd there, or correct the port",
     "is too old": "install Python 3.10 or later there and name it in key python",
@@ -44,7 +43,7 @@ class WayIn(Check):
         system = (
             f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
         )
-        said = f"{seen.host.way}, an agent in {seconds_text(seen.start_s)}, an order in {1000 * seen.order_s:.1f} ms"
+        said = f"{seen.host.way}, an agent in {seen.start_s:.1f} s, an order in {1000 * seen.order_s:.1f} ms"
         if seen.order_s > _SLOW_S:
             yield self.doubtful(
                 seen.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"

@@ -1,0 +1,47 @@
+"""The last order of an agent, by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.line import ALIVE, Line
+from pytest_ipperf.agent.orders import leaving
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """What an agent has that is about to leave, and what it says meanwhile."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(leaving, "SIGN_S", 0.02)
+    said: list[object] = []
+    line = Line(said.append)
+    watch = line.watch()
+    watch._every_s, watch._due = 0.02, 0.0
+    monkeypatch.setattr(line, "watch", lambda: watch)
+    found: Any = SimpleNamespace(stack=contextlib.ExitStack(), line=line, said=said)
+    yield found
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
+    here.stack.callback(time.sleep, 0.3)
+    assert leaving.Leaving(here).leave() == []
+    count = len(here.said)
+    assert count >= 2
+    assert set(here.said) == {ALIVE}
+    time.sleep(0.1)
+    assert len(here.said) == count
+
+
+def test_it_is_not_cut_short(here):
+    here.stack.callback(signal.raise_signal, signal.SIGTERM)
+    done: list[str] = []
+    here.stack.callback(done.append, "first")
+    assert leaving.Leaving(here).leave() == []
+    assert done == ["first"]
