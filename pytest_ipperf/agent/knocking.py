@@ -12,8 +12,8 @@ from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.core.errors import LabError
 
 _WORD = b"pytest-ipperf"
-_WAIT_S = 1.0
-_UDP_TRIES = 3
+_WAIT_S = 2.0  # one segment may be lost on the way
+_UDP_TRIES = 4
 
 
 class Door:
