@@ -225,7 +225,7 @@ class Farm:
         return machine
 
     def _controller(self) -> Machine:
-        folder = self._folder("controller", {"root"})
+        folder = self._folder("controller", {"root", ADMIN})
         (folder / "keys").mkdir(mode=0o700)
         before = ["sh", "-c", _REMOVING, "sh", str(self.folder)]
         return self._machine(Machine(machines.OTHER, "controller", folder, before=before))

@@ -211,23 +211,32 @@ class Link:
         killing.join()
         _kill(everything)
         if self._process is not None:
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # what is root's cannot be killed where sudo refuses
+                self._process.wait(_STOP_S)
         if self._lost and self._hello:
             self._reap()
 
     def _reap(self) -> None:
         """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
         code = _REAP.format(**self._hello, grace_s=_STOP_S)
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            asking = WAYS[self.host.way].asking(self.host.settings, self._entry, code)
-            nowhere = subprocess.DEVNULL
-            subprocess.run(asking, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
+        _run(WAYS[self.host.way].asking(self.host.settings, self._entry, code))
 
 
 def _kill(processes: Sequence[Process]) -> None:
     for process in survivors(processes):
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # root's own ends with its line
+        try:
             os.kill(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        except PermissionError:  # it is root's by sudo
+            _run([*SUDO, "kill", "-KILL", str(process.pid)])
+
+
+def _run(argv: Sequence[str]) -> None:
+    """Has a command done what it can."""
+    nowhere = subprocess.DEVNULL
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(argv, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
 
 
 def _printable(said: str) -> str:

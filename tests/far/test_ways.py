@@ -26,6 +26,21 @@ for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     except AgentError as error:
         print(error)
 """
+ROOTS_HERE = """
+import os, subprocess
+from pathlib import Path
+from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.testbed import Host
+link_module._STOP_S = 1.0
+print(os.getuid())
+for stopped in (False, True):
+    with Link(Host(name="here", way="local", sudo=True, settings={})) as link:
+        agent = str(link.order("hello")["pid"])
+        print(Path("/proc", agent).stat().st_uid)
+        if stopped:
+            subprocess.run(["sudo", "-n", "kill", "-STOP", agent], check=True)
+"""
 
 
 def reached(farm):
@@ -127,6 +142,16 @@ def test_the_agents_of_ordinary_users_are_roots_by_sudo_and_measure(farm):
     assert {line.split()[0] for line in agents} == {"root"}
     # The agents know the line to the controller, of which sudo tells them nothing.
     assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 8
+
+
+@needs_sudo
+def test_the_agent_of_this_machine_is_roots_by_sudo_too(farm, nobody):
+    """Who has started it may not kill it, but sudo may, where it has to be: one that is stopped does not end itself."""
+    stands = farm()
+    words = [*stands.controller.entry, "setpriv", "--reuid=4001", "--regid=4001", "--clear-groups", "--", "env", "-i"]
+    words += [f"{name}={value}" for name, value in nobody.env.items()]
+    assert machines.said([*words, nobody.python, "-c", ROOTS_HERE]) == "4001\n0\n0\n"
+    assert stands.left() == []
 
 
 @needs_sudo
