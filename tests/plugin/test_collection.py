@@ -240,3 +240,16 @@ def test_what_is_too_much_for_a_host_is_left_out_with_the_reason(project):
         f"ipperf: left out: {rate} udp is to send more",
         "ipperf: left out: testbed small takes 5 connections at most, by max_connections of host here",
     ]
+
+
+def test_flows_are_left_out_where_clients_are_several(project):
+    hosts = "".join(
+        f"[host {name}]\nway = ssh\nssh = {name}\nipv4 = 192.0.2.{at}\nipv6 = 2001:db8::{at}\n"
+        for at, name in enumerate(("alpha", "beta", "gamma"), start=1)
+    )
+    (project.pytester.path / "hosts.ini").write_text(f"[testbed crowd]\nclient = alpha, gamma\nserver = beta\n{hosts}")
+    project.pytester.makepyfile(test_flows="import pytest\n@pytest.mark.rtt\ndef test_rtt(measured): pass\n")
+    result = project.ask("--collect-only", "--transport=native", testbed="crowd")
+    told = [line for line in result.outlines if line.startswith("ipperf: left out")]
+    why = "testbed crowd has 2 clients, and rtt runs between two hosts; give it a testbed with one of them"
+    assert told == [f"ipperf: left out: {why}"]

@@ -35,6 +35,7 @@ def measured():
         Run(
             arm=arm, epoch=epoch.number, block=block, slot=slot, warmup=block < 0, started_at=0.0, attempted=1,
             failed={}, values={"response_time": 0.01}, completed_s=0.01, client=client,
+            facts={"start_skew_s": 0.009 if block < 0 else 0.003 - 0.001 * slot, "start_skew_error_s": 0.001},
         )
         for epoch in plan.epochs
         for block, arms in enumerate((epoch.warmups, *epoch.blocks), start=-1)
@@ -52,7 +53,10 @@ def measured():
         floors={},
         answered=frozenset(),
         network=Network(
-            links=Links(rate_bit_s=1e8, loss=0.01, delay_s=0.02), one_machine=True, backends={"tunnel": "ebpf"}
+            links=Links(rate_bit_s=1e8, loss=0.01, delay_s=0.02),
+            one_machine=True,
+            backends={"tunnel": "ebpf"},
+            client_hosts=("alpha", "gamma"),
         ),
         trains={
             (arm, epoch.number): {"client": 1e8, "server": None if arm == TUNNEL else 9.99e7}
@@ -69,7 +73,7 @@ def kept(measurement, folder):
     facts = [
         {
             "arm": str(run.arm), "epoch": run.epoch, "block": run.block, "slot": run.slot, "warmup": run.warmup,
-            "started_at": 0.0, "attempted": 1, "failed": {}, "values": run.values, "facts": {}, "notes": [],
+            "started_at": 0.0, "attempted": 1, "failed": {}, "values": run.values, "facts": run.facts, "notes": [],
             "client": run.client, "columns": PHASES, "rows": 1,
             "offset": journal.append_samples(array("d", (0.0, 0.001, 0.002, 0.003, 0.01, 0.0, 0.0)).tobytes()),
         }
@@ -100,5 +104,7 @@ def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
     (record,) = answer(rebuilt, cell, conditions, question).records
     assert (record,) == answer(measurement, cell, conditions, question).records
     assert (record.backend, record.rate_bit_s) == ("ebpf", 1e8)
+    assert record.client_hosts == ("alpha", "gamma")
+    assert (record.start_skew_s, record.start_skew_error_s) == (0.003, 0.001)
     assert record.test.pace is not None
     assert record.test.pace.misses

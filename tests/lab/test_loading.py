@@ -1,0 +1,40 @@
+"""What clients told of their own part in a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.lab.loading import client_facts
+
+AFTER = {"tcp": {"ListenDrops": 3}}
+
+
+def told(cpu_s, wall_s, attempted):
+    return {
+        "burst_cpu_s": cpu_s, "wall_s": wall_s, "attempted": attempted, "processors": 1, "lag_s": 0.1, "peak": 5,
+        "tcp": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rate_per_s", "cpu_s", "wall_s", "connections"), [(0.0, 0.4, 0.5, 20), (100.0, 0.3, None, 10)]
+)
+def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu_s, wall_s, connections):
+    work = Workload(
+        testbed="crowd", protocol="http", client="lean", connections=30, payload_bytes=1000, rate_per_s=rate_per_s
+    )
+    clients = {"client": told(0.4, 0.5, 20), "client2": told(0.3, 1.0, 10)}
+    merged = {
+        **told(0.7, 1.0, 30),
+        "processors": 2,
+        "clients": clients,
+        "lag_s": 0.2,
+        "peak": 9,
+        "tcp": {"TCPTimeouts": 1},
+    }
+    found = client_facts(merged, AFTER, work)
+    assert (found.cpu_s, found.wall_s, found.connections, found.processors) == (cpu_s, wall_s, connections, 1)
+    assert (found.lag_s, found.peak, found.tcp) == (0.2, 9, {"TCPTimeouts": 1, "ListenDrops": 3})
+    alone = client_facts(told(0.7, 1.0, 30), AFTER, work)
+    assert (alone.cpu_s, alone.connections) == (0.7, 30)
