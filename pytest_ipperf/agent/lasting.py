@@ -45,7 +45,8 @@ def folders() -> Iterator[tuple[int, Path]]:
     if set_apart := os.environ.get("IPPERF_RUN"):
         found = [(os.geteuid(), Path(set_apart))]
     else:
-        users = Path(USERS).parent.iterdir() if os.geteuid() == 0 else [Path(f"{USERS}{os.geteuid()}")]
+        own, everybody = Path(f"{USERS}{os.geteuid()}"), Path(USERS)
+        users = everybody.parent.glob(f"{everybody.name}*") if os.geteuid() == 0 else [own]
         named = ((_OF_USER.fullmatch(path.name), path) for path in users)
         found = [(0, Path(ROOTS)), *((int(match[1]), path) for match, path in named if match)]
     for user, path in sorted(found):

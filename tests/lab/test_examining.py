@@ -175,7 +175,8 @@ def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
     made.seen["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
     made.seen["beta"].facts["rights"]["admin"] = False
     said = told(made)
-    assert "wrong alpha tunnels: backend kernel cannot: no sit driver: sudo = yes, or the module sit" in said
+    remedy = "give it the module sit, or take keys tunnel and isatap away"
+    assert f"wrong alpha tunnels: backend kernel cannot: no sit driver: {remedy}" in said
     assert "wrong beta tunnels: its agent may not make tunnels: sudo = yes, or root in key ssh" in said
 
 

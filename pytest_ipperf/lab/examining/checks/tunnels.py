@@ -32,7 +32,9 @@ class Tunnels(Check):
                 if not set(ends) & set(seen.roles):
                     continue
                 if why:
-                    yield self.wrong(host, f"backend {backend} cannot: {why}", "sudo = yes, or the module sit")
+                    other = "give it the module sit, or take keys tunnel and isatap away"
+                    remedy = other if seen.fact("rights").get("admin") else "sudo = yes, or root in key ssh"
+                    yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
                 elif not seen.fact("rights").get("admin"):
                     yield self.wrong(host, "its agent may not make tunnels", "sudo = yes, or root in key ssh")
                 else:
