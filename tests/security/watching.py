@@ -13,7 +13,7 @@ from typing import Self
 from pytest_ipperf.agent.leash import tree
 
 _LISTENS = "0A"  # TCP's state
-_POLL_S = 0.02
+_POLL_S = 0.04
 _FILES = ("tcp", "tcp6", "udp", "udp6", "udplite", "udplite6")
 
 
