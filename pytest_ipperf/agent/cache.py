@@ -11,7 +11,6 @@ import hashlib
 import os
 import pwd
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -66,7 +65,7 @@ class Cache:
 
     def put(self, data: bytes, of: str = "", made: str = "") -> None:
         """Keeps it under its digest, where there are a place and room for it; with `made` under that of its source."""
-        half, digest = f"new-{secrets.token_hex(8)}", hashlib.sha256(data)
+        half, digest = f"new-{os.urandom(8).hex()}", hashlib.sha256(data)
         name, head = (f"{of}-{made}", digest.digest()) if made else (digest.hexdigest(), b"")
         with contextlib.suppress(OSError), self._opened(make=True) as folder:
             try:
