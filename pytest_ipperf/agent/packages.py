@@ -10,7 +10,6 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
@@ -97,6 +96,9 @@ class Packages:
         importlib.invalidate_caches()
 
     def _version(self, name: str) -> str:
+        # It takes a tenth of an agent's start, and most agents are never asked.
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
         try:
             return version(name) + self.remark([name])
         except PackageNotFoundError:
