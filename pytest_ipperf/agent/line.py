@@ -77,6 +77,9 @@ class Watch:
     def began(self) -> None:
         """From now on figures are taken."""
 
+    def paused(self) -> None:
+        """None are, until they are again, which is so soon that nothing may be said."""
+
     def ended(self) -> None:
         """None are, until they are again: time for a sign of life, unless the last one is not long ago."""
         self.alive()
@@ -108,11 +111,15 @@ class FarWatch(Watch):
         """Counts from here."""
         self._before = self._line.packets()
 
-    def ended(self) -> None:
-        """Counts to here, and gives a sign of life and time for it to pass, if it is due."""
+    def paused(self) -> None:
+        """Counts to here."""
         now = self._line.packets()
         counted = None not in (self.control, self._before, now)
         self.control = (self.control or 0) + (now or 0) - (self._before or 0) if counted else None
+
+    def ended(self) -> None:
+        """Counts to here, and gives a sign of life and time for it to pass, if it is due."""
+        self.paused()
         if self._is_due():
             self._say(ALIVE)
             self._line.settle()

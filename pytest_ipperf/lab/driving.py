@@ -144,8 +144,9 @@ class _Together:
             self.links[role].ask(name, *each)
         answers, trouble = {}, None
         for role in given:
+            others = [link for each, link in self.links.items() if each != role]
             try:
-                answers[role] = self.links[role].answer(patience_s, [self.server, *self.links.values()])
+                answers[role] = self.links[role].answer(patience_s, [self.server, *others])
             except AgentError:
                 raise
             except LabError as error:  # the others' answers are read all the same, or would be taken for later ones
