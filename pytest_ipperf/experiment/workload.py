@@ -180,7 +180,8 @@ class _Course:
         at = self.conditions
         if not at.reboot or epoch.number == 0:
             return
-        self.hear.note(f"starting {', '.join(host.name for host in self.testbed.hosts)} anew for epoch {epoch.number}")
+        names = dict.fromkeys(host.name for host in self.testbed.hosts)
+        self.hear.note(f"starting {', '.join(names)} anew for epoch {epoch.number}")
         if at.provisioning:
             at.provisioning.close()  # agents do not outlive it
         self.hear.rebooted(epoch.number, start_anew(self.testbed, lessee(at.owner, at.wait_s, self.hear.note)))
