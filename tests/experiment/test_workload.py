@@ -20,6 +20,7 @@ from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
@@ -536,7 +537,7 @@ def far(name):
 def test_hosts_are_started_anew_before_each_epoch_but_the_first(course, monkeypatch):
     testbed, order = Testbed(name="office", client=far("alpha"), server=far("beta")), []
 
-    class Keeper:
+    class Keeper(Provisioning):
         def close(self):
             order.append("closed")
 
