@@ -133,8 +133,8 @@ class Record:
     `backend` is what carried the tunnels of its arms, empty where they have none, and `rate_bit_s`, `loss` and
     `delay_s` what its links do, 0 where nothing; `one_machine` says that there are only those within a machine.
     Several `client_hosts` made the connections together, none where there is one; of all runs of its two arms, that in
-    which their beginnings lay furthest apart has `start_skew_s`, which is off by `start_skew_error_s` at most. Both are
-    None where no two of them had connections.
+    which their beginnings lay furthest apart has `start_skew_s`, which is off by `start_skew_error_s` at most, and half
+    of the runs have no more than `start_skew_median_s`. All are None where no two of them had connections.
     """
 
     cell: str
@@ -182,6 +182,7 @@ class Record:
     client_hosts: tuple[str, ...] = ()
     start_skew_s: float | None = None
     start_skew_error_s: float | None = None
+    start_skew_median_s: float | None = None
     levels: dict[str, int | float | str] = field(default_factory=dict)
     levels_text: str = ""
     run_s: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,10 +145,13 @@ def _record(
 
 
 def _worst_start(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> dict[str, Any]:
-    """Of the runs that count, the one in which several clients began furthest apart."""
+    """Of the runs that count, the one in which several clients began furthest apart, and the median of all."""
     counting = (run for run in measurement.runs if run.arm in arms and run.epoch < epochs and not run.warmup)
     skews = [(run.facts[SKEW[0]], run.facts[SKEW[1]]) for run in counting if SKEW[0] in run.facts]
-    return dict(zip(SKEW, max(skews), strict=True)) if skews else {}
+    if not skews:
+        return {}
+    median_s = statistics.median(skew_s for skew_s, _ in skews)
+    return {**dict(zip(SKEW, max(skews), strict=True)), "start_skew_median_s": median_s}
 
 
 def _version(measurement: Measurement, conditions: Conditions) -> str:

@@ -3,6 +3,8 @@
 import json
 from array import array
 
+import pytest
+
 from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.instrument import ClientFacts
@@ -106,5 +108,6 @@ def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
     assert (record.backend, record.rate_bit_s) == ("ebpf", 1e8)
     assert record.client_hosts == ("alpha", "gamma")
     assert (record.start_skew_s, record.start_skew_error_s) == (0.003, 0.001)
+    assert record.start_skew_median_s == pytest.approx(0.0025)
     assert record.test.pace is not None
     assert record.test.pace.misses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from itertools import pairwise
 from typing import Any
 
 from pytest_ipperf.agent.bursts import BurstTold
@@ -40,14 +41,15 @@ class Driving(Part):
     def drive_begin(self, number: int, instants_ns: list[int]) -> list[tuple[bool, float]]:
         """Runs that burst, and those after it, when CLOCK_MONOTONIC says so.
 
-        Of each whether any of it completed, and what it took in seconds, its making included. It ends before one whose
-        instant has gone by, but for the first. All else is told in the end, as other hosts may still measure.
+        Of each whether any of it completed, and what it took in seconds, its making included. It ends before one that
+        others should have behind them. All else is told in the end, as they may still measure.
         """
         done: list[tuple[bool, float]] = []
+        apart_ns = max([int(LATE_S * 1e9), *(after - before for before, after in pairwise(instants_ns))])
         for at_ns in instants_ns:
             making_s = time.monotonic()
             if done:
-                if time.monotonic_ns() > at_ns + int(LATE_S * 1e9):
+                if time.monotonic_ns() > at_ns + apart_ns:
                     break
                 self._loading.ready(number + len(done))
             making_s = time.monotonic() - making_s
