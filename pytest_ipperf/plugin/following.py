@@ -114,7 +114,7 @@ class Following:
         """Reads on, from now to the end, whenever xdist waits for its workers."""
         self._screen, self._board = Screen(self._config), Board(self._config)
         loop = self._config.pluginmanager.get_plugin("dsession")
-        if loop is None:
+        if not hasattr(loop, "queue"):  # a session without workers, or an xdist of another make
             return (yield)
         loop.queue = _Queue(loop.queue, self.look, self.settle)
         try:
