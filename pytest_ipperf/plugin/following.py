@@ -113,7 +113,7 @@ class Following:
     def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Reads on, from now to the end, whenever xdist waits for its workers."""
         self._screen, self._board = Screen(self._config), Board(self._config)
-        loop = self._config.pluginmanager.get_plugin("dsession")
+        loop: Any = self._config.pluginmanager.get_plugin("dsession")
         if not hasattr(loop, "queue"):  # a session without workers, or an xdist of another make
             return (yield)
         loop.queue = _Queue(loop.queue, self.look, self.settle)
