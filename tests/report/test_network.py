@@ -8,6 +8,8 @@ import pytest
 
 from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.report.network import begun_lines, begun_notes
+from pytest_ipperf.report.paper.table import conditions
+from pytest_ipperf.report.terminal import tables
 
 SIDE = ArmSummary(arm="ipv4", values=(0.01,), attempted=1, completed=1, failed={}, phases={})
 
@@ -42,6 +44,7 @@ def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, told)
         for skew_s, error_s in starts
     ]
     assert begun_lines(found) == [f"2 clients (alpha, gamma){told}"]
+    assert conditions(found)[2:] == begun_lines(found) == tables(found)[2:3]
     again = [Record.from_json(each.to_json()) for each in found]
     assert again == found
 

@@ -17,7 +17,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row, Thing, aligned
-from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.network import begun_lines, testbed_text
 from pytest_ipperf.report.paper.printed import DOUBTS, INCREASES, MEANS, REFERENCE, TABLES, PrintedIncrease
 from pytest_ipperf.report.sides import taken_lines
 from pytest_ipperf.transports import TRANSPORTS
@@ -91,7 +91,7 @@ def conditions(records: Sequence[Record]) -> list[str]:
     protocol, metric = application(first.protocol), METRICS[first.metric].metric
     where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
     what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
-    return [what, where, *taken_lines(records)]
+    return [what, where, *begun_lines(records), *taken_lines(records)]
 
 
 def missing(records: Sequence[Record], *, known: bool) -> list[str]:
