@@ -192,9 +192,9 @@ class _Together:
 
     def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
         for role, link in self.links.items():
-            late_s = max(each[role] for each in begun)
+            late_s = max(each[role] - min(each.values()) for each in begun)
             if late_s > LATE_S:
-                yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the common start"
+                yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the first host"
 
     def _troubles(self) -> Iterable[str]:
         for clock in self.clocks.values():

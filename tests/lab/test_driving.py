@@ -250,15 +250,15 @@ def test_who_began_late_is_told(up, monkeypatch):
     service = standing.serve(job, "embedded")
     there = HostClock.there
 
-    def past(self, here_ns):
-        return there(self, here_ns) - (10**9 if self._host == "client2" else 0)
+    def later(self, here_ns):
+        return there(self, here_ns) + (5 * 10**8 if self._host == "client2" else 0)
 
-    monkeypatch.setattr(HostClock, "there", past)
+    monkeypatch.setattr(HostClock, "there", later)
     receipt = standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0)
     assert (receipt.failed, receipt.contradictions) == ({}, ())
     words = [note.split() for note in receipt.notes if note.startswith("host client2 began a burst ")]
-    assert [each[6:] for each in words] == [["ms", "after", "the", "common", "start"]]
-    assert float(words[0][5]) >= 900
+    assert [each[6:] for each in words] == [["ms", "after", "the", "first", "host"]]
+    assert float(words[0][5]) > 100  # where the other one is held up itself, on a busy machine
 
 
 # --- trouble --------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_of_one_client_nothing_is_said():
 
 
 def test_a_late_host_is_told_once():
-    notes = [f"host gamma began a burst {late} ms after the common start" for late in (34, 21)]
+    notes = [f"host gamma began a burst {late} ms after the first host" for late in (34, 21)]
     sides = [dataclasses.replace(SIDE, notes=(note,)) for note in notes]
     found = begun_notes([record(test=sides[0], reference=sides[1]), record(test=sides[1])])
-    assert found == ["Host gamma began a burst 34 ms after the common start."]
+    assert found == ["Host gamma began a burst 34 ms after the first host."]
