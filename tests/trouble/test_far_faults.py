@@ -1,0 +1,275 @@
+"""What can break on testbeds of hosts behind real sshds, broken: what is said, how soon, what comes of it, what is left.
+
+The short form has short deadlines and little patience. The long one, marked `evidence`, has those that a user has; its
+table is that of docs/faults.md, section "Hosts behind ssh".
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from tests.farm import trouble as no_farm
+from tests.trouble.breaking import (
+    CLOCK,
+    CONTINUE,
+    HONEST,
+    KILL,
+    LIES,
+    PACKAGE,
+    PORTS,
+    STOP,
+    agent,
+    all_ports_taken,
+    cut,
+    cut_before,
+    disk_full,
+    go_on,
+    leased,
+    lied_to,
+    main_of,
+    mute_listener,
+    no_keeper,
+    no_key,
+    no_listener,
+    other_key,
+    pages,
+    python,
+    released,
+    server,
+    session_of,
+    set_clock,
+    some_ports_taken,
+    ssh,
+    struck,
+    unknown_host,
+    worker,
+    worker_stopped,
+)  # fmt: skip
+from tests.trouble.struck import PAYLOADS, WELL, Inner, Trouble, beds, left
+
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
+BOUND_S = {"short": 120.0, "long": 240.0}
+"""Within which everything has to be told: against hanging, and no promise of speed."""
+
+SMALL = [
+    ("core/*.py", "epochs=2,\n            blocks=1", "epochs=1,\n            blocks=1"),
+    # Long runs at one connection, time to be struck in; others are a burst.
+    ("core/*.py", "return -(-self.run_connections // connections)", "return 500 if connections == 1 else 1"),
+]
+HASTE = [
+    ("agent/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
+    ("agent/*.py", "FAR_SIGN_S = 1.0, 5.0", "FAR_SIGN_S = 1.0, 1.0"),
+    ("agent/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
+    ("lab/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
+    ("lab/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
+    ("lab/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
+    ("lab/ways/*.py", "ConnectTimeout=10", "ConnectTimeout=2"),
+]
+LEASH = [("lab/*.py", "LEASH_S = 900.0", "LEASH_S = 20.0"), ("lab/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0")]
+LIED = [("servers/*.py", HONEST, LIES)]
+
+needs_farm = pytest.mark.skipif(bool(no_farm()), reason=no_farm())
+
+
+def changed(form, *more):
+    """Changes as `site_of` takes them; a pattern stands for the one file that has the text."""
+    found = []
+    for pattern, old, new in [*SMALL, *(HASTE if form == "short" else []), *more]:
+        (path,) = (path for path in PACKAGE.glob(pattern) if old in path.read_text())
+        found.append((str(path.relative_to(PACKAGE)), old, new))
+    return found
+
+
+EMBEDDED = "--ipperf-server=nameserver"
+
+
+def deadline(form):
+    return f"--ipperf-deadline={'10s' if form == 'long' else '2s'}"
+
+
+DIED = (
+    r"the agent died (?:during order '\w+'|while host \S+ needed it); its host went down, the link broke, or it was "
+    r"killed \(by the kernel, when memory runs out\)$"
+)
+SILENT = (
+    r"the agent gave no sign of life for \d+ s during order '\w+'; its host hangs or is overloaded, the link is broken, "
+    "or it was stopped$"
+)
+NONE = r"the reference ipv4 completed none of \d+ connections \({}\), so there is nothing to compare with; is the {} well\?$"
+UNSTARTED = "host CLIENT: no agent could be started by way ssh: {}$"
+CONNECT = r"ssh: connect to host \S+ port 22:"
+REFUSED = r"\(exit status 255\)"
+
+WAITING = r"ipperf: waiting for host CLIENT, which is held by process \d+ of user 0 since [\d:]+ \(.*\)$"
+CLIENT, SERVER = "client", "server"
+CHAINS = {
+    "bed1": [
+        Trouble("the client's agent is killed", f"host CLIENT: {DIED}", struck(agent(CLIENT), KILL)),
+        Trouble("the client's agent is stopped", f"host CLIENT: {SILENT}", struck(agent(CLIENT), STOP)),
+        Trouble("the ssh to the client is killed", f"host CLIENT: {DIED}", struck(ssh(CLIENT), KILL)),
+        Trouble("the ssh to the client is stopped", f"host CLIENT: {SILENT}", struck(ssh(CLIENT), STOP)),
+        Trouble("no sshd listens", UNSTARTED.format(rf"{CONNECT} Connection refused {REFUSED}"), before=no_listener),
+        Trouble("the sshd that listens is stopped", UNSTARTED.format(rf"Connection timed out during banner exchange {REFUSED}"), before=mute_listener),
+    ],
+    "bed2": [
+        Trouble("the server's agent is killed", f"host SERVER: {DIED}", struck(agent(SERVER), KILL)),
+        Trouble("the server's agent is stopped", f"host SERVER: {SILENT}", struck(agent(SERVER), STOP)),
+        Trouble("the ssh to the server is killed", f"host SERVER: {DIED}", struck(ssh(SERVER), KILL)),
+        Trouble("the ssh to the server is stopped", f"host SERVER: {SILENT}", struck(ssh(SERVER), STOP)),
+        Trouble("the key is not the host's", UNSTARTED.format(rf"root@\S+: Permission denied \(publickey\)\. {REFUSED}"), before=no_key),
+        Trouble("the host is not known", UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"), before=unknown_host),
+        Trouble("the host is known by another key", UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"), before=other_key),
+    ],
+    "bed3": [
+        Trouble("the client's sshd is killed", f"host CLIENT: {DIED}", struck(session_of(CLIENT), KILL)),
+        Trouble("the client's sshd is stopped", f"host CLIENT: {SILENT}", struck(session_of(CLIENT), STOP, CONTINUE)),
+        Trouble("the server's sshd is killed", f"host SERVER: {DIED}", struck(session_of(SERVER), KILL)),
+        Trouble("the server's sshd is stopped", f"host SERVER: {SILENT}", struck(session_of(SERVER), STOP, CONTINUE)),
+        Trouble("its Python is too old", UNSTARTED.format(r"Python 3\.9\.2 is too old; 3\.10 is needed \(exit status 1\)"), before=python("old")),
+        Trouble("it has no such Python", UNSTARTED.format(r".*/python3: No such file or directory \(exit status 127\)"), before=python("")),
+        Trouble("what is called its Python is none", UNSTARTED.format("what was started there ended before it answered; it has to be a Python"), before=python("/bin/true")),
+    ],
+    "bed4": [
+        Trouble("the client's control link is cut", f"host CLIENT: {SILENT}", cut(CLIENT, "control_device")),
+        Trouble("the server's control link is cut", f"host SERVER: {SILENT}", cut(SERVER, "control_device")),
+        Trouble("the client's measured link is cut", NONE.format(r"\w+ \w+: \d+.*", "server nameserver .*"), cut(CLIENT, "device")),
+        Trouble("the server's measured link is cut",
+                r"host SERVER: nameserver runs but does not answer on \S+ port \d+: Network is unreachable; its log is empty$", cut(SERVER, "device")),
+        Trouble("the control link is down at the start", UNSTARTED.format(rf"{CONNECT} (?:Connection timed out|No route to host) {REFUSED}"), before=cut_before),
+        Trouble("the resolver tells a wrong address",
+                r"arm ipv4 is not what it is called \(epoch 0, warm-up\): expected connections to \S+, seen to \S+$", before=lied_to, protocol="http"),
+    ],
+    "bed5": [
+        Trouble("", "", protocol="ftp", connections=5),
+        Trouble("the agent is killed that keeps what the servers hold",
+                "host SERVER: the agent that keeps what its servers hold died$", before=no_keeper, protocol="ftp", connections=5),
+        Trouble("", "", protocol="ftp", connections=5),
+        Trouble("the server is killed", r"host SERVER: \w+ was killed by signal 9; its log (?:is empty|ends: .*)$", struck(server, KILL), protocol="http"),
+        Trouble("the server is stopped", r"host SERVER: \w+ runs but does not answer on \S+ port \d+: timed out; its log (?:is empty|ends: .*)$", struck(server, STOP), protocol="http"),
+        Trouble("the server resets every tenth connection", r"FAILURES \S+-smtp-\S+: \d+ of \d+ connections by ipv6, \d+ of \d+ by ipv4; each counts as \d+ s$",
+                protocol="smtp", beside=True, connections=50,
+                outcome="measured"),
+        Trouble("the host's disk is full",
+                r"host SERVER: .*No space left on device.*$", before=disk_full, protocol="http"),
+    ],
+    "bed6": [
+        Trouble("a worker of xdist is killed", "worker 'gw\\d+' crashed while running '\\S+'", struck(worker, KILL),
+                beside=True, ends=False, outcome="failed"),
+        Trouble("a worker of xdist is stopped until the leashes have ended its agents", f"host (?:CLIENT|SERVER): {DIED}", worker_stopped),
+        Trouble("all ports of `ports` are taken",
+                r"host SERVER: no free port in 21000-21009 on \S+ and \S+; free one or widen 'ports' in hosts\.ini$", before=all_ports_taken),
+        Trouble("some ports of `ports` are taken", "", before=some_ports_taken, outcome="measured"),
+        Trouble("the host is held by another job",
+                r"host CLIENT is still held by process \d+ of user 0 since [\d:]+ \(me@desk: pytest -m smtp\) after 3 s; "
+                "wait for it or end it$", before=leased),
+        Trouble("the host is held by another job, which ends", WAITING, released, before=leased, beside=True, outcome="measured"),
+    ],
+}  # fmt: skip
+
+
+@needs_farm
+@FORMS
+def test_what_breaks_on_one_testbed_is_told_and_the_others_go_on(farm, site_of, note, form):
+    """And the next workload goes on, and a new session."""
+    stands = farm(testbeds=len(CHAINS))
+    stands.change("server6", ports=f"{PORTS[0]}-{PORTS[-1]}")
+    site = site_of(*changed(form, *LEASH, *LIED))
+    chains = {bed.name: (bed, chain_of(bed)) for bed in beds(stands)}
+    arguments = "--design=smoke", f"-n{len(chains)}", deadline(form), "--ipperf-wait=3s"
+    inner = Inner(
+        stands, site, [cell for _, chain in chains.values() for cell, _ in chain], *arguments,
+        "--ipperf-server=nameserver,tenth_smtp,auto", gates=True,
+    )  # fmt: skip
+    assert inner.run_all(chains) == pytest.ExitCode.TESTS_FAILED, inner.text
+    rows = [inner.row(it, bed, cell) for bed, chain in chains.values() for cell, it in chain]
+    for row in filter(lambda row: row.fault, rows):
+        assert row.seconds is None or row.seconds < BOUND_S[form]
+        note(row)
+    assert left(stands) == []
+    cells = [f"{name}-dns-c5-100" for name in chains]
+    again = Inner(stands, site, cells, *arguments, "--ipperf-server=nameserver")
+    assert again.end() == NOTHING_DECIDED, again.text
+    assert left(stands) == []
+
+
+def chain_of(bed):
+    """Cells and what breaks in each; the last one shows that all goes on."""
+    chain = zip(PAYLOADS, [*CHAINS[bed.name], WELL], strict=False)
+    return [(f"{bed.name}-{it.protocol}-c{it.connections}-{payload}", it) for payload, it in chain]
+
+
+# --- on the controller ------------------------------------------------------------------------------------------------
+
+KILLED = Trouble("the controller is killed", "", ends=False)
+KILLED_MAIN = Trouble("the controller of xdist's workers is killed", "", ends=False)
+STOPPED = Trouble(
+    "the controller is stopped until the leashes have ended its agents", f"host (?:CLIENT|SERVER): {DIED}"
+)
+WAITS = Trouble("the same, as another session meets it", WAITING, beside=True, outcome="measured")
+FULL = Trouble(
+    "the disk for the records is full",
+    r"records: \S+/runs/\S+ cannot be written \(No space left on device\); what was written before is kept; name "
+    r"another folder with --ipperf-records$",
+)
+CLOCKS = Trouble("the clocks of client, server and controller are set", "", outcome="measured")
+SILENCE = Trouble(
+    "the server accepts and never answers",
+    NONE.format(r"talk deadline: \d+", r"server silent_smtp 0 \(embedded\)"),
+)
+
+
+@needs_farm
+@FORMS
+def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_back(farm, site_of, note, form):
+    stands = farm(testbeds=6)
+    by = {bed.name: bed for bed in beds(stands)}
+    site = site_of(*changed(form, *LEASH))
+    init = (PACKAGE / "__init__.py").read_text()
+    clocked = site_of(*changed(form, ("__init__.py", init, init + CLOCK)))
+
+    def session(cell, *argv, of=site):
+        return Inner(stands, of, [cell], "--design=smoke", deadline(form), "--ipperf-wait=200s", *argv)
+
+    killed = session("bed1-dns-c1-100", EMBEDDED)
+    stopped = session("bed2-dns-c1-100", EMBEDDED)
+    main = session("bed3-dns-c1-100", EMBEDDED, "-n1")
+    full = session("bed4-dns-c1-100", EMBEDDED, "--ipperf-records=pages")
+    pages(full, "pages", "16k")
+    clocks = session("bed5-dns-c1-100", EMBEDDED, of=clocked)
+    silence = session("bed6-smtp-c5-100", "--ipperf-server=silent_smtp")
+    mends = []
+    for inner, bed in ((killed, "bed1"), (stopped, "bed2"), (main, "bed3"), (clocks, "bed5")):
+        inner.wait(f"{bed}-dns-c1-100", "run")
+        inner.begins(f"{bed}-dns-c1-100")
+        if inner is clocks:
+            hosts = ((by[bed].client.pid, 1), (by[bed].server.pid, -1), (stands.controller.pid, 2))
+            mends += [set_clock(pid, hours) for pid, hours in hosts]
+        else:
+            os.kill(main_of(inner), STOP if inner is stopped else KILL)
+    other = session("bed2-dns-c5-200", EMBEDDED)
+    assert other.end() == NOTHING_DECIDED, other.text
+    stopped.begins("bed2-dns-c1-100")
+    go_on(stopped)
+    assert [each.end() for each in (stopped, full, silence)] == [pytest.ExitCode.TESTS_FAILED] * 3
+    assert clocks.end() == NOTHING_DECIDED
+    for inner in (killed, main):
+        assert inner.end() == -KILL or inner.end() == 128 + KILL
+    for mend in mends:
+        mend()
+    assert left(stands) == []
+    again = Inner(stands, site, [f"{name}-dns-c5-300" for name in by], "--design=smoke", deadline(form), EMBEDDED)
+    assert again.end() == NOTHING_DECIDED, again.text
+    assert left(stands) == []
+    for inner, trouble, cell in (
+        (killed, KILLED, "bed1-dns-c1-100"), (main, KILLED_MAIN, "bed3-dns-c1-100"),
+        (stopped, STOPPED, "bed2-dns-c1-100"), (other, WAITS, "bed2-dns-c5-200"), (full, FULL, "bed4-dns-c1-100"),
+        (clocks, CLOCKS, "bed5-dns-c1-100"), (silence, SILENCE, "bed6-smtp-c5-100"),
+    ):  # fmt: skip
+        row = inner.row(trouble, by[cell[:4]], cell)
+        assert row.seconds is None or row.seconds < BOUND_S[form]
+        note(row)
