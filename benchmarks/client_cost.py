@@ -33,7 +33,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.parcel import check_library
+from pytest_ipperf.lab.sending.parcel import check_library
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site

@@ -32,7 +32,7 @@ import execnet
 
 from benchmarks.rounds import head, interleaved, measured, paired, row, spread
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.parcel import equip
+from pytest_ipperf.lab.sending.parcel import equip
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.servers import SERVERS
 

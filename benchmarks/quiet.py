@@ -37,11 +37,12 @@ from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.planning import epoch_spread, minimum_detectable
-from pytest_ipperf.lab import boot, standing, wires
-from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab import standing, wires
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased
 from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.sending import boot
+from pytest_ipperf.lab.sending.cargo import cargo
 from pytest_ipperf.lab.standing import Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS

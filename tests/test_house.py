@@ -9,7 +9,7 @@ import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 
-from pytest_ipperf.lab.cargo import TRAVELS, cargo
+from pytest_ipperf.lab.sending.cargo import TRAVELS, cargo
 
 TOP = Path(__file__).parents[1]
 PACKAGE = TOP / "pytest_ipperf"

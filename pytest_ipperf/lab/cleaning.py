@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.sending.wheels import ROOM
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
-from pytest_ipperf.lab.wheels import ROOM
 
 
 @dataclass(frozen=True, slots=True)

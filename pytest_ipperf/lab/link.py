@@ -23,8 +23,8 @@ from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
 from pytest_ipperf.agent.line import PULSE as PULSE_WORD
 from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.lab.boot import BOOT, board
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
+from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.ways.base import SUDO

@@ -51,9 +51,12 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, P
     for transport in TUNNELLED:
         if transport in networks:
             found[transport] = _made(transport, networks[transport], roles)
-        elif any(transport in host.tunnels for host in roles.values()):  # only then, as ssh is asked for the machines
-            if roles[CLIENT].machine != roles[SERVER].machine and (path := _existing(transport, roles)):
-                found[transport] = path
+        elif (
+            any(transport in host.tunnels for host in roles.values())  # or ssh would be asked for machines in vain
+            and roles[CLIENT].machine != roles[SERVER].machine
+            and (path := _existing(transport, roles))
+        ):
+            found[transport] = path
     return found
 
 

@@ -11,9 +11,9 @@ from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.parcel import equip
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order
 from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.sending.parcel import equip
 from pytest_ipperf.lab.verification import AT_ONCE
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
 from pytest_ipperf.servers import SERVERS

@@ -22,11 +22,11 @@ from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowe
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.loading import client_facts, load_order
 from pytest_ipperf.lab.pace import too_much, train_rates
-from pytest_ipperf.lab.parcel import equip_client
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of, run_troubles, seen_links
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.lab.sending.parcel import equip_client
 from pytest_ipperf.lab.serving import Serving
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels

@@ -128,7 +128,7 @@ class Session:
         """
         if self.settings.client == LEAN or self.is_worker:
             return
-        from pytest_ipperf.lab.parcel import check_library  # noqa: PLC0415 - what only this client needs
+        from pytest_ipperf.lab.sending.parcel import check_library  # noqa: PLC0415 - what only this client needs
 
         for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
             check_library(application(protocol))

@@ -17,8 +17,8 @@ import pytest
 
 from pytest_ipperf.agent.leash import leash, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
-from pytest_ipperf.lab.boot import BOOT, board
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.ways import WAYS
 
 SERVED = {

@@ -15,7 +15,7 @@ import pytest
 from pytest_ipperf.agent import packets
 from pytest_ipperf.agent.backends import BACKENDS, preferred, userspace
 from pytest_ipperf.agent.packets import Rules
-from pytest_ipperf.lab.cargo import cargo
+from pytest_ipperf.lab.sending.cargo import cargo
 from pytest_ipperf.transports.base import End
 
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent

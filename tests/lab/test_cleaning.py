@@ -12,8 +12,8 @@ from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab import cleaning
 from pytest_ipperf.lab.cleaning import Cleaned, clean, clean_here, keeping
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.sending.wheels import ROOM
 from pytest_ipperf.lab.testbed import Host
-from pytest_ipperf.lab.wheels import ROOM
 
 NOTE = "the cache /home/x/.cache/pytest-ipperf is not used: it belongs to another user; remove it"
 HOSTS = [Host(name=name, way="ssh", settings={"ssh": name}) for name in ("a", "b", "c", "d", "e")]

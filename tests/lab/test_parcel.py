@@ -19,11 +19,11 @@ import pytest
 from pytest_ipperf.agent.packages import interpreter
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.lab import needs, wheels
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.parcel import check_library, equip, equip_client, parcel
-from pytest_ipperf.lab.pythons import Python
+from pytest_ipperf.lab.sending import needs, wheels
+from pytest_ipperf.lab.sending.parcel import check_library, equip, equip_client, parcel
+from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import local
 from pytest_ipperf.protocols import application

@@ -31,14 +31,14 @@ from pytest_ipperf.cli import main
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab import boot, wheels
 from pytest_ipperf.lab import link as link_module
-from pytest_ipperf.lab.cargo import cargo
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.parcel import equip
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.pulse import PULSE
+from pytest_ipperf.lab.sending import boot, wheels
+from pytest_ipperf.lab.sending.cargo import cargo
+from pytest_ipperf.lab.sending.parcel import equip
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
@@ -210,7 +210,7 @@ from importlib.metadata import version
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.parcel import equip
+from pytest_ipperf.lab.sending.parcel import equip
 link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
 link.order("serve", "nameserver", {SERVED!r})
 print(flush=True)

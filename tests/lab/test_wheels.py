@@ -20,10 +20,10 @@ from packaging.tags import sys_tags
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.agent.packages import interpreter
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab import needs, wheels
-from pytest_ipperf.lab.parcel import parcel
-from pytest_ipperf.lab.pythons import Python
-from pytest_ipperf.lab.wheels import ROOM, Wheel, Wheels
+from pytest_ipperf.lab.sending import needs, wheels
+from pytest_ipperf.lab.sending.parcel import parcel
+from pytest_ipperf.lab.sending.pythons import Python
+from pytest_ipperf.lab.sending.wheels import ROOM, Wheel, Wheels
 from tests.machines import bare_pythons
 
 OURS = Python.told(interpreter())

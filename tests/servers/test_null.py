@@ -13,7 +13,7 @@ from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.parcel import check_library
+from pytest_ipperf.lab.sending.parcel import check_library
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site

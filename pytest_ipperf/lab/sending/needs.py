@@ -18,8 +18,8 @@ from packaging.utils import canonicalize_name
 
 from pytest_ipperf.agent.packages import interpreter
 from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.lab.pythons import Python
-from pytest_ipperf.lab.wheels import WHEELS, Wheel
+from pytest_ipperf.lab.sending.pythons import Python
+from pytest_ipperf.lab.sending.wheels import WHEELS, Wheel
 
 # Each round takes back a choice by what another one has asked for since, and they end when nothing new is asked for.
 _ROUNDS = 20

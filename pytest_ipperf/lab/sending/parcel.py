@@ -22,9 +22,9 @@ from packaging.utils import canonicalize_name
 
 from pytest_ipperf.agent.compiling import below, compiled
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.lab.cargo import PACKED_AT
-from pytest_ipperf.lab.needs import needs
-from pytest_ipperf.lab.pythons import Python
+from pytest_ipperf.lab.sending.cargo import PACKED_AT
+from pytest_ipperf.lab.sending.needs import needs
+from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.protocols.base import Application
 
 if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs

@@ -32,7 +32,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pytest_ipperf.agent.cache import Cache
-from pytest_ipperf.lab.pythons import Python
+from pytest_ipperf.lab.sending.pythons import Python
 
 ROOM = "wheels"
 # What pip says where it has found nothing of a distribution, and where it has reached no index.

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pytest_ipperf.agent import cache as agents_cache
 from pytest_ipperf.agent import compiling
-from pytest_ipperf.lab.cargo import cargo, digests
+from pytest_ipperf.lab.sending.cargo import cargo, digests
 
 BOOT = """
 import os, sys
