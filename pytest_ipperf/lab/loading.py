@@ -58,6 +58,12 @@ def client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Wo
     )
 
 
+def disturbances(clients: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, str]) -> list[str]:
+    """A sentence for each client, of those that told this by role, whose control connection was not silent in a run."""
+    loud = [hosts[role] for role, told in clients.items() if told.get("control")]
+    return [f"the control connection of host {host} was not silent while its figures were taken" for host in loud]
+
+
 def _busy(told: Mapping[str, Any], workload: Workload) -> float:
     """Its processor time by the time that it had; where connections arrive at a rate, by their number."""
     had = told["attempted"] if workload.rate_per_s else told["processors"] * told["wall_s"]

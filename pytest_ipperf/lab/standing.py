@@ -20,7 +20,7 @@ from pytest_ipperf.lab.building import built, lessee
 from pytest_ipperf.lab.driving import SKEW, driven, shares
 from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.loading import client_facts, load_order
+from pytest_ipperf.lab.loading import client_facts, disturbances, load_order
 from pytest_ipperf.lab.pace import too_much, train_rates
 from pytest_ipperf.lab.proving import expected, path_facts, ports_of, run_troubles, seen_links
 from pytest_ipperf.lab.provisioning import Provisioning
@@ -173,7 +173,7 @@ class Standing:
             ),
             unsettled=(),
             facts=facts,
-            notes=found.notes,
+            notes=(*found.notes, *disturbances({CLIENT: near}, self._names)),
         )
 
     @contextlib.contextmanager
@@ -232,8 +232,12 @@ class Standing:
             unsettled=tuple(after["busy"]),
             client=client_facts(told, after, workload),
             facts={name: told[name] for name in SKEW if name in told},
-            notes=notes,
+            notes=(*notes, *disturbances(clients, self._names)),
         )
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {role: host.name for role, host in self._testbed.roles.items()}
 
     def _drained(self) -> bool:
         """Sets all packet counts back once nothing of the run before is on its way; False where that does not end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.lab.loading import client_facts
+from pytest_ipperf.lab.loading import client_facts, disturbances
 
 AFTER = {"tcp": {"ListenDrops": 3}}
 
@@ -38,3 +38,11 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
     assert (found.lag_s, found.peak, found.tcp) == (0.2, 9, {"TCPTimeouts": 1, "ListenDrops": 3})
     alone = client_facts(told(0.7, 1.0, 30), AFTER, work)
     assert (alone.cpu_s, alone.connections) == (0.7, 30)
+
+
+def test_a_control_connection_that_was_not_silent_is_told_by_its_host():
+    hosts = {"client": "alpha", "client2": "gamma", "server": "beta"}
+    clients = {"client": {"control": 0}, "client2": {"control": 3}, "client3": {"control": None}}
+    said = ["the control connection of host gamma was not silent while its figures were taken"]
+    assert disturbances(clients, hosts) == said
+    assert disturbances({"client": {}}, hosts) == []
