@@ -42,7 +42,12 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
 
 def test_a_control_connection_that_was_not_silent_is_told_by_its_host():
     hosts = {"client": "alpha", "client2": "gamma", "server": "beta"}
-    clients = {"client": {"control": 0}, "client2": {"control": 3}, "client3": {"control": None}}
+    clients: dict[str, dict[str, int | None]] = {
+        "client": {"control": 0},
+        "client2": {"control": 3},
+        "client3": {"control": None},
+    }
     said = ["the control connection of host gamma was not silent while its figures were taken"]
     assert disturbances(clients, hosts) == said
-    assert disturbances({"client": {}}, hosts) == []
+    silent: dict[str, dict[str, int | None]] = {"client": {}}
+    assert disturbances(silent, hosts) == []
