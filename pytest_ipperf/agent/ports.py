@@ -35,6 +35,17 @@ def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
     return False
 
 
+def is_here(address: str) -> bool:
+    """Whether an address is one of this host's."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
 def knock(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
     """Says the first half of the probe and waits for the second; why there is no such answer, empty when there is."""
     family, where = _sockaddr(address, port)

@@ -9,27 +9,18 @@ from typing import Any
 
 from pytest_ipperf.agent.offloads import offloads
 from pytest_ipperf.agent.path import route
+from pytest_ipperf.agent.ports import is_here
 from pytest_ipperf.agent.shaping import disciplines, rates
 
 
 def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """`lacking` of `addresses`; of each of `peers` (our address and theirs) the `routes`; and their `devices`."""
-    lacking = [address for address in asked["addresses"] if not _here(address)]
+    lacking = [address for address in asked["addresses"] if not is_here(address)]
     routes = [
         [source, address, route(address, "" if source in lacking else source)] for source, address in asked["peers"]
     ]
     names = sorted({found["device"] for _, _, found in routes if "device" in found})
     return {"lacking": lacking, "routes": routes, "devices": {name: _device(name) for name in names}}
-
-
-def _here(address: str) -> bool:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as sock:
-            sock.bind((address, 0))
-    except OSError:
-        return False
-    return True
 
 
 def _device(name: str) -> dict[str, Any]:

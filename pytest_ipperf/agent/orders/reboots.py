@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
-from pathlib import Path
 
+from pytest_ipperf.agent.lasting import boot
 from pytest_ipperf.agent.orders.base import Here, Part
+from pytest_ipperf.agent.ports import is_here
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import program
 
@@ -25,7 +25,7 @@ class Reboots(Part):
 
     def boot_id(self) -> str:
         """What the kernel calls the time since the host was started (random(4))."""
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return boot()
 
     def reboot(self, argv: list[str]) -> None:
         """Runs a command that is to end this host, and with it the agent; LabError where it cannot."""
@@ -53,17 +53,7 @@ class Reboots(Part):
 
     def lacking(self, addresses: list[str]) -> list[str]:
         """Those of these addresses that this host does not have, or not yet."""
-        return [address for address in addresses if not _had(address)]
-
-
-def _had(address: str) -> bool:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as sock:
-            sock.bind((address, 0))
-    except OSError:
-        return False
-    return True
+        return [address for address in addresses if not is_here(address)]
 
 
 part = Reboots
