@@ -40,7 +40,7 @@ PORTS = range(21000, 21010)
 
 How = Callable[[Inner, Bed, str], None]
 Mend = Callable[[], object]
-_GONE_S = 60.0
+_GONE_S = 200.0
 _OLD = """#!/bin/sh
 exec {python} -c 'import sys; sys.version_info = (3, 9, 2, "final", 0); sys.version = "3.9.2 (pretended)"
 exec(sys.argv[sys.argv.index("-c", 1) + 1])' "$@"
@@ -323,7 +323,7 @@ def _set(tell, unit):
 time.time, time.time_ns = _set(time.time, 1), _set(time.time_ns, 10**9)
 time.clock_gettime, time.clock_gettime_ns = _set(time.clock_gettime, 1), _set(time.clock_gettime_ns, 10**9)
 """
-"""At the end of the package's first file: whatever asks for the time of day is told that of its machine's own making."""
+"""At the end of the package's first file: whatever asks for the time of day is told what its machine makes of it."""
 
 
 def main_of(inner: Inner) -> int:

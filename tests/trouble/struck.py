@@ -93,7 +93,7 @@ def _nothing(inner: Inner, bed: Bed, cell: str) -> None:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What breaks on a testbed, and the words that it is told in: a pattern in which `CLIENT` and `SERVER` stand for hosts.
+    """What breaks on a testbed, and the words that it is told in: a pattern with `CLIENT` and `SERVER` for the hosts.
 
     `before` breaks it before the cell is set up, and gives what mends it; `how` does when it has begun. With words, the
     cell is broken off by them, or where they are `beside`, that line stands beside its answer; without, nothing is said

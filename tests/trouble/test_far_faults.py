@@ -1,4 +1,4 @@
-"""What can break on testbeds of hosts behind real sshds, broken: what is said, how soon, what comes of it, what is left.
+"""What can break on hosts behind real sshds, broken: what is said, how soon, what comes of it, and what is left.
 
 The short form has short deadlines and little patience. The long one, marked `evidence`, has those that a user has; its
 table is that of docs/faults.md, section "Hosts behind ssh".
@@ -7,6 +7,7 @@ table is that of docs/faults.md, section "Hosts behind ssh".
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,8 @@ HASTE = [
     ("lab/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("lab/ways/*.py", "ConnectTimeout=10", "ConnectTimeout=2"),
 ]
-LEASH = [("lab/*.py", "LEASH_S = 900.0", "LEASH_S = 20.0"), ("lab/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0")]
+# Longer than patience with an agent, as it is for a user.
+LEASH_S = {"short": "20.0", "long": "60.0"}
 LIED = [("servers/*.py", HONEST, LIES)]
 
 needs_farm = pytest.mark.skipif(bool(no_farm()), reason=no_farm())
@@ -79,7 +81,11 @@ needs_farm = pytest.mark.skipif(bool(no_farm()), reason=no_farm())
 def changed(form, *more):
     """Changes as `site_of` takes them; a pattern stands for the one file that has the text."""
     found = []
-    for pattern, old, new in [*SMALL, *(HASTE if form == "short" else []), *more]:
+    leash = [
+        ("lab/*.py", "LEASH_S = 900.0", f"LEASH_S = {LEASH_S[form]}"),
+        ("lab/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0"),
+    ]
+    for pattern, old, new in [*SMALL, *leash, *(HASTE if form == "short" else []), *more]:
         (path,) = (path for path in PACKAGE.glob(pattern) if old in path.read_text())
         found.append((str(path.relative_to(PACKAGE)), old, new))
     return found
@@ -97,10 +103,13 @@ DIED = (
     r"killed \(by the kernel, when memory runs out\)$"
 )
 SILENT = (
-    r"the agent gave no sign of life for \d+ s during order '\w+'; its host hangs or is overloaded, the link is broken, "
-    "or it was stopped$"
+    r"the agent gave no sign of life for \d+ s during order '\w+'; its host hangs or is overloaded, the link is "
+    "broken, or it was stopped$"
 )
-NONE = r"the reference ipv4 completed none of \d+ connections \({}\), so there is nothing to compare with; is the {} well\?$"
+NONE = (
+    r"the reference ipv4 completed none of \d+ connections \({}\), so there is nothing to compare with; "
+    r"is the {} well\?$"
+)
 UNSTARTED = "host CLIENT: no agent could be started by way ssh: {}$"
 CONNECT = r"ssh: connect to host \S+ port 22:"
 REFUSED = r"\(exit status 255\)"
@@ -114,62 +123,148 @@ CHAINS = {
         Trouble("the ssh to the client is killed", f"host CLIENT: {DIED}", struck(ssh(CLIENT), KILL)),
         Trouble("the ssh to the client is stopped", f"host CLIENT: {SILENT}", struck(ssh(CLIENT), STOP)),
         Trouble("no sshd listens", UNSTARTED.format(rf"{CONNECT} Connection refused {REFUSED}"), before=no_listener),
-        Trouble("the sshd that listens is stopped", UNSTARTED.format(rf"Connection timed out during banner exchange {REFUSED}"), before=mute_listener),
+        Trouble(
+            "the sshd that listens is stopped",
+            UNSTARTED.format(rf"Connection timed out during banner exchange {REFUSED}"),
+            before=mute_listener,
+        ),
     ],
     "bed2": [
         Trouble("the server's agent is killed", f"host SERVER: {DIED}", struck(agent(SERVER), KILL)),
         Trouble("the server's agent is stopped", f"host SERVER: {SILENT}", struck(agent(SERVER), STOP)),
         Trouble("the ssh to the server is killed", f"host SERVER: {DIED}", struck(ssh(SERVER), KILL)),
         Trouble("the ssh to the server is stopped", f"host SERVER: {SILENT}", struck(ssh(SERVER), STOP)),
-        Trouble("the key is not the host's", UNSTARTED.format(rf"root@\S+: Permission denied \(publickey\)\. {REFUSED}"), before=no_key),
-        Trouble("the host is not known", UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"), before=unknown_host),
-        Trouble("the host is known by another key", UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"), before=other_key),
+        Trouble(
+            "the key is not the host's",
+            UNSTARTED.format(rf"root@\S+: Permission denied \(publickey\)\. {REFUSED}"),
+            before=no_key,
+        ),
+        Trouble(
+            "the host is not known", UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"), before=unknown_host
+        ),
+        Trouble(
+            "the host is known by another key",
+            UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"),
+            before=other_key,
+        ),
     ],
     "bed3": [
         Trouble("the client's sshd is killed", f"host CLIENT: {DIED}", struck(session_of(CLIENT), KILL)),
         Trouble("the client's sshd is stopped", f"host CLIENT: {SILENT}", struck(session_of(CLIENT), STOP, CONTINUE)),
         Trouble("the server's sshd is killed", f"host SERVER: {DIED}", struck(session_of(SERVER), KILL)),
         Trouble("the server's sshd is stopped", f"host SERVER: {SILENT}", struck(session_of(SERVER), STOP, CONTINUE)),
-        Trouble("its Python is too old", UNSTARTED.format(r"Python 3\.9\.2 is too old; 3\.10 is needed \(exit status 1\)"), before=python("old")),
-        Trouble("it has no such Python", UNSTARTED.format(r".*/python3: No such file or directory \(exit status 127\)"), before=python("")),
-        Trouble("what is called its Python is none", UNSTARTED.format("what was started there ended before it answered; it has to be a Python"), before=python("/bin/true")),
+        Trouble(
+            "its Python is too old",
+            UNSTARTED.format(r"Python 3\.9\.2 is too old; 3\.10 is needed \(exit status 1\)"),
+            before=python("old"),
+        ),
+        Trouble(
+            "it has no such Python",
+            UNSTARTED.format(r".*/python3: No such file or directory \(exit status 127\)"),
+            before=python(""),
+        ),
+        Trouble(
+            "what is called its Python is none",
+            UNSTARTED.format("what was started there ended before it answered; it has to be a Python"),
+            before=python("/bin/true"),
+        ),
     ],
     "bed4": [
         Trouble("the client's control link is cut", f"host CLIENT: {SILENT}", cut(CLIENT, "control_device")),
         Trouble("the server's control link is cut", f"host SERVER: {SILENT}", cut(SERVER, "control_device")),
-        Trouble("the client's measured link is cut", NONE.format(r"\w+ \w+: \d+.*", "server nameserver .*"), cut(CLIENT, "device")),
-        Trouble("the server's measured link is cut",
-                r"host SERVER: nameserver runs but does not answer on \S+ port \d+: Network is unreachable; its log is empty$", cut(SERVER, "device")),
-        Trouble("the control link is down at the start", UNSTARTED.format(rf"{CONNECT} (?:Connection timed out|No route to host) {REFUSED}"), before=cut_before),
-        Trouble("the resolver tells a wrong address",
-                r"arm ipv4 is not what it is called \(epoch 0, warm-up\): expected connections to \S+, seen to \S+$", before=lied_to, protocol="http"),
+        Trouble(
+            "the client's measured link is cut",
+            NONE.format(r"\w+ \w+: \d+.*", "server nameserver .*"),
+            cut(CLIENT, "device"),
+        ),
+        Trouble(
+            "the server's measured link is cut",
+            r"host SERVER: nameserver runs but does not answer on \S+ port \d+: Network is unreachable; "
+            "its log is empty$",
+            cut(SERVER, "device"),
+        ),
+        Trouble(
+            "the control link is down at the start",
+            UNSTARTED.format(rf"{CONNECT} (?:Connection timed out|No route to host) {REFUSED}"),
+            before=cut_before,
+        ),
+        Trouble(
+            "the resolver tells a wrong address",
+            r"arm ipv4 is not what it is called \(epoch 0, warm-up\): expected connections to \S+, seen to \S+$",
+            before=lied_to,
+            protocol="http",
+        ),
     ],
     "bed5": [
         Trouble("", "", protocol="ftp", connections=5),
-        Trouble("the agent is killed that keeps what the servers hold",
-                "host SERVER: the agent that keeps what its servers hold died$", before=no_keeper, protocol="ftp", connections=5),
+        Trouble(
+            "the agent is killed that keeps what the servers hold",
+            "host SERVER: the agent that keeps what its servers hold died$",
+            before=no_keeper,
+            protocol="ftp",
+            connections=5,
+        ),
         Trouble("", "", protocol="ftp", connections=5),
-        Trouble("the server is killed", r"host SERVER: \w+ was killed by signal 9; its log (?:is empty|ends: .*)$", struck(server, KILL), protocol="http"),
-        Trouble("the server is stopped", r"host SERVER: \w+ runs but does not answer on \S+ port \d+: timed out; its log (?:is empty|ends: .*)$", struck(server, STOP), protocol="http"),
-        Trouble("the server resets every tenth connection", r"FAILURES \S+-smtp-\S+: \d+ of \d+ connections by ipv6, \d+ of \d+ by ipv4; each counts as \d+ s$",
-                protocol="smtp", beside=True, connections=50,
-                outcome="measured"),
-        Trouble("the host's disk is full",
-                r"host SERVER: .*No space left on device.*$", before=disk_full, protocol="http"),
+        Trouble(
+            "the server is killed",
+            r"host SERVER: \w+ was killed by signal 9; its log (?:is empty|ends: .*)$",
+            struck(server, KILL),
+            protocol="http",
+        ),
+        Trouble(
+            "the server is stopped",
+            r"host SERVER: \w+ runs but does not answer on \S+ port \d+: timed out; its log (?:is empty|ends: .*)$",
+            struck(server, STOP),
+            protocol="http",
+        ),
+        Trouble(
+            "the server resets every tenth connection",
+            r"FAILURES \S+-smtp-\S+: \d+ of \d+ connections by ipv6, \d+ of \d+ by ipv4; each counts as \d+ s$",
+            protocol="smtp",
+            beside=True,
+            connections=50,
+            outcome="measured",
+        ),
+        Trouble(
+            "the host's disk is full", r"host SERVER: .*No space left on device.*$", before=disk_full, protocol="http"
+        ),
     ],
     "bed6": [
-        Trouble("a worker of xdist is killed", "worker 'gw\\d+' crashed while running '\\S+'", struck(worker, KILL),
-                beside=True, ends=False, outcome="failed"),
-        Trouble("a worker of xdist is stopped until the leashes have ended its agents", f"host (?:CLIENT|SERVER): {DIED}", worker_stopped),
-        Trouble("all ports of `ports` are taken",
-                r"host SERVER: no free port in 21000-21009 on \S+ and \S+; free one or widen 'ports' in hosts\.ini$", before=all_ports_taken),
+        Trouble(
+            "a worker of xdist is killed",
+            "worker 'gw\\d+' crashed while running '\\S+'",
+            struck(worker, KILL),
+            beside=True,
+            ends=False,
+            outcome="failed",
+        ),
+        Trouble(
+            "a worker of xdist is stopped until the leashes have ended its agents",
+            f"host (?:CLIENT|SERVER): {DIED}",
+            worker_stopped,
+        ),
+        Trouble(
+            "all ports of `ports` are taken",
+            r"host SERVER: no free port in 21000-21009 on \S+ and \S+; free one or widen 'ports' in hosts\.ini$",
+            before=all_ports_taken,
+        ),
         Trouble("some ports of `ports` are taken", "", before=some_ports_taken, outcome="measured"),
-        Trouble("the host is held by another job",
-                r"host CLIENT is still held by process \d+ of user 0 since [\d:]+ \(me@desk: pytest -m smtp\) after 3 s; "
-                "wait for it or end it$", before=leased),
-        Trouble("the host is held by another job, which ends", WAITING, released, before=leased, beside=True, outcome="measured"),
+        Trouble(
+            "the host is held by another job, which ends",
+            WAITING,
+            released,
+            before=leased,
+            beside=True,
+            outcome="measured",
+        ),
+        Trouble(
+            "the host is held by another job",
+            r"host CLIENT is still held by process \d+ of user 0 since [\d:]+ \(me@desk: pytest -m smtp\) after 3 s; "
+            "wait for it or end it$",
+            before=leased,
+        ),
     ],
-}  # fmt: skip
+}
 
 
 @needs_farm
@@ -178,7 +273,7 @@ def test_what_breaks_on_one_testbed_is_told_and_the_others_go_on(farm, site_of, 
     """And the next workload goes on, and a new session."""
     stands = farm(testbeds=len(CHAINS))
     stands.change("server6", ports=f"{PORTS[0]}-{PORTS[-1]}")
-    site = site_of(*changed(form, *LEASH, *LIED))
+    site = site_of(*changed(form, *LIED))
     chains = {bed.name: (bed, chain_of(bed)) for bed in beds(stands)}
     arguments = "--design=smoke", f"-n{len(chains)}", deadline(form), "--ipperf-wait=3s"
     inner = Inner(
@@ -228,7 +323,7 @@ SILENCE = Trouble(
 def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_back(farm, site_of, note, form):
     stands = farm(testbeds=6)
     by = {bed.name: bed for bed in beds(stands)}
-    site = site_of(*changed(form, *LEASH))
+    site = site_of(*changed(form))
     init = (PACKAGE / "__init__.py").read_text()
     clocked = site_of(*changed(form, ("__init__.py", init, init + CLOCK)))
 
@@ -239,7 +334,7 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
     stopped = session("bed2-dns-c1-100", EMBEDDED)
     main = session("bed3-dns-c1-100", EMBEDDED, "-n1")
     full = session("bed4-dns-c1-100", EMBEDDED, "--ipperf-records=pages")
-    pages(full, "pages", "16k")
+    pages(full, "pages", "48k")
     clocks = session("bed5-dns-c1-100", EMBEDDED, of=clocked)
     silence = session("bed6-smtp-c5-100", "--ipperf-server=silent_smtp")
     mends = []
@@ -273,3 +368,18 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
         row = inner.row(trouble, by[cell[:4]], cell)
         assert row.seconds is None or row.seconds < BOUND_S[form]
         note(row)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_a_row_for_each_fault_of_far_hosts_with_the_words_that_are_said():
+    chains = [it for chain in CHAINS.values() for it in chain if it.name]
+    faults = [*chains, KILLED, KILLED_MAIN, STOPPED, WAITS, FULL, CLOCKS, SILENCE]
+    section = PAGE.read_text().partition("\n## Hosts behind ssh\n")[2].partition("\n## ")[0]
+    lines = [line.strip("| \n").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    rows = {cells[0]: cells[1].strip("`") for cells in lines[1:]}
+    assert list(rows) == [fault.name for fault in faults]
+    for fault in faults:
+        words = fault.pattern() or "^nothing"
+        assert re.search(words, rows[fault.name]), fault.name
