@@ -28,6 +28,8 @@ _PIECE = 48  # characters: the kernel has room for a name of 107 bytes
 _SHOWN = 120
 _LISTENS = "00010000"  # the kernel's __SO_ACCEPTCON
 _LONG_AGO_S = 12 * 3600
+_ASKING_S = 2.0
+_ROUNDED_S = 1.0
 
 
 class Lease:
@@ -86,10 +88,13 @@ class Lease:
             self._socks.pop().close()
 
 
-def _peer(name: str) -> tuple[int, int] | None:
-    """Process and user that listen under an abstract name, as the kernel tells it; None when nobody does."""
+def _peer(name: str, patience_s: float = 1.0) -> tuple[int, int] | None:
+    """Process and user that listen under an abstract name, as the kernel tells it; None when nobody does.
+
+    The patience is with a full queue, which nobody empties who listens as we do.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(1)
+        asking.settimeout(patience_s)
         if asking.connect_ex(name):
             return None
         pid, uid, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -107,7 +112,8 @@ def _pieces(name: str, text: str) -> list[str]:
 def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
     """Since when it is held, on the clock of `_awake_s`, and what else its holder tells; None where that is not known.
 
-    Anybody can take a name, so only those of the holder's own process count.
+    Anybody can take a name, so only those of the holder's own process count, and so many can be taken that not all of
+    them are looked at. The holder may lie too: what is believed is an instant between the machine's start and now.
     """
     try:
         listed = Path("/proc/net/unix").read_text(errors="replace")
@@ -119,14 +125,17 @@ def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
         re.ASCII | re.MULTILINE,
     )
     found: dict[tuple[str, int], dict[int, str]] = {}
+    end = time.monotonic() + _ASKING_S
     for match in form.finditer(listed):
-        if _peer(f"\0{match[1]}") == holder:
+        if time.monotonic() >= end:
+            break
+        if _peer(f"\0{match[1]}", 0.0) == holder:
             found.setdefault((match[2], int(match[4])), {})[int(match[3])] = match[5]
     for (_, count), parts in found.items():
         with contextlib.suppress(ValueError):
             text = base64.urlsafe_b64decode("".join(parts[number] for number in sorted(parts)))
             since, _, ordered = text.decode(errors="ignore").partition("\n")
-            if len(parts) == count:
+            if len(parts) == count and 0 <= float(since) <= _awake_s() + _ROUNDED_S:
                 return float(since), ordered
     return None, ""
 

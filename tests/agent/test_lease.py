@@ -145,6 +145,59 @@ def test_what_another_process_pretends_to_tell_is_not_believed(lease_of, name, o
     assert holder.endswith(" (me@desk: pytest)")
 
 
+@pytest.fixture
+def listening():
+    """Names that anybody can take, with room for so many who ask."""
+    taken = []
+
+    def listen(name, room=8):
+        taken.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        taken[-1].bind(name)
+        taken[-1].listen(room)
+
+    yield listen
+    for each in taken:
+        each.close()
+
+
+@pytest.mark.parametrize("since", ["inf", "-inf", "nan", "1e300", "1e12", "-1", "soon"])
+def test_a_holder_that_lies_about_since_when_is_known_by_the_kernel(lease_of, name, listening, since):
+    listening(name)
+    for piece in lease_module._pieces(name, f"{since}\nthe kernel: it is yours"):
+        listening(piece)
+    holder = lease_of().acquire(0)
+    assert re.match(rf"process {os.getpid()} of user {os.geteuid()}, running since \d\S+ \(\S+", holder)
+    assert "yours" not in holder
+
+
+def test_names_with_full_queues_keep_nobody_from_the_truth(lease_of, name, listening):
+    """Each of them would hold up who asks for as long as that waits."""
+    asking = []
+    for _ in range(8):
+        (piece,) = lease_module._pieces(name, "0\nthe kernel")
+        listening(piece, room=0)
+        asking.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        asking[-1].connect(piece)
+    assert lease_of("job\nme@desk: pytest").acquire(0) == ""
+    begun = time.monotonic()
+    holder = lease_of("another").acquire(0)
+    took_s = time.monotonic() - begun
+    for each in asking:
+        each.close()
+    assert holder.endswith(" (me@desk: pytest)")
+    assert took_s < 5
+
+
+def test_not_more_names_are_looked_at_than_there_is_time_for(lease_of, name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(lease_module, "_ASKING_S", 0.0)
+    assert lease_of("job\nme@desk: pytest").acquire(0) == ""
+    peer = lease_module._peer
+    monkeypatch.setattr(lease_module, "_peer", lambda each, *rest: asked.append(each) or peer(each, *rest))
+    assert f"process {os.getpid()} of user {os.geteuid()}, running since " in lease_of("another").holder()
+    assert asked == [name]
+
+
 @given(st.text(max_size=300))
 def test_whatever_is_told_is_a_line_and_names_fit(ordered):
     name = "\0pytest-ipperf.test"
