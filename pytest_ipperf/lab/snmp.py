@@ -58,7 +58,9 @@ def read_source(text: str) -> Source:
     address = literal(match[f"ipv{version}"], version) if match else ""
     port = int(match["port"] or _PORT) if match else 0
     if not address or not 0 < port < 65536:
-        shown = f"= '...@{where}'" if at else "(its value is not shown, as it may be a community)"
+        # What stands in an address's place may be the community, as where they are swapped.
+        surely = at and (address or literal(where, 6))
+        shown = f"= '...@{where}'" if surely else "(its value is not shown, as it may be a community)"
         raise UsageError(f"{shown} is not of the form {_FORM}")
     if why := unfit(address):
         raise UsageError(f"= '...@{where}' is {why}; give an address of one network interface")

@@ -28,7 +28,7 @@ _CHECK = (
     'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
     ' + " is too old; 3.10 is needed")'
 )
-_CONFIG = re.compile(r"[A-Za-z0-9_./~+-]+")
+_CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
 class Ssh(Way):
@@ -48,6 +48,10 @@ class Ssh(Way):
             value = settings.get(key)
             if value is not None and not any(form.fullmatch(value) for form in forms):
                 return f"{key} = {value!r} is not of a form such as {example}"
+        try:
+            _config(settings)
+        except RuntimeError:  # of `~name/`
+            return f"ssh_config = {settings['ssh_config']!r} is in the home of a user that there is not here"
         return ""
 
     def machine(self, settings: Mapping[str, str]) -> str:
