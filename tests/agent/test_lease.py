@@ -193,7 +193,12 @@ def test_not_more_names_are_looked_at_than_there_is_time_for(lease_of, name, mon
     monkeypatch.setattr(lease_module, "_ASKING_S", 0.0)
     assert lease_of("job\nme@desk: pytest").acquire(0) == ""
     peer = lease_module._peer
-    monkeypatch.setattr(lease_module, "_peer", lambda each, *rest: asked.append(each) or peer(each, *rest))
+
+    def noted(each, *rest):
+        asked.append(each)
+        return peer(each, *rest)
+
+    monkeypatch.setattr(lease_module, "_peer", noted)
     assert f"process {os.getpid()} of user {os.geteuid()}, running since " in lease_of("another").holder()
     assert asked == [name]
 
