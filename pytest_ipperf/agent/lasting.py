@@ -6,13 +6,16 @@ Root's is /run/pytest-ipperf, a user's is named by the user's number; `$IPPERF_R
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import socket
 import stat
 import struct
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOTS = "/run/pytest-ipperf"
@@ -20,6 +23,7 @@ USERS = "/tmp/pytest-ipperf-"  # noqa: S108 - what lies there counts only where 
 _OF_USER = re.compile(r"pytest-ipperf-(\d+)", re.ASCII)
 _SO_NETNS_COOKIE = 71
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
+_WAIT_S, _POLL_S = 10.0, 0.02
 
 
 def folder() -> Path:
@@ -55,6 +59,35 @@ def folders() -> Iterator[tuple[int, Path]]:
         with suppress(OSError):
             if _is_of(path.lstat(), user):
                 yield user, path
+
+
+@contextmanager
+def held(path: Path, user: int) -> Iterator[int]:
+    """A user's folder, in which nobody else who holds it changes anything meanwhile; OSError where it cannot be had.
+
+    The folder and no file in it, as whoever may read a file may lock it, and keep it so.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        if not _is_of(os.fstat(descriptor), user):
+            raise PermissionError(errno.EACCES, f"it is not the folder of user {user} alone", str(path))
+        _lock(descriptor)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    end = time.monotonic() + _WAIT_S  # its holder may have been stopped
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _is_of(found: os.stat_result, user: int) -> bool:

@@ -11,12 +11,12 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.lasting import append, boot, folder, folders, network, own_folder
+from pytest_ipperf.agent.lasting import append, boot, folder, folders, held, network, own_folder
 from pytest_ipperf.agent.leash import Process, survivors
 from pytest_ipperf.core.errors import LabError
 
@@ -61,20 +61,26 @@ def mark_left(notes: Iterable[Note]) -> None:
 
 def unmark(sentence: str) -> None:
     """Removes this network's mark if it says nothing but this."""
-    if _notes(_unrestored(), os.geteuid()) == [{"said": sentence}]:
-        _unrestored().unlink(missing_ok=True)
+    path, alone = _unrestored(), [{"said": sentence}]
+    if _notes(path, os.geteuid()) != alone:
+        return
+    with contextlib.suppress(OSError), held(path.parent, os.geteuid()) as place:
+        if _notes(path.name, os.geteuid(), place) == alone:
+            os.unlink(path.name, dir_fd=place)
 
 
 def marks(*, networks: bool = True) -> list[Mark]:
     """All that this user may see of this host; without `networks` none of those that tell of a network."""
     names = [_LEFT, *([_unrestored().name] if networks else [])]
-    found = (
-        Mark(path / name, user, tuple(notes))
-        for user, path in folders()
-        for name in names
-        if (notes := _notes(path / name, user))
-    )
-    return list(found)
+    found = []
+    for user, path in folders():
+        for name in names:
+            notes = _notes(path / name, user)
+            if notes:
+                found.append(Mark(path / name, user, tuple(notes)))
+            elif notes is None and user == os.geteuid():
+                _forget(path / name)
+    return found
 
 
 def marked(*, networks: bool = True) -> str:
@@ -129,35 +135,48 @@ def _unrestored() -> Path:
     return folder() / f"{_UNRESTORED}{network()}"
 
 
-def _note(path: Path, notes: Iterable[Note]) -> None:
+def _note(path: Path, notes: Sequence[Note]) -> None:
     """Adds what is new to the file."""
-    noted = _notes(path, os.geteuid())
-    new = [note for note in notes if note not in noted]
-    if not new:
+    told, user = "; ".join(note["said"] for note in notes), os.geteuid()
+    if not notes:
         return
-    told = "; ".join(note["said"] for note in new)
     if not own_folder():
         _unnoted(told, f"{folder()} is not this user's alone")
-    lines = [json.dumps(note) for note in new]
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        try:
-            append(descriptor, "".join(f"{line}\n" for line in ([] if noted else [boot()]) + lines))
-            os.fchmod(descriptor, 0o644)  # others must not measure here either
-        finally:
-            os.close(descriptor)
+        with held(path.parent, user) as place:  # or what another agent notes meanwhile would be lost
+            noted = _notes(path.name, user, place)
+            if noted is None:
+                _remove(path.name, place)
+            new = [note for note in notes if note not in (noted or ())]
+            _append(path.name, place, [*([] if noted else [boot()]), *map(json.dumps, new)] if new else [])
     except OSError as error:
         _unnoted(told, f"{error.strerror}: {path}")
+
+
+def _append(name: str, place: int, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644, dir_fd=place)
+    try:
+        append(descriptor, "".join(f"{line}\n" for line in lines))
+        os.fchmod(descriptor, 0o644)  # others must not measure here either
+    finally:
+        os.close(descriptor)
 
 
 def _unnoted(told: str, why: str) -> None:
     raise LabError(f"it is not as it was ({told}), which cannot be noted: {why}; {_ROOM}") from None
 
 
-def _notes(path: Path, user: int) -> list[Note]:
-    """What a user has noted there since the host's start; what was before it that user removes."""
+def _remove(name: str, place: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=place)
+
+
+def _notes(path: Path | str, user: int, place: int | None = None) -> list[Note] | None:
+    """What a user has noted there since the host's start; None where all of it is of an earlier one."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode) or found.st_uid != user:
@@ -165,12 +184,14 @@ def _notes(path: Path, user: int) -> list[Note]:
             start, *lines = file.read(_MOST_BYTES).decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return []
-    if start != boot():
-        if user == os.geteuid():  # in the folder of another one that path may lead elsewhere by now
-            with contextlib.suppress(OSError):
-                path.unlink()
-        return []
-    return list(_read(lines))
+    return list(_read(lines)) if start == boot() else None
+
+
+def _forget(path: Path) -> None:
+    """Removes this user's file of an earlier start of the host."""
+    with contextlib.suppress(OSError), held(path.parent, os.geteuid()) as place:
+        if _notes(path.name, os.geteuid(), place) is None:  # nobody has noted anything there meanwhile
+            _remove(path.name, place)
 
 
 def _read(lines: Iterable[str]) -> Iterator[Note]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,47 @@ def test_what_is_left_is_told_once_and_to_everyone(places):
     assert mark.path == lasting.folder() / "left"
     assert mark.path.stat().st_mode & 0o777 == 0o644
     assert mark.path.parent.stat().st_mode & 0o777 == 0o711
+
+
+def slowly(descriptor, text):
+    """Adds it as `append` does, with time for others between its look for the end and its writing."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    time.sleep(0.01)
+    os.pwrite(descriptor, text.encode(), end)
+
+
+def test_agents_that_note_at_once_lose_nothing_of_each_other(monkeypatch):
+    monkeypatch.setattr(marks, "append", slowly)
+    lasting.own_folder()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: marks.mark_left([note(f"{number} is left")]), range(8)))
+    (mark,) = marks.marks()
+    assert sorted(each["said"] for each in mark.notes) == [f"{number} is left" for number in range(8)]
+
+
+def test_what_is_noted_while_another_forgets_an_earlier_start_stays(monkeypatch):
+    path = written(lasting.folder(), note("old"), start="another")
+    forget = marks._forget
+
+    def later(path):
+        marks.mark_left([note("new")])
+        forget(path)
+
+    monkeypatch.setattr(marks, "_forget", later)
+    marks.marked()
+    assert marks.marked() == f"{SAID}new"
+    assert path.read_text().splitlines() == [lasting.boot(), json.dumps(note("new"))]
+
+
+def test_who_holds_the_folder_for_ever_is_not_waited_for(monkeypatch):
+    lasting.own_folder()
+    monkeypatch.setattr(lasting, "_WAIT_S", 0.05)
+    with lasting.held(lasting.folder(), os.geteuid()), pytest.raises(LabError) as caught:
+        marks.mark_left([note()])
+    why = (
+        f"Resource temporarily unavailable: {lasting.folder()}/left; make room there, or remove what stands in its way"
+    )
+    assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
 
 
 def test_marks_of_the_network_can_be_left_out():
