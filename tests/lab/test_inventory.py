@@ -183,7 +183,8 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("way = telnet\n", "way 'telnet' does not exist; there are local, ssh"),
         ("way = namespace\n", "way 'namespace' does not exist; there are local, ssh"),
         ("colour = red\n", f"key 'colour' is unknown; there are {HOST_KEYS}"),
-        ("ssh = beta\n", f"key 'ssh' is unknown; there are {HOST_KEYS}"),
+        ("ssh = beta\n", "key 'ssh' belongs to way = ssh; add that line"),
+        ("ssh_config = /x\nssh = beta\n", "key 'ssh_config' belongs to way = ssh; add that line"),
         ("ipv4 = 2001:db8::1\n", "ipv4 = '2001:db8::1' is not a literal IPv4 address"),
         ("ipv6 = 192.0.2.1\n", "ipv6 = '192.0.2.1' is not a literal IPv6 address"),
         ("ipv4 = alpha.example.org\n", "ipv4 = 'alpha.example.org' is not a literal IPv4 address"),
@@ -211,8 +212,11 @@ def test_a_section_that_makes_no_sense_is_told_with_its_line_or_name(refused, te
         ("max_connections = 0\n", "max_connections = '0' is not a number of connections such as 1000"),
         ("max_connections = 1k\n", "max_connections = '1k' is not a number of connections such as 1000"),
         ("max_connections = -1\n", "max_connections = '-1' is not a number of connections such as 1000"),
-        ("max_rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
-        ("max_rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("max_rate = 100M\n",
+         "max_rate: rate '100M' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("max_rate = 100\n", "max_rate: rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
+        ("max_rate = 0mbit\n",
+         "max_rate: rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("reboot = reboot\n",
          "reboot = 'reboot' would end pytest, which runs on this machine; give it to another host"),
         ("snmp = public\n", f"snmp (its value is not shown, as it may be a community) {SNMP}"),
@@ -249,6 +253,11 @@ def test_a_key_of_a_host_that_makes_no_sense_is_told_with_its_value(refused, key
         ("ssh = beta;id\n", "ssh = 'beta;id' is not of a form such as user@host"),
         ("ssh = beta\n  -v\n", "ssh = 'beta\\n-v' is not of a form such as user@host"),
         ("ssh = \n", "ssh = '' is not of a form such as user@host"),
+        *((f"ssh = {written}\n", f"ssh = '{written}' has a port, which only a URI can have; write ssh://{written}")
+          for written in ("root@client1:2222", "client1:22", "192.0.2.1:22", "root@[2001:db8::1]:2222")),
+        *((f"ssh = beta\npython = {written}\n",
+           f"python = '{written}' begins with a home, which is not looked up; give the whole path")
+          for written in ("~/venv/bin/python", "~me/python", "~")),
         ("ssh = beta\npython = python3 -x\n",
          "python = 'python3 -x' is not of a form such as /usr/bin/python3"),
         ("ssh = beta\npython = python3;id\n",
@@ -334,6 +343,28 @@ def test_a_host_says_what_may_be_asked_of_it(read):
     assert plain == Host(name="alpha", way="local", settings={})
 
 
+@pytest.mark.parametrize(("key", "address"), [("ipv4", "192.0.2.10"), ("ipv6", "2001:DB8::10")])
+def test_an_address_that_two_hosts_of_a_testbed_have_is_told_at_the_second(read, refused, key, address):
+    hosts = f"{HOST}{key} = {address}\n[host beta]\nway = ssh\nssh = beta\n{key} = {address.lower()}\n"
+    for roles in ("client = alpha\nserver = beta\n", "client = alpha\nserver = alpha\nrouter = beta\n"):
+        sentence = f"{key} = '{address.lower()}' is the address of host alpha too, and testbed office has both; "
+        assert refused(f"{hosts}[testbed office]\n{roles}") == f", line 6: [host beta]: {sentence}give each its own"
+    assert set(read(f"{hosts}[testbed one]\nclient = beta\nserver = beta\n")) > {"one"}
+
+
+@pytest.mark.parametrize(("way", "address"), [("way = ssh\nssh = me@beta", "192.0.2.10"), ("way = local", "127.0.0.1")])
+def test_two_ways_into_one_machine_may_have_one_address(read, way, address):
+    text = f"[host alpha]\n{way}\nipv4 = {address}\n[host beta]\nway = ssh\nssh = you@beta\nipv4 = {address}\n"
+    office = read(f"{text}[testbed office]\nclient = alpha\nserver = beta\n")["office"]
+    assert office.client.ipv4 == office.server.ipv4 == address
+
+
+def test_a_key_of_another_way_in_than_the_one_that_is_named_is_told(refused):
+    sentence = "key 'python' belongs to way = ssh; this host has way = local; correct one of the two"
+    text = f"{HOST}way = local\npython = python3\n"
+    assert refused(text) == told(text, "host alpha", sentence)
+
+
 # --- several clients --------------------------------------------------------------------------------------------------
 
 CLIENTS = """
@@ -385,7 +416,9 @@ def test_each_of_several_clients_has_a_tunnel_that_stands(read):
     [
         ("client = alpha, delta\n", "client = 'delta' is no [host ...] section; there are: alpha, beta, gamma"),
         ("client = alpha,\n", "client = '' is no [host ...] section; there are: alpha, beta, gamma"),
-        ("client = alpha alpha\n", "client = 'alpha alpha' is no [host ...] section; there are: alpha, beta, gamma"),
+        ("client = alpha gamma\n",
+         ("client = 'alpha gamma' is no [host ...] section; separate several by commas; there are: alpha, beta, "
+          "gamma")),
         ("client = alpha, gamma, alpha\n", "client = 'alpha, gamma, alpha' names host alpha twice; give it once"),
         ("client = alpha, beta\n",
          "client = 'alpha, beta': beta is the server too; beside several clients it is a host alone"),
@@ -403,8 +436,13 @@ def test_several_clients_that_cannot_be_are_told(refused, keys, sentence):
 def test_several_clients_that_cannot_be_told_apart_are_told(refused):
     office = "[testbed office]\nclient = alpha, gamma\nserver = beta\n"
     text = CLIENTS.replace("192.0.2.30", "192.0.2.10") + office
-    sentence = "client = 'alpha, gamma': hosts alpha and gamma have the same address 192.0.2.10; give each its own"
-    assert refused(text) == told(text, "testbed office", sentence)
+    sentence = "ipv4 = '192.0.2.10' is the address of host alpha too, and testbed office has both; give each its own"
+    assert refused(text) == told(text, "host gamma", sentence)
+    text = named(named(CLIENTS, "alpha", "tunnel = sit1 2001:db8:41::1"), "gamma", "tunnel = sit1 2001:db8:41::1")
+    sentence = "client = 'alpha, gamma': hosts alpha and gamma have the same address 2001:db8:41::1; give each its own"
+    assert refused(f"{named(text, 'beta', 'tunnel = sit1 2001:db8:41::2')}{office}") == told(
+        text + office, "testbed office", sentence
+    ).replace("line 17", "line 18")
     text = named(named(CLIENTS, "alpha", "tunnel = sit1 2001:db8:41::1"), "beta", "tunnel = sit1 2001:db8:41::2")
     sentence = (
         "client = 'alpha, gamma': host alpha names a device for tunnel and host gamma none; "
@@ -464,11 +502,11 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
         ("rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("rate = 255kbit\n", "rate '255kbit' is not between 256kbit and 100gbit"),
         ("rate = 101gbit\n", "rate '101gbit' is not between 256kbit and 100gbit"),
-        ("loss = 0.01\n", "share '0.01' is not a percentage such as 10%"),
+        ("loss = 0.01\n", "loss: share '0.01' is not a percentage such as 10%"),
         ("loss = 100%\n", "loss = '100%' lets nothing through; it has to be below 100%"),
         ("loss = 250%\n", "loss = '250%' lets nothing through; it has to be below 100%"),
-        ("delay = 5\n", "time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
-        ("delay = -5ms\n", "time '-5ms' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("delay = 5\n", "delay: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
+        ("delay = -5ms\n", "delay: time '-5ms' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         ("delay = 251ms\n", "delay = '251ms' is too long; it may be up to 250ms"),
         ("backend = sit\n", f"backend = 'sit' does not exist; there are {BACKED}"),
     ],

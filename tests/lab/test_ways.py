@@ -54,11 +54,18 @@ def test_destinations_are_told_to_ssh_as_it_takes_them(destination, words):
     [
         *("ssh://", "ssh://beta:port", "ssh://beta:123456", "ssh://beta:22;id", "ssh://2001:db8::1", "ssh://beta/path"),
         *("ssh://-oProxyCommand=id", "ssh://root@-oProxyCommand=id", "root@-oProxyCommand=id", "[-oProxyCommand=id]"),
-        *("beta:22", "http://beta"),
+        *("beta:port", "http://beta"),
     ],
 )
 def test_what_is_no_destination_is_refused(destination):
     assert SSH.trouble({"ssh": destination}) == f"ssh = {destination!r} is not of a form such as user@host"
+
+
+@pytest.mark.parametrize("destination", ["beta:22", "root@beta:2222", "192.0.2.1:22", "[2001:db8::1]:22"])
+def test_of_a_destination_with_a_port_the_form_that_can_have_one_is_told(destination):
+    sentence = f"ssh = {destination!r} has a port, which only a URI can have; write ssh://{destination}"
+    assert SSH.trouble({"ssh": destination}) == sentence
+    assert SSH.trouble({"ssh": f"ssh://{destination}"}) == ""
 
 
 def test_the_words_before_a_python_stand_before_it_there():

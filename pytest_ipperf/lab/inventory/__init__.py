@@ -23,11 +23,12 @@ def read_inventory(path: Path) -> dict[str, Testbed]:
     taken = dict.fromkeys(BUILTIN, "a built-in testbed")
     for section in sections:
         _check(section, taken)
-    hosts = {section.name: read_host(section) for section in sections if section.kind == "host"}
+    told = {section.name: section for section in sections if section.kind == "host"}
+    hosts = {name: read_host(section) for name, section in told.items()}
     found = dict(BUILTIN)
     for section in sections:
         if section.kind == "testbed":
-            found[section.name] = read_testbed(section, hosts)
+            found[section.name] = read_testbed(section, hosts, told)
         elif section.kind == "lab":
             found[section.name] = read_lab(section)
     return found

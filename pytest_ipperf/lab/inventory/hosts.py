@@ -32,6 +32,7 @@ def read_host(section: Section) -> Host:
     if way_name not in choices:
         raise section.wrong(f"way {way_name!r} does not exist; there are {', '.join(choices)}")
     way = WAYS[way_name]
+    _check_way(section, way_name, choices)
     section.known(HOST_KEYS | way.keys)
     settings = {key: value for key, value in keys.items() if key in way.keys}
     if trouble := way.trouble(settings):
@@ -56,6 +57,16 @@ def read_host(section: Section) -> Host:
     )
     _check_distinct(section, host)
     return host
+
+
+def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
+    """A key of another way in says which one was meant."""
+    for key in section.keys:
+        meant = [each for each in choices if key in WAYS[each].keys]
+        if key in HOST_KEYS or not meant or way_name in meant:
+            continue
+        remedy = f"this host has way = {way_name}; correct one of the two" if "way" in section.keys else "add that line"
+        raise section.wrong(f"key {key!r} belongs to way = {meant[0]}; {remedy}", key)
 
 
 def _check_distinct(section: Section, host: Host) -> None:

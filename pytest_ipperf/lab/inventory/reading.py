@@ -46,11 +46,12 @@ class Section:
 
     @contextlib.contextmanager
     def at(self, key: str = "") -> Iterator[None]:
-        """Has every sentence about a value say where that stands, as `wrong` does."""
+        """Has every sentence about a value say where that stands, as `wrong` does, and name the key if it is given."""
         try:
             yield
         except UsageError as error:
-            raise self.wrong(str(error), key) from None
+            named = not key or str(error).startswith(f"{key} ")
+            raise self.wrong(str(error) if named else f"{key}: {error}", key) from None
 
     def known(self, allowed: frozenset[str]) -> None:
         """UsageError for the first key that is none of these."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from pytest_ipperf.agent.backends import BACKENDS
@@ -19,8 +20,11 @@ _BACKENDS = (AUTO, *BACKENDS)
 _LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
 
 
-def read_testbed(section: Section, hosts: Mapping[str, Host]) -> Testbed:
-    """The testbed of a section; UsageError where a key makes no sense, or hosts cannot make one testbed."""
+def read_testbed(section: Section, hosts: Mapping[str, Host], told: Mapping[str, Section]) -> Testbed:
+    """The testbed of a section; UsageError where a key makes no sense, or hosts cannot make one testbed.
+
+    `told` are the sections of the hosts.
+    """
     section.known(TESTBED_KEYS)
     keys = section.keys
     for role in (CLIENT, SERVER):
@@ -31,6 +35,7 @@ def read_testbed(section: Section, hosts: Mapping[str, Host]) -> Testbed:
     if ROUTER in keys:
         roles[ROUTER] = _host(section, ROUTER, keys[ROUTER], hosts)
     _check_apart(section, clients, roles)
+    _check_addresses(section, [*clients, *roles.values()], told)
     networks = {each: keys[each] for each in TUNNELLED if each in keys}
     with section.at():
         found = paths(roles, networks)
@@ -51,7 +56,8 @@ def read_testbed(section: Section, hosts: Mapping[str, Host]) -> Testbed:
 def _host(section: Section, role: str, name: str, hosts: Mapping[str, Host]) -> Host:
     if name not in hosts:
         known = ", ".join(sorted(hosts)) or "none"
-        raise section.wrong(f"{role} = {name!r} is no [host ...] section; there are: {known}")
+        several = " separate several by commas;" if role == CLIENT and len(name.split()) > 1 else ""
+        raise section.wrong(f"{role} = {name!r} is no [host ...] section;{several} there are: {known}")
     return hosts[name]
 
 
@@ -64,6 +70,24 @@ def _check_apart(section: Section, clients: list[Host], roles: Mapping[str, Host
     for at, name in enumerate(names):
         if name in names[:at]:
             raise section.wrong(f"client = {section.keys[CLIENT]!r} names host {name} twice; give it once")
+
+
+def _check_addresses(section: Section, hosts: list[Host], told: Mapping[str, Section]) -> None:
+    """What is sent to an address that two hosts have arrives at one of them, or at the sender itself."""
+    owners: dict[str, Host] = {}
+    for host in hosts:
+        for key, address in (("ipv4", host.ipv4), ("ipv6", host.ipv6)):
+            owner = owners.setdefault(address, host)
+            if address and owner.name != host.name and not _of_both(address, owner, host):
+                raise told[host.name].wrong(
+                    f"{key} = {told[host.name].keys[key]!r} is the address of host {owner.name} too, and testbed "
+                    f"{section.name} has both; give each its own"
+                )
+
+
+def _of_both(address: str, one: Host, other: Host) -> bool:
+    """Whether two hosts may have one address: two ways into one machine, and what every machine has."""
+    return ipaddress.ip_address(address).is_loopback or one.machine == other.machine
 
 
 def _check_several(section: Section, clients: list[Host], server: Host, networks: Mapping[str, str]) -> None:

@@ -23,6 +23,7 @@ _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?"
 _DESTINATION = re.compile(rf"{_USER}(?:{_NAME}|{_IPV6}|\[{_IPV6}\])")
 _URI = re.compile(rf"ssh://({_USER}(?:{_NAME}|\[{_IPV6}\]))(?::(\d{{1,5}}))?/?", re.ASCII)
+_PORTED = re.compile(rf"({_USER}(?:{_NAME}|\[{_IPV6}\])):\d{{1,5}}", re.ASCII)
 _PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
 _CHECK = (
     'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
@@ -40,6 +41,10 @@ class Ssh(Way):
     def trouble(self, settings: Mapping[str, str]) -> str:
         if "ssh" not in settings:
             return "key 'ssh' is missing; it is what you would type after `ssh`, such as user@host"
+        if _PORTED.fullmatch(settings["ssh"]):
+            return f"ssh = {settings['ssh']!r} has a port, which only a URI can have; write ssh://{settings['ssh']}"
+        if settings.get("python", "").startswith("~"):  # which the shell there finds only where nothing is quoted
+            return f"python = {settings['python']!r} begins with a home, which is not looked up; give the whole path"
         for key, forms, example in (
             ("ssh", (_DESTINATION, _URI), "user@host"),
             ("python", (_PYTHON,), "/usr/bin/python3"),
