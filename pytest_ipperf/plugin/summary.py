@@ -45,6 +45,10 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
     """The tables of what was measured, then every cell that is not green with its reason, then the exit status."""
     tally, session = config.stash[TALLY], config.stash[SESSION]
     if not tally.measurements:
+        # What was measured before a Ctrl-C is kept, though no test has ended that would show it.
+        if interrupted and session.folder.exists():
+            reporter.section("measurements", sep="=")
+            _kept(reporter, session, interrupted=True)
         return
     reporter.section("measurements", sep="=")
     if tally.records:

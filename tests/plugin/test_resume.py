@@ -88,7 +88,7 @@ class Sessions:
         end = time.monotonic() + 120
         while True:
             new = [name for name in self.names if name not in known]
-            if new and sum(event["event"] == "run" for event in self.events(new[0])) >= runs:
+            if new and len(self.events(new[0], "run")) >= runs:
                 break
             assert inner.poll() is None, inner.communicate()[0]
             assert time.monotonic() < end, "no run in two minutes"
@@ -218,6 +218,19 @@ def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     for name in (second, third):
         assert f"ipperf: 1 of 3 workloads are taken over from session {name}\n" in said
     assert f"measured anew: {WORKLOADS[0]}: session {sessions.journal(first).parent} is not there\n" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["-nauto"]], ids=["alone", "xdist"])
+def test_a_session_that_is_broken_off_in_its_first_workload_tells_the_way_back(sessions, arguments):
+    shutil.rmtree(sessions.folder / ".ipperf")
+    status, said = sessions.interrupted(signal.SIGINT, *arguments, runs=3)
+    assert status == pytest.ExitCode.INTERRUPTED, said
+    (name,) = sessions.names
+    assert f"records: {sessions.journal(name).parent}\n" in said
+    assert "broken off; the same command with --ipperf-resume=last measures the rest\n" in said
+    status, said = sessions.ask("--ipperf-resume=last", "--collect-only")
+    assert status == pytest.ExitCode.OK, said
+    assert f"ipperf: resuming session {sessions.journal(name).parent}" in said
 
 
 @pytest.mark.parametrize(
