@@ -23,12 +23,12 @@ _ENDS = struct.Struct("!HH16s16s")
 _ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
 _INFO = 2  # INET_DIAG_INFO, a `tcp_info`
 _MESSAGE_BYTES = 72  # struct inet_diag_msg
-_SEGMENTS = struct.Struct("=136xII")  # tcpi_segs_out, tcpi_segs_in, since Linux 4.2
+_TOLD = struct.Struct("=24xI108xII")  # tcpi_unacked, and since Linux 4.2 tcpi_segs_out and tcpi_segs_in
 _LOOK_S = 0.005
-# 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and half a second.
-_STILL_LOOKS, _MOST_LOOKS = 10, 100
+# 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and a second.
+_STILL_LOOKS, _MOST_LOOKS = 10, 200
 
-_TOLD = "SSH_CONNECTION"
+_CONNECTION = "SSH_CONNECTION"
 _MOST_PARENTS = 5
 
 Ends = tuple[str, int, str, int]
@@ -48,31 +48,35 @@ class ControlLine:
 
     def packets(self) -> int | None:
         """The segments of both directions so far; None where they are not counted."""
+        return None if (told := self._look()) is None else told[1]
+
+    def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Waits until the last word has passed, whatever the round trip, and what answers it; a second at most."""
+        before, still = self._look(), 0
+        for _ in range(_MOST_LOOKS):
+            sleep(_LOOK_S)
+            now = self._look()
+            on_its_way = now is not None and now[0] > 0
+            before, still = now, still + 1 if now == before and not on_its_way else 0
+            if still == _STILL_LOOKS:
+                break
+
+    def _look(self) -> tuple[int, int] | None:
+        """How many of our segments are not acknowledged yet, and how many passed in both directions."""
         if not self._question:
             return None
         try:
             (answer,) = ask(_BY_FAMILY, self._question, family=SOCK_DIAG)
-            info = attributes(answer[_MESSAGE_BYTES:])[_INFO]
-            sent, received = _SEGMENTS.unpack_from(info)
+            waiting, sent, received = _TOLD.unpack_from(attributes(answer[_MESSAGE_BYTES:])[_INFO])
         except (OSError, ValueError, KeyError, struct.error):  # an older kernel, or another network than sshd's
             self._question = b""
             return None
-        return int(sent + received)
-
-    def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Waits until the last order, and what acknowledges it, has passed; half a second at most."""
-        before, still = self.packets(), 0
-        for _ in range(_MOST_LOOKS):
-            sleep(_LOOK_S)
-            now = self.packets()
-            before, still = now, still + 1 if now == before else 0
-            if still == _STILL_LOOKS:
-                break
+        return waiting, sent + received
 
 
 def told(environment: Mapping[str, str]) -> str:
     """What sshd has told this process of the connection; empty where it has told nothing."""
-    return environment.get(_TOLD) or (_told_to_sudo() if "SUDO_UID" in environment else "")
+    return environment.get(_CONNECTION) or (_told_to_sudo() if "SUDO_UID" in environment else "")
 
 
 def _told_to_sudo() -> str:
@@ -82,7 +86,7 @@ def _told_to_sudo() -> str:
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                 name, _, value = line.decode(errors="replace").partition("=")
-                if name == _TOLD:
+                if name == _CONNECTION:
                     return value
             pid = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
     return ""

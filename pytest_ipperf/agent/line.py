@@ -17,8 +17,11 @@ from pytest_ipperf.agent.control import ControlLine
 
 ALIVE = ("alive",)
 """Sent in the midst of a long order, so that an agent that hangs is not waited for as long as the order may take."""
-PULSE = ("pulse",)
-"""Sent by a controller that has no order, so that an agent which nobody will ever ask again can tell."""
+PULSE = "pulse"
+"""Sent by a controller that has no order, with the seconds in which the next word comes: `("pulse", 900.0)`.
+
+So an agent can tell that nobody will ever ask it again.
+"""
 SIGN_S, FAR_SIGN_S = 1.0, 5.0
 """How often there is a sign of life, at a pipe and over a network."""
 _LOOKS = 20  # in the length of a leash
@@ -31,16 +34,20 @@ class Line:
         self._say = say
         self._control: ControlLine | None = None
         self._heard_at = time.monotonic()
+        self._leash_s = 0.0
         self._busy = False
 
     def is_far(self, leash_s: float) -> None:
         """It leads over a network, and who hears nothing by it for so long, and has no order, ends this process."""
+        self._leash_s = leash_s
         if self._control is None:
             self._control = ControlLine.of()
-            Thread(target=self._wait_for_end, args=(leash_s,), daemon=True).start()
+            Thread(target=self._wait_for_end, daemon=True).start()
 
-    def heard(self) -> None:
-        """The controller lives."""
+    def heard(self, leash_s: float | None = None) -> None:
+        """The controller lives, and perhaps it will be silent for so long."""
+        if leash_s is not None:
+            self._leash_s = leash_s
         self._heard_at = time.monotonic()
 
     @contextlib.contextmanager
@@ -57,9 +64,9 @@ class Line:
         """For an order that measures."""
         return Watch(self._say) if self._control is None else FarWatch(self._say, self._control)
 
-    def _wait_for_end(self, leash_s: float) -> None:
-        while self._busy or time.monotonic() - self._heard_at < leash_s:
-            time.sleep(leash_s / _LOOKS)
+    def _wait_for_end(self) -> None:
+        while self._busy or time.monotonic() - self._heard_at < self._leash_s:
+            time.sleep(self._leash_s / _LOOKS)
         os.kill(os.getpid(), signal.SIGTERM)  # also where an answer to nobody has filled the line and waits
 
 

@@ -50,8 +50,9 @@ def serve(channel: Any, code_fd: int) -> None:
     line, over = Line(channel.send), threading.Event()
 
     def heard(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
-        line.heard()
-        if message != PULSE:
+        word = message is not None and message[0] == PULSE
+        line.heard(message[1] if word else None)
+        if not word:
             orders.put(message)
         if message is None:
             over.set()

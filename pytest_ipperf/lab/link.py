@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import execnet
@@ -32,7 +32,10 @@ from pytest_ipperf.lab.ways.base import SUDO
 _START_S = 20.0
 _LOOK_S = 0.25
 _STOP_S = 5.0  # an agent ends its servers first, politely
-_REAP_S = 25.0
+# One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
+_GRACE_S, _REAP_S = 60.0, 90.0
+# A pipe of Linux takes so much without anybody who reads (pipe(7)), less some words of the pulse.
+_PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
 # Runs on a host whose agent was lost: one that was stopped goes by itself when it hears how its line has ended.
@@ -43,8 +46,8 @@ def lives():
         fields = file.read().rsplit(")", 1)[1].split()
     return fields[19] == "{started_ticks}" and fields[0] not in "ZX"
 try:
-    for number in (signal.SIGCONT, signal.SIGKILL):
-        end = time.monotonic() + {grace_s}
+    for number, grace_s in ((signal.SIGCONT, {grace_s}), (signal.SIGKILL, 2)):
+        end = time.monotonic() + grace_s
         lives() and os.kill({pid}, number)
         while lives() and time.monotonic() < end:
             time.sleep(0.05)
@@ -87,11 +90,12 @@ class Link:
         """The channel to the agent, and who that is."""
         way, settings = WAYS[self.host.way], self.host.settings
         opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
+        sending: list[float] = []
 
         def open_gateway() -> None:
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
-                opened.append((channel, board(channel, _START_S, keeps=self.keeps)))
+                opened.append((channel, board(channel, _START_S, sending.append, keeps=self.keeps)))
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 
@@ -99,6 +103,7 @@ class Link:
         thread = threading.Thread(target=open_gateway, daemon=True)
         thread.start()
         thread.join(_START_S)
+        thread.join(sum(sending))
         found = opened[0] if opened else None
         if isinstance(found, tuple):
             return found
@@ -132,6 +137,11 @@ class Link:
         """Whether the agent's process, or the one that leads to it, is gone."""
         return self._process is None or self._process.poll() is not None
 
+    @property
+    def lost(self) -> bool:
+        """Whether it takes no orders any more: it has ended, or one was never answered."""
+        return self.ended or bool(self._lost)
+
     def order(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
         """Sends one order and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
 
@@ -139,26 +149,50 @@ class Link:
         LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
         further orders, as their answers would be mistaken for each other.
         """
-        self.ask(name, *arguments)
+        self.ask(name, *arguments, patience_s=patience_s)
         return self.answer(patience_s, beside)
 
-    def ask(self, name: str, *arguments: Any) -> None:
+    def ask(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
         """Sends one order, whose `answer` comes before the next; AgentError where nobody hears it."""
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
         self._asked, self._lost = name, f"the agent was left with order {name!r}"
         try:
-            self._channel.send((name, arguments))
+            with self._bounded(_bytes(arguments), patience_s):
+                self._channel.send((name, arguments))
         except OSError as error:
             raise self._died() from error
+
+    @contextlib.contextmanager
+    def _bounded(self, message_bytes: int, patience_s: float) -> Iterator[None]:
+        """Ends the line where it does not take a message in time; what a pipe holds it takes from everybody."""
+        if message_bytes < _PIPE_BYTES or self._process is None:
+            yield
+            return
+        late = threading.Event()
+        everything = [process for level in tree(self._process.pid) for process in level]
+
+        def give_up() -> None:
+            late.set()
+            _kill(everything)
+
+        giving_up = threading.Timer(patience_s, give_up)
+        giving_up.start()
+        try:
+            yield
+        except OSError as error:
+            if late.is_set():
+                raise self._mute(patience_s) from error
+            raise
+        finally:
+            giving_up.cancel()
 
     def answer(self, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
         """Waits for the answer to what was asked, as `order` does."""
         try:
             answer = self._answer(patience_s, beside)
         except self._channel.TimeoutError:
-            self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
-            raise AgentError(f"host {self.host.name}: {self._lost}") from None
+            raise self._mute(patience_s) from None
         except (EOFError, OSError, self._channel.RemoteError) as error:
             raise self._died() from error
         self._lost = ""
@@ -166,6 +200,10 @@ class Link:
             return answer[1]
         _, kind, sentence = answer
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {_printable(sentence)}")
+
+    def _mute(self, patience_s: float) -> AgentError:
+        self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
+        return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _died(self) -> AgentError:
         self._lost = f"the agent died during order {self._asked!r}; {_DIED}"
@@ -193,9 +231,9 @@ class Link:
             left = patience_s
             PULSE.lull()
 
-    def _speak(self) -> None:
+    def _speak(self, leash_s: float) -> None:
         with contextlib.suppress(OSError):  # of a line that has ended the next order tells
-            self._channel.send(PULSE_WORD)
+            self._channel.send((PULSE_WORD, leash_s))
 
     def close(self) -> None:
         """Ends the agent; one that does not go by itself is killed."""
@@ -218,8 +256,17 @@ class Link:
 
     def _reap(self) -> None:
         """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
-        code = _REAP.format(**self._hello, grace_s=_STOP_S)
+        code = _REAP.format(**self._hello, grace_s=_GRACE_S)
         _run(WAYS[self.host.way].asking(self.host.settings, self._entry, code))
+
+
+def _bytes(value: Any) -> int:
+    """About how many bytes a message has, of which only large parts matter."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_bytes, value.values()))
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 8
 
 
 def _kill(processes: Sequence[Process]) -> None:

@@ -134,7 +134,7 @@ class Standing:
         when a server died in it or answers nobody; failures of connections are data.
         """
         kind = flow(workload.protocol)
-        with self._capturing(capture) as captured, PULSE.silence():
+        with self._capturing(capture) as captured, PULSE.silence(_longest_s(workload, duration, deadline_s)):
             if kind is None:
                 receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
             else:
@@ -321,6 +321,12 @@ class Standing:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
         devices = ports_of(self._testbed, self._links, arm.ipver)
         return {role: link.order("fingerprint", devices[role]) for role, link in self._links.items()}
+
+
+def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
+    """How long figures are taken without a pause: in a flow or a burst, to which connections may come at a rate."""
+    arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
+    return duration.warmup_s + duration.run_s + arriving_s + deadline_s
 
 
 @contextlib.contextmanager

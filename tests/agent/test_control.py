@@ -73,4 +73,12 @@ def test_it_is_settled_when_nothing_has_passed_for_a_while_and_at_last_anyway():
 
         waits.clear()
         line.settle(disturbed)
-        assert sum(waits) == pytest.approx(0.5)
+        assert sum(waits) == pytest.approx(1.0)
+
+
+def test_what_is_not_acknowledged_yet_is_waited_for_however_long_the_round_trip(monkeypatch):
+    line, looks = ControlLine(None), iter([(1, 10)] * 30 + [(0, 11)] * 100)
+    monkeypatch.setattr(line, "_look", lambda: next(looks))
+    waits: list[float] = []
+    line.settle(waits.append)
+    assert len(waits) == 30 + 10

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from pytest_ipperf.agent import line as line_module
 from pytest_ipperf.agent.control import ControlLine
 from pytest_ipperf.agent.line import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch, Line
 
@@ -84,31 +85,44 @@ def test_where_nothing_can_be_counted_nothing_is_told(said, looks):
     assert watch.control is None
 
 
-def ended(line, leash_s, meanwhile, most_s):
-    """Whether the process is told to end within that time, while something is done every now and then."""
+@pytest.fixture
+def told_to_end():
+    """Set when this process is told to."""
     told = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: told.set())
-    try:
-        line.is_far(leash_s)
-        end = time.monotonic() + most_s
-        while not told.is_set() and time.monotonic() < end:
-            meanwhile()
-            time.sleep(0.01)
-        return told.is_set()
-    finally:
-        if not told.is_set():
-            line._busy = True  # or its thread would end this process later
-        signal.signal(signal.SIGTERM, before)
+    yield told
+    signal.signal(signal.SIGTERM, before)
 
 
-def test_who_hears_nothing_for_the_length_of_the_leash_ends(said):
-    assert ended(Line(said.append), 0.2, lambda: None, 10)
-
-
-def test_who_hears_a_word_or_has_an_order_goes_on(said):
+def test_who_hears_nothing_for_the_length_of_the_leash_ends(said, told_to_end):
     line = Line(said.append)
-    assert not ended(line, 0.4, line.heard, 1)
-    other = Line(said.append)
-    with other.busy():
-        assert not ended(other, 0.2, lambda: None, 0.6)
-    other._busy = True
+    line.is_far(0.05)
+    assert told_to_end.wait(10)
+
+
+@pytest.mark.parametrize("orders", [False, True])
+def test_who_hears_a_word_or_has_an_order_goes_on(said, told_to_end, monkeypatch, orders):
+    """By a clock that goes on by a second at each look, up to the eleventh."""
+    line = Line(said.append)
+    line.heard(5.0)
+    now, looks = [time.monotonic()], []
+
+    def sleep(seconds):
+        assert seconds == 5.0 / 20
+        assert not told_to_end.is_set()
+        looks.append(seconds)
+        now[0] += 1
+        if orders:
+            line._busy = len(looks) <= 10
+        elif len(looks) == 4:
+            line.heard(7.0)
+            monkeypatch.setattr(line_module, "_LOOKS", 20 * 7.0 / 5.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "sleep", sleep)
+        patched.setattr(time, "monotonic", lambda: now[0])
+        line._heard_at = now[0]
+        line._busy = orders
+        line._wait_for_end()
+    assert told_to_end.is_set()
+    assert len(looks) == 11

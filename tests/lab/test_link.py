@@ -170,6 +170,17 @@ def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(l
     assert children() <= before
 
 
+def test_an_agent_that_takes_no_more_is_told_when_patience_ends(link_of, monkeypatch):
+    """More than a pipe holds waits for who reads it, which a stopped one never does."""
+    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    link = link_of()
+    os.kill(pid_of(link), signal.SIGSTOP)
+    with pytest.raises(AgentError) as caught:
+        link.order("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
+    assert str(caught.value) == f"host server: the agent gave no sign of life for 0.3 s during order 'unpack'{SILENT}"
+    assert link.lost
+
+
 def test_after_a_late_answer_no_order_can_be_mistaken_for_another(link_of, silent):
     link = link_of()
     with pytest.raises(AgentError, match=r"no sign of life for 0\.2 s during order 'load'"):

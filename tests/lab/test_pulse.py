@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 import time
 
-from pytest_ipperf.lab.pulse import Pulse
+from pytest_ipperf.lab.pulse import LEASH_S, Pulse
 
 
 class Agent:
     """One that hears."""
 
     def __init__(self):
-        self.heard = 0
+        self.words = []
         self.word = threading.Event()
 
-    def speak(self):
-        self.heard += 1
+    def speak(self, leash_s):
+        self.words.append(leash_s)
         self.word.set()
 
     def hears(self, within_s=10.0):
@@ -36,9 +36,9 @@ def test_all_hear_it_until_they_leave_and_then_no_thread_is_left():
     assert one.hears()
     assert two.hears()
     pulse.leave(one.speak)
-    heard = one.heard
+    heard = len(one.words)
     assert two.hears()
-    assert one.heard == heard
+    assert len(one.words) <= heard + 1
     pulse.leave(two.speak)
     pulse.leave(two.speak)
     end = time.monotonic() + 10
@@ -60,13 +60,48 @@ def test_nobody_hears_anything_while_there_is_silence_and_all_do_at_its_end():
 
 
 def test_in_a_lull_only_what_is_due_is_said():
-    pulse, agent = Pulse(every_s=0.2), Agent()
+    pulse, agent = Pulse(every_s=1000.0), Agent()
     with pulse.silence():
         pulse.join(agent.speak)
         pulse.lull()
-        assert agent.heard == 0
-        time.sleep(0.3)
+        assert agent.words == []
+        pulse._last_at -= 2000.0
         pulse.lull()
         pulse.lull()
-        assert agent.heard == 1
+        assert agent.words == [LEASH_S]
     pulse.leave(agent.speak)
+
+
+def test_a_long_silence_is_announced_and_what_is_said_in_its_lulls_leaves_time_for_the_rest():
+    pulse, agent = Pulse(every_s=1000.0), Agent()
+    pulse.join(agent.speak)
+    with pulse.silence(999.0):
+        assert agent.words == []
+    with pulse.silence(3600.0):
+        assert agent.words == [LEASH_S + 3600.0]
+        pulse._last_at -= 2000.0
+        pulse.lull()
+    assert agent.words == [LEASH_S + 3600.0] * 2
+    pulse._last_at -= 2000.0
+    pulse.lull()
+    assert agent.words[2:] == [LEASH_S]
+    pulse.leave(agent.speak)
+
+
+def test_a_line_that_takes_no_more_keeps_nobody_from_leaving():
+    pulse, agent, stuck, free = Pulse(every_s=0.01), Agent(), threading.Event(), threading.Event()
+
+    def speak(_):
+        stuck.set()
+        free.wait(10)
+
+    pulse.join(speak)
+    assert stuck.wait(10)
+    pulse.join(agent.speak)
+    leaving = threading.Thread(target=pulse.leave, args=(agent.speak,))
+    leaving.start()
+    leaving.join(10)
+    assert not leaving.is_alive()
+    assert not free.is_set()
+    pulse.leave(speak)
+    free.set()

@@ -8,7 +8,7 @@ that compiles it otherwise than ours keeps what came of that too, or each of its
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from pytest_ipperf.agent import cache as agents_cache
 from pytest_ipperf.agent import compiling
 from pytest_ipperf.lab.sending.cargo import cargo, digests
 
+_BYTES_PER_S = 50_000  # the slowest line that all is meant for
 BOOT = """
 import os, sys
 if sys.version_info < (3, 10):
@@ -48,13 +49,21 @@ serve(channel, fd)
 """Runs on the host, with its end of an execnet channel as `channel`; the other end is in `board`."""
 
 
-def board(channel: Any, patience_s: float, *, keeps: bool = False) -> Mapping[str, Any]:
-    """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is."""
+def board(
+    channel: Any, patience_s: float, sending: Callable[[float], None] = lambda _: None, *, keeps: bool = False
+) -> Mapping[str, Any]:
+    """Sends the code, unless the host keeps what it was sent and has it; what its agent says first: who it is.
+
+    `sending` is told how many seconds it may take on a slow line beside the patience.
+    """
     channel.send((digests(), _keeper()) if keeps else ({}, []))
     said = channel.receive(patience_s)
     if isinstance(said, bytes):
-        channel.send(cargo(said))
-        said = channel.receive(patience_s)
+        code = cargo(said)
+        sending_s = len(code) / _BYTES_PER_S
+        sending(sending_s)
+        channel.send(code)
+        said = channel.receive(patience_s + sending_s)
     return cast("Mapping[str, Any]", said[1])
 
 
