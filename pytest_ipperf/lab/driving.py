@@ -120,7 +120,8 @@ class _Together:
     ) -> dict[str, list[tuple[bool, float]]]:
         """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
         self._all("drive_ready", dict.fromkeys(roles, (number,)))
-        here_ns = time.monotonic_ns() + int(self._soon_s() * 1e9)
+        soon_ns = int(self._soon_s() * 1e9)  # which may look at clocks before, and that takes its time
+        here_ns = time.monotonic_ns() + soon_ns
         instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
         there = {role: [self.clocks[role].there(at_ns) for at_ns in instants] for role in roles}
         patience_s = max(map(_patience_s, self.orders.values())) + _SERIES_S

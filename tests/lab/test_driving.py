@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import Share
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.lab import building, driving
+from pytest_ipperf.lab import building, clocks, driving
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.driving import shares
 from pytest_ipperf.lab.labs import BUILTIN
@@ -200,6 +201,65 @@ def test_one_client_is_given_the_order_of_ever(monkeypatch):
     only = shares(order(source="127.0.0.1"), {"client": "127.0.0.1"})
     driving.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
     assert said == [("load", dataclasses.asdict(order(source="127.0.0.1")))]
+
+
+# --- by hosts made up -----------------------------------------------------------------------------------------------
+
+
+class Made:
+    """A host's agent: each of its bursts completes, and all has taken so long on a clock that is made up."""
+
+    now_ns = 10**12
+
+    def __init__(self, *, stamp_s=0.0, burst_s=0.001):
+        self.host = Host(name="made", way="local", settings={"node": "client"})
+        self.begun, self.ahead_s = [], []
+        self._stamp_s, self._burst_s = stamp_s, burst_s
+
+    def order(self, name):
+        if name == "clock":
+            return {"whose": "another", "real_s": 5.0, "slept_s": 7.0}
+        half_ns = int(self._stamp_s * 1e9) // 2
+        Made.now_ns += 2 * half_ns
+        return Made.now_ns - half_ns, Made.now_ns - half_ns
+
+    def ask(self, name, *arguments):
+        self._asked = name, arguments
+
+    def answer(self, *_):
+        name, arguments = self._asked
+        if name != "drive_begin":
+            return None
+        number, instants_ns = arguments
+        self.begun.append((number, len(instants_ns)))
+        self.ahead_s.append((instants_ns[0] - Made.now_ns) * 1e-9)
+        return [(True, self._burst_s) for _ in instants_ns]
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """A run by such hosts, ready for its bursts."""
+    clock = SimpleNamespace(monotonic_ns=lambda: Made.now_ns)
+    monkeypatch.setattr(driving, "time", clock)
+    monkeypatch.setattr(clocks, "time", clock)
+
+    def run(bursts, *hosts):
+        links = {f"client{number}": host for number, host in enumerate(hosts)}
+        each = {role: order(bursts=bursts) for role in links}
+        clocks_of = {role: HostClock(link) for role, link in links.items()}
+        return driving._Together(each, links, Made(), clocks_of)  # type: ignore[arg-type]
+
+    return run
+
+
+def test_the_instant_lies_ahead_also_where_clocks_had_to_be_looked_at_first(made_up):
+    """By lines that are so slow that such a look takes longer than it is until the beginning."""
+    slow, slower = Made(stamp_s=0.01), Made(stamp_s=0.02)
+    run = made_up(1, slow, slower)
+    Made.now_ns += 2 * 10**9
+    run._series(1.0)
+    assert [len(clock.marks) for clock in run.clocks.values()] == [2, 2]
+    assert [slow.ahead_s, slower.ahead_s] == [[pytest.approx(0.01 + 2 * 0.02, abs=1e-6)]] * 2
 
 
 # --- the common start -----------------------------------------------------------------------------------------------
