@@ -115,19 +115,26 @@ def holds(note: Note) -> bool | None:
 def clear(found: Mark, *, everything: bool) -> list[Note]:
     """Removes the notes of a mark that no longer hold, and with `everything` those that nobody can tell of.
 
-    Gives the notes that stay. LabError where the file cannot be changed.
+    Another user's mark goes with `everything` and as a whole, so where none of it holds, as what is written there has
+    to be that user's. Gives the notes that stay. LabError where the file cannot be changed.
     """
-    stay = [note for note in found.notes if holds(note) or (holds(note) is None and not everything)]
-    if len(stay) < len(found.notes):
-        try:
-            found.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise LabError(
-                f"the mark {found.path} of user {found.user} cannot be removed: {error.strerror}; "
-                "have root or that user remove it"
-            ) from None
-        if stay:
-            _note(found.path, stay)
+    own = found.user == os.geteuid()
+    gone = [note for note in found.notes if not (holds(note) if everything else holds(note) is not False)]
+    if not gone or (not own and (not everything or len(gone) < len(found.notes))):
+        return list(found.notes)
+    name = found.path.name
+    try:
+        with held(found.path.parent, found.user) as place:  # which another user may have exchanged for a link by now
+            stay = [note for note in _notes(name, found.user, place) or () if note not in gone]
+            if not stay:
+                _remove(name, place)
+            elif own:
+                _replace(name, place, stay)
+    except OSError as error:
+        raise LabError(
+            f"the mark {found.path} of user {found.user} cannot be removed: {error.strerror}; "
+            "have root or that user remove it"
+        ) from None
     return stay
 
 
@@ -162,6 +169,14 @@ def _append(name: str, place: int, lines: Sequence[str]) -> None:
         os.fchmod(descriptor, 0o644)  # others must not measure here either
     finally:
         os.close(descriptor)
+
+
+def _replace(name: str, place: int, notes: Sequence[Note]) -> None:
+    """Writes the file anew: at any moment either all that was in it is there, or all of this."""
+    new = f".{name}"
+    _remove(new, place)
+    _append(new, place, [boot(), *map(json.dumps, notes)])
+    os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
 
 
 def _unnoted(told: str, why: str) -> None:

@@ -219,6 +219,74 @@ def test_a_mark_is_cleared_of_what_no_longer_holds_and_the_rest_when_asked(place
     assert marks.marked() == f"{SAID}f is left"
 
 
+CLEARS = """
+import os, sys
+from pytest_ipperf.agent import lasting, marks
+lasting.ROOTS, lasting.USERS = sys.argv[1] + "/run", sys.argv[1] + "/tmp/pytest-ipperf-"
+setattr(os, sys.argv[2], lambda *_, **__: os._exit(9))
+marks.clear(marks.marks()[0], everything=True)
+"""
+
+
+@pytest.mark.parametrize("step", ["write", "rename"])
+def test_who_is_killed_while_he_clears_a_mark_takes_nothing_of_it_along(places, me, step):
+    notes = [note("r is missing"), note("f is left", folder=str(places))]
+    marks.mark_left(notes)
+    env = {name: value for name, value in me.env.items() if name != "IPPERF_RUN"}
+    assert subprocess.run(me.argv(CLEARS, str(places), step), env=env, check=False).returncode == 9
+    (mark,) = marks.marks()
+    assert list(mark.notes) == notes
+    assert marks.clear(mark, everything=True) == notes[1:]
+    assert marks.marked() == f"{SAID}f is left"
+    assert sorted(path.name for path in lasting.folder().iterdir()) == ["left"]
+
+
+def test_what_is_noted_while_a_mark_is_cleared_stays(places):
+    marks.mark_left([note("r is missing")])
+    (mark,) = marks.marks()
+    marks.mark_left([note("s is missing")])
+    assert marks.clear(mark, everything=True) == [note("s is missing")]
+    assert marks.marked() == f"{SAID}s is missing"
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_root_clears_the_mark_of_another_only_when_asked_and_as_a_whole(places):
+    folder, still = places / "tmp" / "pytest-ipperf-1234", places / "still"
+    still.touch()
+    path = written(folder, note("f", folder=str(still)), note("g", folder="/nowhere"), note("r"), owner=1234)
+    (mark,) = marks.marks()
+    for everything in (False, True):
+        before = path.stat()
+        assert marks.clear(mark, everything=everything) == list(mark.notes)
+        assert path.stat() == before
+    still.unlink()
+    assert marks.clear(mark, everything=False) == list(mark.notes)
+    assert path.exists()
+    assert marks.clear(mark, everything=True) == []
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can make files of others")
+def test_a_folder_that_its_user_exchanges_for_a_link_leads_root_nowhere(places):
+    folder = places / "tmp" / "pytest-ipperf-1234"
+    written(folder, note("r"), owner=1234)
+    (mark,) = marks.marks()
+    folder.rename(places / "elsewhere")
+    for owner, why in ((0, "Not a directory"), (1235, "it is not the folder of user 1234 alone")):
+        victim = written(places / f"victim{owner}", note("v"), owner=owner)
+        if owner:
+            folder.unlink()
+            victim.parent.rename(folder)
+            victim = folder / "left"
+        else:
+            folder.symlink_to(victim.parent)
+        with pytest.raises(LabError) as caught:
+            marks.clear(mark, everything=True)
+        said = f"the mark {mark.path} of user 1234 cannot be removed: {why}; have root or that user remove it"
+        assert str(caught.value) == said
+        assert victim.exists()
+
+
 def test_all_that_fails_of_an_end_is_told_and_noted(places):
     done: list[str] = []
 
