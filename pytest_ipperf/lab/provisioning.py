@@ -21,15 +21,19 @@ from pytest_ipperf.servers import SERVERS
 PROVISION_S = 300.0
 """Patience with the order `provision`: gigabytes of files on a slow disk."""
 
+_User = tuple[str, bool]
+"""A machine, and whether its root keeps it: two hosts may be one machine, one of them by sudo."""
+_Held = tuple[_User, str, str, str]
+
 
 class Provisioning:
     """Open from the first folder to `close`; use as a context manager."""
 
     def __init__(self) -> None:
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links: dict[_User, Link] = {}
         self._testbeds: dict[str, None] = {}
-        self._folders: dict[tuple[str, str, str, str], str] = {}
-        self._verified: set[tuple[str, str, str, str]] = set()
+        self._folders: dict[_Held, str] = {}
+        self._verified: set[_Held] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +52,12 @@ class Provisioning:
         self._testbeds[workload.testbed] = None
         if key not in self._folders:
             order = provision_order(server, workload, state)
-            self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
+            try:
+                self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
+            except AgentError:
+                if link.lost:
+                    self._lose(key[0])
+                raise
         return self._folders[key]
 
     def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
@@ -71,20 +80,19 @@ class Provisioning:
     def _link(self, host: Host) -> Link:
         # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
         at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
-        key = (at.way, at.machine)
-        if key in self._links and self._links[key].ended:
-            self._lose(key)
+        user = _user(host)
+        if user in self._links and self._links[user].lost:
+            self._lose(user)
             raise AgentError(f"host {host.name}: the agent that keeps what its servers hold died")
-        if key not in self._links:
-            self._links[key] = Link(at)
-        return self._links[key]
+        if user not in self._links:
+            self._links[user] = Link(at)
+        return self._links[user]
 
-    def _lose(self, at: tuple[str, str]) -> None:
-        """Forgets what an agent kept that died, so that the next workload has it laid out anew."""
-        self._links.pop(at).close()
-        machine = at[1]
-        self._folders = {key: folder for key, folder in self._folders.items() if key[0] != machine}
-        self._verified = {key for key in self._verified if key[0] != machine}
+    def _lose(self, user: _User) -> None:
+        """Forgets what an agent kept that was lost, so that the next workload has it laid out anew."""
+        self._links.pop(user).close()
+        self._folders = {key: folder for key, folder in self._folders.items() if key[0] != user}
+        self._verified = {key for key in self._verified if key[0] != user}
 
 
 def provision_order(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
@@ -92,5 +100,9 @@ def provision_order(server: str, workload: Workload, state: ServerState) -> tupl
     return server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state)
 
 
-def _key(host: Host, server: str, workload: Workload, state: ServerState) -> tuple[str, str, str, str]:
-    return host.machine, server, f"{workload.protocol} {workload.payload_bytes}", state.digest
+def _user(host: Host) -> _User:
+    return host.machine, host.sudo
+
+
+def _key(host: Host, server: str, workload: Workload, state: ServerState) -> _Held:
+    return _user(host), server, f"{workload.protocol} {workload.payload_bytes}", state.digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -10,16 +11,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab import provisioning
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
@@ -45,9 +49,9 @@ def folder(monkeypatch):
 
 @pytest.fixture
 def keeper(folder, processes):
-    with Provisioning() as provisioning:
-        yield provisioning
-        for link in provisioning._links.values():
+    with Provisioning() as keeping:
+        yield keeping
+        for link in keeping._links.values():
             processes.below(pid_of(link))
 
 
@@ -189,6 +193,55 @@ def test_an_agent_that_keeps_it_and_is_killed_is_told_and_the_next_one_takes_it_
     aged(folder)
     with standing_of("loopback"):
         assert not held.exists()
+
+
+def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
+    """Or the answer that comes after all would be taken for the next one's."""
+    needs("dovecot")
+    held = keeper.folder(HOST, "dovecot", WORK, FEW)
+    keeper.note_verified(HOST, "dovecot", WORK, FEW)
+    (link,) = keeper._links.values()
+    before = pid_of(link)
+    os.kill(before, signal.SIGSTOP)
+    monkeypatch.setattr(provisioning, "PROVISION_S", 0.5)
+    with pytest.raises(AgentError) as caught:
+        keeper.folder(HOST, "dovecot", WORK, dataclasses.replace(FEW, users=21))
+    assert str(caught.value).startswith(
+        "host server: the agent gave no sign of life for 0.5 s during order 'provision'"
+    )
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(before, signal.SIGCONT)
+    monkeypatch.undo()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    assert not keeper.verified(HOST, "dovecot", WORK, FEW)
+    anew = keeper.folder(HOST, "dovecot", WORK, FEW)
+    assert anew != held
+    (link,) = keeper._links.values()
+    assert pid_of(link) != before
+    keeper.close()
+    aged(folder)
+    with standing_of("loopback"):
+        assert not Path(held).exists()
+
+
+def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper, monkeypatch):
+    """Whose user other servers run as, so that one could not use what the other has laid out."""
+    opened = []
+
+    def link(host):
+        opened.append((host.machine, host.sudo))
+        return SimpleNamespace(lost=False, ended=False, order=lambda *_, **__: f"/tmp/{len(opened)}")
+
+    monkeypatch.setattr(provisioning, "Link", link)
+    monkeypatch.setattr(provisioning, "left", lambda _: [])
+    plain = Host(name="plain", way="ssh", settings={"ssh": "far.invalid"})
+    root = dataclasses.replace(plain, name="root", sudo=True)
+    folders = [keeper.folder(host, "dovecot", WORK, FEW) for host in (plain, root, plain, root)]
+    assert folders == ["/tmp/1", "/tmp/2"] * 2
+    assert opened == [(plain.machine, False), (plain.machine, True)]
+    keeper.note_verified(root, "dovecot", WORK, FEW)
+    assert not keeper.verified(plain, "dovecot", WORK, FEW)
+    keeper.close()
 
 
 HOLDS = """
