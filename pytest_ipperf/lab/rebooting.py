@@ -48,17 +48,20 @@ def _ended(link: Link, down_s: float) -> str:
     end = time.monotonic() + down_s
     before: str = link.order("boot_id")
     # A host that goes without a word, as by a switch, leaves the line as it was: it has to be asked.
-    with contextlib.suppress(AgentError):
+    try:
         link.order("reboot", shlex.split(link.host.reboot))
         while time.monotonic() < end:
             link.order("boot_id", patience_s=_SILENT_S)
             time.sleep(_LOOK_S)
         link.order("stay")
-        raise LabError(
-            f"host {link.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
-            f"{link.host.reboot!r}"
-        )
-    return before
+    except AgentError:
+        if link.lost:
+            return before
+        raise  # a fault of the agent itself, which is there
+    raise LabError(
+        f"host {link.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
+        f"{link.host.reboot!r}"
+    )
 
 
 def _wait_back(host: Host, before: str, back_s: float) -> float:

@@ -1,0 +1,60 @@
+"""What is taken for a host that goes down, and what is not; real ones are in tests/far."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.lab import rebooting
+from pytest_ipperf.lab.rebooting import start_anew
+from pytest_ipperf.lab.testbed import Host, Testbed
+
+FULL = "host far: OSError: [Errno 28] No space left on device ('/tmp/x/reboot') (reboots.py, line 34)"
+FAR = Host(name="far", way="ssh", settings={"ssh": "far.invalid"}, reboot="reboot now")
+
+
+@dataclasses.dataclass
+class Answering:
+    """A link to a host whose disk is full, or whose line broke."""
+
+    host: Host
+    lost: bool = False
+    breaks = False
+    boots = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def order(self, name, *_, **__):
+        if name == "boot_id":
+            Answering.boots += 1
+            return str(Answering.boots)
+        if name == "reboot":
+            self.lost = self.breaks
+            raise AgentError(FULL)
+        return []
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    monkeypatch.setattr(rebooting, "Link", Answering)
+    monkeypatch.setattr(Answering, "boots", 0)
+    return Testbed(name="office", client=FAR, server=FAR)
+
+
+def test_a_fault_that_an_agent_tells_is_no_host_that_goes_down(answering):
+    with pytest.raises(AgentError) as caught:
+        start_anew(answering, lambda _: None)
+    assert str(caught.value) == FULL
+    assert Answering.boots == 1  # nobody asked whether it is back
+
+
+def test_a_lost_line_is(answering, monkeypatch):
+    monkeypatch.setattr(Answering, "breaks", True)
+    assert list(start_anew(answering, lambda _: None)) == ["far"]
+    assert Answering.boots == 2
