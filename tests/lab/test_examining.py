@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.lab.examining import Grade, examined
+from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.labs import BUILTIN
@@ -247,6 +248,48 @@ def test_this_machine_is_examined_as_loopback():
     findings = examined(BUILTIN["loopback"], BUILTIN)
     assert {each.subject for each in findings} >= {"this machine", "client", "server"}
     assert [each for each in findings if each.topic == "way in" and each.grade is Grade.WELL]
+
+
+@pytest.fixture
+def crossing(monkeypatch):
+    """Who holds this machine while packets are sent, by the ways that they are sent."""
+    holders: list[str] = []
+
+    def crossed(*_):
+        holders.append(Lease("a session").holder())
+        return Crossing(here="client", there="server", ipver=4, mtu=1500)
+
+    monkeypatch.setattr(examination, "crossed", crossed)
+    return holders
+
+
+@pytest.mark.skipif(bool(Lease("").holder()), reason="somebody measures on this machine")
+def test_nobody_can_begin_to_measure_while_packets_are_sent(crossing):
+    findings = examined(BUILTIN["loopback"], BUILTIN)
+    assert crossing
+    assert all(holder.endswith(": pytest-ipperf doctor --testbed=loopback)") for holder in crossing)
+    assert {each.said for each in findings if each.topic == "lease"} == {"free"}
+    assert Lease("").holder() == ""
+
+
+@pytest.mark.skipif(bool(Lease("").holder()), reason="somebody measures on this machine")
+def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, monkeypatch):
+    lease, facts_of = Lease("job\nme@desk: pytest"), examination._facts
+
+    def begun_after(*given):
+        facts_of(*given)
+        assert lease.acquire(0) == ""
+
+    monkeypatch.setattr(examination, "_facts", begun_after)
+    try:
+        findings = examined(BUILTIN["loopback"], BUILTIN)
+    finally:
+        lease.release()
+    assert crossing == []
+    (held,) = {each.said for each in findings if each.topic == "lease" and each.grade is Grade.DOUBTFUL}
+    assert held.startswith("held by process ")
+    assert held.endswith(" (me@desk: pytest)")
+    assert [each.said for each in findings if each.said.startswith("the ways were not tried, as somebody measures on")]
 
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")

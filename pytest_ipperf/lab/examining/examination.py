@@ -19,6 +19,7 @@ from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.base import Finding
 from pytest_ipperf.lab.examining.crossing import crossed, ways
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
+from pytest_ipperf.lab.leasing import new_owner
 from pytest_ipperf.lab.leaving import left
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
@@ -82,6 +83,7 @@ def _seen(
             list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
             for each in answering:
                 each.result()
+            _lease(testbed, links, seen)
             crossings = tuple(_crossings(testbed, links, seen))
             list(pool.map(lambda name: _facts(links[name], seen[name], [_LAST], asked[name]), links))
         finally:
@@ -165,6 +167,24 @@ def _ask(seen: Seen, source: Source) -> None:
         seen.answer = description(source), ""
     except LabError as error:
         seen.answer = "", str(error)
+
+
+def _lease(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> None:
+    """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
+    owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
+    for name in sorted(links, key=lambda each: seen[each].host.machine):
+        each = seen[name]
+        if any(other.busy_with for other in seen.values()):
+            return
+        if each.node or each.trouble:
+            continue
+        try:
+            holder = links[name].order("lease", owner, 0.0)
+        except LabError as error:
+            each.trouble = str(error).removeprefix(f"host {each.host.name}: ")
+            continue
+        if holder:
+            each.facts["leftovers"] = {**each.fact("leftovers"), "holder": holder}
 
 
 def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
