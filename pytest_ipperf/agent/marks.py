@@ -19,6 +19,7 @@ from typing import Any
 from pytest_ipperf.agent.lasting import append, boot, folder, folders, held, network, own_folder
 from pytest_ipperf.agent.leash import Process, survivors
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.servers.base import true_root
 
 _LEFT, _UNRESTORED = "left", "unrestored"
 _MOST_BYTES = 1 << 16
@@ -48,10 +49,15 @@ class Mark:
 def mark(sentences: Iterable[str]) -> None:
     """Notes that this network is not as it was; LabError where that cannot be noted.
 
-    Root of a namespace alone has no place for it, and its network goes with it.
+    Root of a namespace alone may have no place for it, and its network goes with it.
     """
-    if network() is not None and own_folder():
-        _note(_unrestored(), [{"said": each} for each in sentences])
+    notes: list[Note] = [{"said": each} for each in sentences]
+    named = network() is not None
+    if not notes or (os.geteuid() == 0 and not true_root() and not (named and own_folder())):
+        return
+    if not named:
+        _unnoted(_told(notes), "nothing tells this network from others, which takes Linux 5.14")
+    _note(_unrestored(), notes)
 
 
 def mark_left(notes: Iterable[Note]) -> None:
@@ -144,9 +150,9 @@ def _unrestored() -> Path:
 
 def _note(path: Path, notes: Sequence[Note]) -> None:
     """Adds what is new to the file."""
-    told, user = "; ".join(note["said"] for note in notes), os.geteuid()
     if not notes:
         return
+    told, user = _told(notes), os.geteuid()
     if not own_folder():
         _unnoted(told, f"{folder()} is not this user's alone")
     try:
@@ -177,6 +183,10 @@ def _replace(name: str, place: int, notes: Sequence[Note]) -> None:
     _remove(new, place)
     _append(new, place, [boot(), *map(json.dumps, notes)])
     os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+
+
+def _told(notes: Iterable[Note]) -> str:
+    return "; ".join(note["said"] for note in notes)
 
 
 def _unnoted(told: str, why: str) -> None:

@@ -191,6 +191,23 @@ def test_a_folder_that_somebody_else_may_write_to_cannot_hold_a_mark(places):
     assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
 
 
+def test_a_network_that_cannot_be_marked_is_an_error_but_for_root_of_a_namespace(places, monkeypatch):
+    lasting.folder().symlink_to(places)
+    monkeypatch.setattr(marks, "true_root", lambda: True)
+    why = f"{lasting.folder()} is not this user's alone"
+    for _ in range(2):
+        with pytest.raises(LabError) as caught:
+            marks.mark(["route x is missing"])
+        room = "make room there, or remove what stands in its way"
+        assert str(caught.value) == f"it is not as it was (route x is missing), which cannot be noted: {why}; {room}"
+        monkeypatch.setattr(marks, "network", lambda: None)
+        why = "nothing tells this network from others, which takes Linux 5.14"
+    marks.mark([])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(marks, "true_root", lambda: False)
+    marks.mark(["route x is missing"])
+
+
 def test_what_anybody_wrote_is_shown_without_its_control_characters(places):
     written(lasting.folder(), note("a\x1b[31m\nb", folder=7, process="x"))
     assert marks.marks()[0].notes == ({"said": "a?[31m?b"},)
