@@ -57,6 +57,9 @@ SYNTHETIC = """
         def verify(self, arm, service, workload, deadline_s):
             return ""
 
+        def lacking(self, arm):
+            return ""
+
         def logs(self):
             return {{"synthetic": "the end of its log"}}
 

@@ -206,6 +206,7 @@ class _Course:
     def epoch(self, epoch: Epoch, standing: Standing) -> None:
         """Everything of one epoch: servers, proofs of the paths, warm-ups, blocks."""
         self._note_tunnels(standing)
+        self._note_addresses(standing)
         workload = self.plan.workload
         service = standing.serve(workload, self.conditions.server, self.conditions.state, self.conditions.provisioning)
         self.services.append(service)
@@ -342,12 +343,21 @@ class _Course:
         """What could not be made of the arms' tunnels; the others go on."""
         for arm in self.plan.arms:
             error = standing.tunnels.trouble.get(arm.transport)
-            if error is None or not self._measures(arm):
-                continue
-            if arm == self.conditions.reference:
-                raise error
-            self.trouble[arm] = error
-            self.hear.note(f"arm {arm}: {error}; it is not measured")
+            if error is not None and self._measures(arm):
+                self._leave_out(arm, error)
+
+    def _note_addresses(self, standing: Standing) -> None:
+        """Which arms a client has no address for; the others go on."""
+        for arm in filter(self._measures, self.plan.arms):
+            if lacking := standing.lacking(arm):
+                self._leave_out(arm, LabError(lacking))
+
+    def _leave_out(self, arm: Arm, error: LabError) -> None:
+        """Without the reference there is nothing to compare with."""
+        if arm == self.conditions.reference:
+            raise error
+        self.trouble[arm] = error
+        self.hear.note(f"arm {arm}: {error}; it is not measured")
 
     def _note_misses(self, arm: Arm, trains: Trains, where: str) -> None:
         """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""

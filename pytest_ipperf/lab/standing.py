@@ -19,6 +19,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.building import built, lessee
 from pytest_ipperf.lab.driving import SKEW, driven, shares
 from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.loading import client_facts, disturbances, load_order
 from pytest_ipperf.lab.pace import too_much, train_rates
@@ -86,6 +87,21 @@ class Standing:
         """A run against a null server, which the name server of the service that stands already knows too."""
         null = self._serving.null(beside, workload)
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
+
+    def lacking(self, arm: Arm) -> str:
+        """Which address of a client that this arm is to be measured from is not there; empty where all are.
+
+        Of what is native between hosts of the user's own; what a session makes itself it makes as it should be.
+        """
+        if arm.transport != "native" or self._testbed.is_lab or self._testbed.name in BUILTIN:
+            return ""
+        key = f"ipv{arm.ipver}"
+        for role in self._testbed.clients:
+            host = self._links[role].host
+            if missing := self._links[role].order("lacking", [host.address(arm.ipver)]):
+                given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
+                return f"{given}; name one that it has on the measured link there, or give it this one"
+        return ""
 
     def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
         """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate.

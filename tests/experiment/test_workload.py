@@ -45,11 +45,13 @@ class Script:
     """A standing testbed that does as told: for a run's number and arm, what it brings home, and how slow it is.
 
     It has a clock of its own, on which an epoch takes half a second and each run two more. `lacks` are the transports
-    that it cannot have from an epoch on; one whose number is in `unrestored` leaves something behind.
+    that it cannot have from an epoch on; one whose number is in `unrestored` leaves something behind. The client has no
+    address for arms `without`.
     """
 
     def __init__(self, told, contradicts=lambda arm, epoch: [], slow=None, *, floor_fails=False, lacks=(),
-                 lacks_from=0, unrestored=(), trains=()):  # fmt: skip
+                 lacks_from=0, unrestored=(), trains=(), without=()):  # fmt: skip
+        self._without = without
         self._trains = dict(trains)
         self.floor_fails = floor_fails
         self._told, self._contradicts, self._slow = told, contradicts, slow
@@ -79,6 +81,9 @@ class Script:
 
     def verify(self, *_):
         return ""
+
+    def lacking(self, arm):
+        return f"the client has none for {arm}" if arm in self._without else ""
 
     def prove(self, arm, *_):
         return {"contradictions": self._contradicts(arm, self.epochs), "trains": self._trains}
@@ -238,6 +243,19 @@ def test_an_arm_whose_path_contradicts_itself_is_not_measured_at_all(course):
     script, _, found = course(well, contradicts=lambda arm, epoch: ["expected x, seen y"] if arm == SIX else [])
     assert SIX not in script.ran
     assert str(found.trouble[SIX]) == "arm ipv6 is not what it is called (epoch 0): expected x, seen y"
+
+
+def test_an_arm_that_a_client_has_no_address_for_is_not_measured_and_said_once(course):
+    script, heard, found = course(well, without=[SIX])
+    assert SIX not in script.ran
+    assert str(found.trouble[SIX]) == "the client has none for ipv6"
+    assert heard.count("arm ipv6: the client has none for ipv6; it is not measured") == 1
+
+
+def test_without_an_address_for_the_reference_nothing_is_measured(course):
+    script, heard, error = course(well, without=[FOUR])
+    assert (type(error), str(error), script.ran) == (LabError, "the client has none for ipv4", [])
+    assert heard[-1] == ("broke off", "the client has none for ipv4")
 
 
 def test_a_reference_that_contradicts_itself_ends_the_workload(course):

@@ -267,6 +267,25 @@ def test_an_address_that_is_not_the_servers_is_told_when_it_is_to_serve(up):
         up(testbed).serve(workload("odd"), "embedded")
 
 
+def test_an_address_that_a_client_does_not_have_is_told_with_its_host_and_key(up):
+    loopback = BUILTIN["loopback"]
+    alpha = dataclasses.replace(loopback.client, name="alpha", ipv4="192.0.2.1")
+    standing = up(Testbed(name="odd", client=alpha, server=loopback.server))
+    assert standing.lacking(ARMS[0]) == (
+        "host alpha: it does not have 192.0.2.1, its ipv4 in hosts.ini; name one that it has on the measured link "
+        "there, or give it this one"
+    )
+    assert standing.lacking(Arm(6, "isatap")) == ""
+
+
+def test_an_address_that_a_second_client_does_not_have_is_its_own(up):
+    loopback = BUILTIN["loopback"]
+    beta = dataclasses.replace(loopback.client, name="beta", ipv6="2001:db8::7")
+    standing = up(Testbed(name="odd", client=loopback.client, server=loopback.server, more_clients=(beta,)))
+    assert standing.lacking(ARMS[0]) == ""
+    assert standing.lacking(ARMS[1]).startswith("host beta: it does not have 2001:db8::7, its ipv6 in hosts.ini; ")
+
+
 def test_a_path_without_a_route_contradicts():
     """As a test of its own, since every address of this machine has a route to itself."""
     if why := unusable():
