@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,49 +72,57 @@ def _patience_s(order: LoadOrder) -> float:
 
 @dataclass
 class _Together:
-    """A run that several hosts make, under way. `instants` are those of its bursts, by role on the host's clock."""
+    """A run that several hosts make, under way.
+
+    `instants` are those of its bursts, by role on the host's clock. Where nothing completed any more, the last ones may
+    be without a host that had not come so far.
+    """
 
     orders: Mapping[str, LoadOrder]
     links: Mapping[str, Link]
     server: Link
     clocks: dict[str, HostClock] = field(default_factory=dict)
-    instants: list[dict[str, int]] = field(default_factory=list)
+    instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def told(self) -> dict[str, Any]:
         """All of it, once it is over."""
         self.clocks = {role: HostClock(link) for role, link in self.links.items()}
         self._all("drive_open", {role: (dataclasses.asdict(order),) for role, order in self.orders.items()})
-        dead, every_s = Dead(), _SERIES_S
-        while len(self.instants) < self._order.bursts:
-            done = self._series(every_s)
-            # One by one while nothing completes, as that may soon be the end.
-            every_s = _APART_S + 2 * max(took_s for _, took_s in done) if done[-1][0] else _SERIES_S
-            if any(dead.so(completed=completed) for completed, _ in done):
-                break
+        self._make()
         for clock in self.clocks.values():
             clock.look()
         return self._merged(self._all("drive_close"))
 
-    def _series(self, every_s: float) -> list[tuple[bool, float]]:
+    def _make(self) -> None:
+        """All bursts, or as many as it takes to see that nothing completes any more."""
+        dead, every_s = Dead(), _SERIES_S
+        while len(self.instants) < self._order.bursts:
+            done = []
+            for completed, took_s in self._series(every_s):
+                if dead.so(completed=completed):
+                    return
+                done.append((completed, took_s))
+            # One by one while nothing completes, as that may soon be the end.
+            every_s = _APART_S + 2 * max(took_s for _, took_s in done) if done[-1][0] else _SERIES_S
+
+    def _series(self, every_s: float) -> Iterator[tuple[bool, float]]:
         """Some bursts, so far apart, within half a second; of each whether any of it completed, and what it took.
 
-        A host that could not keep up makes what it lacks in the end, without the others.
+        It is told as soon as all hosts have made it. One that could not keep up makes what it lacks in the end, without
+        the others.
         """
         first = len(self.instants)
-        count = min(max(1, int(_SERIES_S / every_s)), self._order.bursts - first)
-        self.instants += [{} for _ in range(count)]
-        done: list[tuple[bool, float]] = [(False, 0.0)] * count
-        lacking = dict.fromkeys(self.links, first)
-        while lacking:
-            number = min(lacking.values())
-            roles = [role for role, each in lacking.items() if each == number]
-            count = len(self.instants) - number if number == first else 1
+        end = min(first + max(1, int(_SERIES_S / every_s)), self._order.bursts)
+        done: list[tuple[bool, float]] = [(False, 0.0)] * (end - first)
+        made = dict.fromkeys(self.links, first)
+        while (number := min(made.values())) < end:
+            roles = [role for role, each in made.items() if each == number]
+            count = end - number if number == first else 1
             for role, each in self._begun(roles, number, count, every_s).items():
                 for at, (completed, took_s) in enumerate(each, start=number - first):
                     done[at] = done[at][0] or completed, max(done[at][1], took_s)
-                lacking[role] += len(each)
-            lacking = {role: each for role, each in lacking.items() if each < len(self.instants)}
-        return done
+                made[role] += len(each)
+            yield from done[number - first : min(made.values()) - first]
 
     def _begun(
         self, roles: Sequence[str], number: int, count: int, every_s: float
@@ -165,7 +174,7 @@ class _Together:
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         run, begun, error_s = RunTold(self._order.connections), [], 0.0
-        for number, instants in enumerate(self.instants):
+        for number, instants in self.instants.items():
             here = {role: self.clocks[role].here(at_ns) for role, at_ns in instants.items()}
             first_ns = min(at_ns for at_ns, _ in here.values())
             later_s = {role: (at_ns - first_ns) * 1e-9 for role, (at_ns, _) in here.items()}
@@ -178,6 +187,7 @@ class _Together:
         return {
             **run.told(),
             **_summed(told.values()),
+            "attempted": sum(each["attempted"] for each in told.values()),
             "clients": alone,
             "start_skew_s": max(max(each.values()) - min(each.values()) for each in begun),
             "start_skew_error_s": error_s,
@@ -188,12 +198,12 @@ class _Together:
         """What a host told of itself, as `load` would have; its `began_s` are since the first one's instants."""
         run = {name: value for name, value in told.items() if name != "bursts"}
         completed = told["attempted"] - sum(told["failed"].values())
-        began_s = [each[role] for each in begun]
+        began_s = [each[role] for each in begun if role in each]
         return {"host": self.links[role].host.name, **run, "completed": completed, "began_s": began_s}
 
     def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
         for role, link in self.links.items():
-            late_s = max(each[role] - min(each.values()) for each in begun)
+            late_s = max(each[role] - min(each.values()) for each in begun if role in each)
             if late_s > LATE_S:
                 yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the first host"
 

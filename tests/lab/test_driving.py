@@ -257,7 +257,7 @@ def test_the_instant_lies_ahead_also_where_clocks_had_to_be_looked_at_first(made
     slow, slower = Made(stamp_s=0.01), Made(stamp_s=0.02)
     run = made_up(1, slow, slower)
     Made.now_ns += 2 * 10**9
-    run._series(1.0)
+    run._make()
     assert [len(clock.marks) for clock in run.clocks.values()] == [2, 2]
     assert [slow.ahead_s, slower.ahead_s] == [[pytest.approx(0.01 + 2 * 0.02, abs=1e-6)]] * 2
 
@@ -356,6 +356,35 @@ def test_a_run_of_which_nobody_completes_anything_ends_early(up):
     service = dataclasses.replace(standing.serve(job, "embedded"), port=9)
     receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=10.0)
     assert (receipt.attempted, dict(receipt.failed), receipt.rows) == (12, {"connect refused": 12}, 0)
+
+
+@pytest.mark.parametrize("soon", [False, True])
+def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, soon):
+    """Where the first client learns of it `soon` it has made the whole series before the other has made a burst."""
+    standing, job = up(2), work(4)
+    service = standing.serve(job, "embedded")
+    monkeypatch.setattr(driving, "_SERIES_S", 60.0)  # so that all after the first burst are one series
+    begun = driving._Together._begun
+
+    def dying(self, roles, number, count, every_s):
+        del every_s
+        if number == 1:
+            inside(standing, "server", "ip route add blackhole 198.18.2.1/32; ip route add blackhole 198.18.0.1/32")
+            if soon:
+                inside(standing, "client", "ip route replace unreachable 198.18.1.0/24")
+        return begun(self, roles, number, count, 0.05)
+
+    monkeypatch.setattr(driving._Together, "_begun", dying)
+    receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=1.0)
+    clients = receipt.proof["clients"]
+    made = {role: len(each["began_s"]) for role, each in clients.items()}
+    assert made["client2"] == 4
+    assert made["client"] >= 4 if soon else made["client"] == 4
+    assert {role: each["attempted"] for role, each in clients.items()} == {
+        role: 2 * each for role, each in made.items()
+    }
+    assert (receipt.attempted, sum(receipt.failed.values())) == (2 * sum(made.values()), 2 * sum(made.values()) - 4)
+    assert (receipt.rows, receipt.contradictions) == (4, ())
 
 
 def test_a_client_that_dies_is_named(up):
