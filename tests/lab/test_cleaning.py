@@ -83,7 +83,7 @@ def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
         ([], "there is no hosts.ini here; name an inventory with --ipperf-hosts, or --here this machine"),
         (
             ["--testbed", "nowhere", "--ipperf-hosts", "bed.ini"],
-            "testbed 'nowhere' does not exist; there are lab, pair, ",
+            "--testbed=nowhere: it does not exist; there are lab, pair, ",
         ),
     ],
 )
@@ -92,6 +92,30 @@ def test_what_cannot_be_meant_is_told(tmp_path, monkeypatch, capsys, words, sent
     (tmp_path / "bed.ini").write_text("")
     assert main(["clean", *words]) == 4
     assert capsys.readouterr().err.startswith(f"pytest-ipperf: {sentence}")
+
+
+INVENTORY = "".join(
+    f"[testbed t{name}]\nclient = {name}\nserver = {name}\n[host {name}]\nway = ssh\nssh = {name}\nipv4 = 192.0.2.1\n"
+    for name in "abc"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "hosts"),
+    [
+        ([], "abc"),
+        (["--testbed", "ta"], "a"),
+        (["--testbed=ta,tc"], "ac"),
+        (["--testbed", "tc, ta", "--testbed=tb,tc"], "cab"),
+    ],
+)
+def test_testbeds_are_named_as_to_the_doctor(tmp_path, monkeypatch, capsys, words, hosts):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hosts.ini").write_text(INVENTORY)
+    monkeypatch.setattr(cleaning, "Link", Answering)
+    main(["clean", *words])
+    told = capsys.readouterr()
+    assert [line.partition(":")[0] for line in told.out.splitlines()] == list(hosts)
 
 
 def test_a_testbed_of_this_machine_is_told_to_be_one(tmp_path, capsys):

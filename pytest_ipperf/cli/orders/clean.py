@@ -5,25 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from pytest_ipperf.cli.orders.base import Order, write_lines
+from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.cleaning import Cleaned, clean, clean_here, keeping
-from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.testbed import Testbed
 
-_HOSTS = "hosts.ini"
 _TROUBLE = 1
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--testbed", nargs="+", default=[], metavar="NAME", help="on the hosts of these; default: of all in hosts.ini"
-    )
-    parser.add_argument(
-        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory of testbeds and hosts; default {_HOSTS}"
-    )
+    testbed_arguments(parser, f"on the hosts of these; default: of all in {HOSTS}")
     parser.add_argument(
         "--here", action="store_true", help="on this machine, and on hosts only where --testbed names some"
     )
@@ -40,16 +33,11 @@ def _run(asked: argparse.Namespace) -> int:
     return _TROUBLE if any(each.trouble for each in cleaned) else 0
 
 
-def _testbeds(asked: argparse.Namespace) -> Iterator[Testbed]:
-    path = Path(asked.ipperf_hosts or _HOSTS)
-    if not asked.ipperf_hosts and not path.exists():
-        raise UsageError(f"there is no {_HOSTS} here; name an inventory with --ipperf-hosts, or --here this machine")
-    inventory = read_inventory(path)
-    for name in asked.testbed or inventory:
-        for each in name.split(","):
-            if each not in inventory:
-                raise UsageError(f"testbed {each!r} does not exist; there are {', '.join(inventory)}")
-            yield inventory[each]
+def _testbeds(asked: argparse.Namespace) -> list[Testbed]:
+    among = inventory(asked.ipperf_hosts)
+    if among is None:
+        raise UsageError(f"there is no {HOSTS} here; name an inventory with --ipperf-hosts, or --here this machine")
+    return named(asked.testbed, among) or own(among)
 
 
 def _lines(cleaned: list[Cleaned]) -> Iterator[str]:

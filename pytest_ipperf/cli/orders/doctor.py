@@ -8,17 +8,15 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.cli.orders.base import Order, screen_width, write_lines
+from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.examining import Finding, Grade, examined
-from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Testbed
 
-_HOSTS = "hosts.ini"
 _TROUBLE = 1
 _COLUMNS = 110
 _LEAST_COLUMNS = 60
@@ -26,13 +24,7 @@ _COLOURS = {Grade.WELL: "32", Grade.DOUBTFUL: "33", Grade.WRONG: "1;31"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--testbed", action="append", default=[], metavar="NAME",
-        help=f"one of the inventory, or lab, pair or loopback; may be given again; default all of {_HOSTS}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory of testbeds and hosts; default {_HOSTS}"
-    )
+    testbed_arguments(parser, f"of the inventory, or lab, pair or loopback; default all of {HOSTS}")
     parser.add_argument(
         "--clear", action="store_true",
         help="remove the marks of hosts that a person has put in order; what can be seen to be left stays marked",
@@ -42,11 +34,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(asked: argparse.Namespace) -> int:
     """1 where something is wrong; UsageError for a testbed that there is not."""
-    inventory = _inventory(asked.ipperf_hosts)
-    testbeds = _testbeds(asked.testbed, inventory)
+    among = inventory(asked.ipperf_hosts) or BUILTIN
+    testbeds = _testbeds(asked.testbed, among)
     found: dict[str, list[Finding]] = {}
     for at, testbed in enumerate(testbeds):
-        found[testbed.name] = examined(testbed, inventory, clear=asked.clear)
+        found[testbed.name] = examined(testbed, among, clear=asked.clear)
         if not asked.json:
             write_lines([*([""] * bool(at)), *_lines(testbed, found[testbed.name])])
             sys.stdout.flush()
@@ -57,28 +49,13 @@ def _run(asked: argparse.Namespace) -> int:
     return _TROUBLE if wrong else 0
 
 
-def _inventory(hosts: str) -> Mapping[str, Testbed]:
-    path = Path(hosts or _HOSTS)
-    return read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
-
-
-def _testbeds(names: Sequence[str], inventory: Mapping[str, Testbed]) -> list[Testbed]:
-    if not names:
-        own = [testbed for name, testbed in inventory.items() if name not in BUILTIN]
-        if not own:
-            raise UsageError(
-                f"no testbed is named, and {_HOSTS} here has none; name one, such as --testbed=lab, or an inventory "
-                "with --ipperf-hosts"
-            )
-        return own
-    asked = dict.fromkeys(part for name in names for part in name.split(","))
-    return [_testbed(name, inventory) for name in asked]
-
-
-def _testbed(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
-    if found := inventory.get(name) or rated(name, inventory):
+def _testbeds(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
+    if found := named(names, among) or own(among):
         return found
-    raise UsageError(f"--testbed={name}: it does not exist; there are {', '.join(inventory)}")
+    raise UsageError(
+        f"no testbed is named, and {HOSTS} here has none; name one, such as --testbed=lab, or an inventory with "
+        "--ipperf-hosts"
+    )
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

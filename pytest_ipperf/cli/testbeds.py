@@ -1,0 +1,48 @@
+"""Testbeds: those that a person names to an order, of the inventory or built in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.testbed import Testbed
+
+HOSTS = "hosts.ini"
+
+
+def testbed_arguments(parser: argparse.ArgumentParser, those: str) -> None:
+    """`--testbed`, of which `those` is the help, and the inventory, as pytest has them."""
+    parser.add_argument(
+        "--testbed", action="append", default=[], metavar="NAME",
+        help=f"{those}; several with commas, or given again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory of testbeds and hosts; default {HOSTS}"
+    )
+
+
+def inventory(hosts: str) -> Mapping[str, Testbed] | None:
+    """The file that is named, or the one here; None where there is none. UsageError where it cannot be read."""
+    path = Path(hosts or HOSTS)
+    return read_inventory(path) if hosts or path.exists() else None
+
+
+def named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
+    """Those of these names, each once; UsageError for one that there is not."""
+    asked = dict.fromkeys(part.strip() for name in names for part in name.split(","))
+    return [_named(name, among) for name in asked]
+
+
+def own(among: Mapping[str, Testbed]) -> list[Testbed]:
+    """Those that the inventory adds to the built-in ones."""
+    return [testbed for name, testbed in among.items() if name not in BUILTIN]
+
+
+def _named(name: str, among: Mapping[str, Testbed]) -> Testbed:
+    if found := among.get(name) or rated(name, among):
+        return found
+    raise UsageError(f"--testbed={name}: it does not exist; there are {', '.join(among)}")
