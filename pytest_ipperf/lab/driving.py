@@ -7,6 +7,7 @@ is said on the lines while connections are under way, but for the word of a host
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections import defaultdict
@@ -85,7 +86,16 @@ class _Together:
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def told(self) -> dict[str, Any]:
-        """All of it, once it is over."""
+        """All of it, once it is over; where that cannot be, no host keeps what it has opened."""
+        try:
+            return self._told()
+        except LabError:
+            for link in self.links.values():
+                with contextlib.suppress(LabError):  # of one that is lost the first error tells
+                    link.order("drive_leave")
+            raise
+
+    def _told(self) -> dict[str, Any]:
         self.clocks = {role: HostClock(link) for role, link in self.links.items()}
         self._all("drive_open", {role: (dataclasses.asdict(order),) for role, order in self.orders.items()})
         self._make()

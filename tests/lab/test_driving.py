@@ -405,8 +405,10 @@ def test_a_client_that_cannot_have_its_share_is_named_and_the_next_run_is_well(u
     service = standing.serve(job, "embedded")
     inside(standing, "client2", "echo 30000 30001 > /proc/sys/net/ipv4/ip_local_port_range")
     sentence = "^host client2: 5 connections at once need as many ports, and there are 2 from 30000 to 30001 "
+    pid = agent_of(standing, "client")
     with pytest.raises(LabError, match=sentence):
-        standing.run(ARMS[0], service, work(10), bursts=1, deadline_s=10.0)
+        standing.run(ARMS[0], service, work(10, workers=2), bursts=1, deadline_s=10.0)
+    assert agent_of(standing, "client") == pid  # whose workers are gone
     assert standing.run(ARMS[0], service, job, bursts=1, deadline_s=10.0).failed == {}
 
 

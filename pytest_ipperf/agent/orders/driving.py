@@ -19,7 +19,7 @@ LATE_S = 0.02
 
 
 class Driving(Part):
-    """One run at a time: opened, bursts made ready and begun, and closed."""
+    """One run at a time: opened, bursts made ready and begun, and closed, or left."""
 
     def __init__(self, here: Here) -> None:
         super().__init__(here)
@@ -68,6 +68,10 @@ class Driving(Part):
         bursts = [each.plain() for each in self._bursts]
         self._under_way.close()
         return {**told, "control": self._watch.control, **self._here.counting.run(), "bursts": bursts}
+
+    def drive_leave(self) -> None:
+        """Leaves a run that comes to nothing; may be said where none is open."""
+        self._under_way.close()
 
 
 part = Driving
