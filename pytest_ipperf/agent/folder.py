@@ -7,6 +7,7 @@ import fcntl
 import grp
 import os
 import pwd
+import re
 import shutil
 import stat
 import tempfile
@@ -19,6 +20,7 @@ from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 _PREFIX = "ipperf-"
+_MADE = re.compile(r"ipperf-[a-z0-9_]{8}")  # by `mkdtemp`; what others name so with more words is theirs
 _LOCK = ".lock"
 # A folder younger than this may belong to someone who is about to lock it.
 _YOUNG_S = 5.0
@@ -50,21 +52,40 @@ def private_folder() -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Removes a private folder; LeftError where something in it stays, which a later sweep tries again."""
+    """Removes a private folder; LeftError where something in it stays, which a later sweep tries again.
+
+    The lock goes last: without it, what is left by one who is killed meanwhile would be nobody's.
+    """
     try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)  # all that can be
-        if not folder.exists():
+        failed = _emptied(folder)
+        if failed is None:
+            (folder / _LOCK).unlink(missing_ok=True)
+            folder.rmdir()
             return
-        with contextlib.suppress(OSError):
-            (folder / _LOCK).touch(0o600)
-            _backdate(folder / _LOCK)  # nobody is about to lock it
-        raise LeftError(
-            f"private folder {folder} cannot be removed: {error.strerror}: {error.filename}", folder=str(folder)
-        ) from error
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        failed = error
+    with contextlib.suppress(OSError):
+        (folder / _LOCK).touch(0o600)
+        _backdate(folder / _LOCK)  # nobody is about to lock it
+    what = str(failed.filename).removeprefix(f"{folder}/")
+    raise LeftError(
+        f"private folder {folder} cannot be removed: {failed.strerror}: {what}", folder=str(folder)
+    ) from failed
+
+
+def _emptied(folder: Path) -> OSError | None:
+    """Removes all that can be but the lock; why something could not be."""
+    failed: OSError | None = None
+    for path in [path for path in folder.iterdir() if path.name != _LOCK]:
+        try:
+            shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)  # all that can be
+            if os.path.lexists(path):
+                failed = failed or error
+    return failed
 
 
 def sweep() -> int:
@@ -155,16 +176,23 @@ def _swept(folder: Path) -> bool:
     with contextlib.suppress(LeftError):
         remove(folder)
     os.close(descriptor)
-    return not folder.exists()
+    return not os.path.lexists(folder)
 
 
 def _abandoned(folder: Path) -> int | None:
-    """The lock of a folder of this user's whose owner died; None for any other."""
+    """The lock of a folder of this user's whose owner died, or the folder itself where it is empty; None for any other.
+
+    An owner who was killed before there was a lock, or after, leaves an empty one, under a name as it is made.
+    """
     try:
-        found, lock = folder.lstat(), (folder / _LOCK).lstat()
-        if not stat.S_ISDIR(found.st_mode) or {found.st_uid, lock.st_uid} != {os.geteuid()}:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return None
-        if time.time() - lock.st_mtime < _YOUNG_S:
+        if _MADE.fullmatch(folder.name) and not any(folder.iterdir()):
+            old = time.time() - found.st_mtime >= _YOUNG_S
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW) if old else None
+        lock = (folder / _LOCK).lstat()
+        if lock.st_uid != os.geteuid() or time.time() - lock.st_mtime < _YOUNG_S:
             return None
         return _locked(folder)
     except OSError:  # not one of ours, or its owner lives, or another sweep was faster

@@ -67,12 +67,13 @@ def test_is_held_until_it_is_gone(tmp_path, monkeypatch):
     swept = []
     removed = shutil.rmtree
 
-    def slowly(folder, **settings):
-        _age(folder, 60)
+    def slowly(path, **settings):
+        _age(path.parent, 60)
         swept.append(sweep())
-        removed(folder, **settings)
+        removed(path, **settings)
 
-    with private_folder():
+    with private_folder() as folder:
+        (folder / "data").mkdir()
         monkeypatch.setattr(shutil, "rmtree", slowly)
     assert swept == [0]
     assert list(tmp_path.iterdir()) == []
@@ -91,6 +92,69 @@ def test_sweep_removes_what_a_dead_owner_left(tmp_path):
     _age(_left_behind(tmp_path), 60)
     assert sweep() == 2
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, sys
+from pytest_ipperf.agent.folder import private_folder, sweep
+steps = [int(sys.argv[1])]
+def counted(step):
+    def taken(*arguments, **keywords):
+        steps[0] -= 1
+        if steps[0] < 0:
+            os._exit(9)
+        step(*arguments, **keywords)
+    return taken
+def kill():
+    os.unlink, os.rmdir = counted(os.unlink), counted(os.rmdir)
+if sys.argv[2] == "sweep":
+    kill()
+    sweep()
+else:
+    with private_folder() as folder:
+        (folder / "file").touch()
+        for name in ("a", "b"):
+            (folder / name / "deep").mkdir(parents=True)
+            (folder / name / "deep" / "file").touch()
+        if sys.argv[2] == "leave":
+            os._exit(9)
+        kill()
+"""
+
+
+@pytest.mark.parametrize("who", ["owner", "sweep"])
+def test_whoever_is_killed_in_the_midst_of_a_removal_leaves_nothing_for_ever(tmp_path, me, who):
+    """Of an owner and of a sweep, after each step that they take."""
+    for steps in range(20):
+        if who == "sweep":
+            assert (
+                subprocess.run(
+                    me.argv(KILLED, "0", "leave"), env={**me.env, "TMPDIR": str(tmp_path)}, check=False
+                ).returncode
+                == 9
+            )
+            _age(next(tmp_path.iterdir()), 60)
+        status = subprocess.run(me.argv(KILLED, str(steps), who), env={**me.env, "TMPDIR": str(tmp_path)}, check=False)
+        if not status.returncode:
+            break
+        (folder,) = tmp_path.iterdir()
+        _age(folder, 60) if (folder / ".lock").exists() else os.utime(folder, (0, 0))
+        assert sweep() == 1, sorted(folder.rglob("*"))
+    assert steps >= 6
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sweep_removes_what_was_made_by_one_who_was_killed_before_he_locked_it(tmp_path):
+    for name in ("ipperf-0abc_xyz", "ipperf-night-0abc_xyz", "ipperf-0abc_full", "ipperf-0abc_new"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ipperf-0abc_full" / "theirs").touch()
+    for path in tmp_path.iterdir():
+        if path.name != "ipperf-0abc_new":
+            os.utime(path, (0, 0))
+    assert sweep() == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ipperf-0abc_full", "ipperf-0abc_new", "ipperf-night-0abc_xyz",
+    ]  # fmt: skip
 
 
 def test_sweep_leaves_what_is_young(tmp_path):
