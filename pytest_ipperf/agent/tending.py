@@ -40,9 +40,9 @@ def _mark(mark: Mark, *, everything: bool) -> list[str]:
             if "process" in note and _killed(*note["process"]):
                 done.append(f"killed process {note['process'][0]}, a server that had been left")
             with contextlib.suppress(LabError):
-                if "folder" in note and Path(note["folder"]).exists():
+                if "folder" in note and os.path.lexists(note["folder"]):  # also false where one above it is closed
                     remove_abandoned(Path(note["folder"]))
-                    done += [] if Path(note["folder"]).exists() else [f"removed {note['folder']}"]
+                    done += [] if os.path.lexists(note["folder"]) else [f"removed {note['folder']}"]
     try:
         stay = clear(mark, everything=everything)
     except LabError as error:

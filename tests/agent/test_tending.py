@@ -1,0 +1,39 @@
+"""What a doctor puts in order by himself."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pytest_ipperf.agent import lasting, marks
+from pytest_ipperf.agent.tending import tended
+
+
+@pytest.fixture(autouse=True)
+def _places(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def test_a_folder_that_was_left_is_removed_and_its_mark_cleared(tmp_path):
+    folder = tmp_path / "ipperf-left"
+    folder.mkdir()
+    (folder / ".lock").touch()
+    os.utime(folder / ".lock", (0, 0))
+    said = f"private folder {folder} cannot be removed"
+    marks.mark_left([{"said": said, "folder": str(folder)}, {"said": "r is missing"}])
+    assert tended(everything=False) == [
+        f"removed {folder}, which an agent had left that is gone",
+        f"cleared the mark of: {said}",
+    ]
+    assert tended(everything=True) == ["cleared the mark of: r is missing"]
+    assert list(lasting.folder().iterdir()) == []
+
+
+def test_what_cannot_be_looked_at_breaks_nothing_off(tmp_path):
+    """A folder above it may be closed to this user; here its name is one that no file system knows."""
+    unseen = str(tmp_path / ("x" * 300))
+    marks.mark_left([{"said": "f is left", "folder": unseen}, {"said": "r is missing"}])
+    assert tended(everything=False) == ["cleared the mark of: f is left"]
+    assert marks.marked().endswith(": r is missing")
