@@ -25,12 +25,14 @@ from pytest_ipperf.agent.line import PULSE as PULSE_WORD
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.sending.boot import BOOT, board
+from pytest_ipperf.lab.sentences import plain, printable
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.ways.base import SUDO
 
 _START_S = 20.0
 _LOOK_S = 0.25
+_KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
 _STOP_S = 5.0  # an agent ends its servers first, politely
 # One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
 _GRACE_S, _REAP_S = 60.0, 90.0
@@ -107,9 +109,7 @@ class Link:
         found = opened[0] if opened else None
         if isinstance(found, tuple):
             return found
-        why = _printable(way.diagnosis(settings, entry)) or (
-            _reason(found) if found else f"no answer in {_START_S:g} s"
-        )
+        why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else f"no answer in {_START_S:g} s")
         raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
@@ -197,9 +197,9 @@ class Link:
             raise self._died() from error
         self._lost = ""
         if answer[0] == "ok":
-            return answer[1]
+            return answer[1] if self._asked in _KEPT_RAW else plain(answer[1])
         _, kind, sentence = answer
-        raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {_printable(sentence)}")
+        raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
 
     def _mute(self, patience_s: float) -> AgentError:
         self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
@@ -286,13 +286,8 @@ def _run(argv: Sequence[str]) -> None:
         subprocess.run(argv, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
 
 
-def _printable(said: str) -> str:
-    """What a host says, without what a terminal would obey: the log of a server has words of whoever spoke to it."""
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in said)
-
-
 def _reason(error: BaseException) -> str:
     if isinstance(error, EOFError | OSError):
         return "what was started there ended before it answered; it has to be a Python"
-    lines = _printable(str(error)).strip().splitlines() or [type(error).__name__]
+    lines = printable(str(error)).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name

@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.lab.addresses import literal, unfit
+from pytest_ipperf.lab.sentences import printable
 
 _PORT = 161
 # Printable, and nothing that a configuration file of Net-SNMP reads as more than a letter.
@@ -112,7 +113,8 @@ def _column(source: Source, name: str) -> dict[str, str]:
 def _text(value: str) -> str:
     """A string without its quotes, anything else as it is."""
     quoted = re.fullmatch(r'"(.*)"', value, re.DOTALL)
-    return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL).strip() if quoted else value
+    said = re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL).strip() if quoted else value
+    return printable(said.replace("\r\n", "\n"))
 
 
 def _asked(source: Source, program: str, name: str) -> dict[str, str]:
@@ -133,7 +135,7 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
             raise LabError(f"no end of the answers from {source} in {_PATIENCE_S:g} s") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        raise LabError(f"{program} of {source}: {lines[-1].replace(source.community, '...')}")
+        raise LabError(f"{program} of {source}: {printable(lines[-1].replace(source.community, '...'))}")
     return dict(_answers(done.stdout))
 
 

@@ -136,6 +136,15 @@ def test_json_has_every_finding(run):
     assert testbed["findings"][-1] == few
 
 
+def test_no_user_of_a_host_speaks_to_the_terminal(run):
+    """By the name of a process or of a file, or by who answers on a port."""
+    said = finding("beta", "process \x1b[2J\x1b]0;x\x07 is left\r", Grade.DOUBTFUL, "end \x9b it")
+    _, lines, _, _ = run("--testbed=one", findings=[said])
+    assert "  doubtful  ports  process ?[2J?]0;x? is left?: end ? it" in lines
+    _, lines, _, _ = run("--testbed=one", "--json", findings=[said])
+    assert all(line.isprintable() for line in lines)
+
+
 def test_a_terminal_shows_grades_in_colours(run, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(doctor, "screen_width", lambda: 100)

@@ -258,6 +258,14 @@ def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(link_of, 
     assert str(caught.value) == f"host {HOST.name}: its log ends: ?[2Jbye?"
 
 
+def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(link_of, monkeypatch):
+    link = link_of(HOST)
+    told = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
+    monkeypatch.setattr(link, "_answer", lambda *_: ("ok", told))
+    assert link.order("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
+    assert link.order("logs") == told
+
+
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
 def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(monkeypatch, processes, script):
     monkeypatch.setattr(link_module, "_START_S", 0.5)

@@ -167,6 +167,18 @@ def test_answers_are_taken_apart(text, found):
     assert dict(snmp._answers(text)) == found
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ('"A box\\\\ \x1b[2Jof \x07tests"', "A box\\ ?[2Jof ?tests"),
+        ('"one\r\ntwo"', "one\ntwo"),
+        ("eth0\x9b2J", "eth0?2J"),
+    ],
+)
+def test_what_is_told_is_shown_without_what_a_terminal_would_obey(value, shown):
+    assert snmp._text(value) == shown
+
+
 # --- in a session -----------------------------------------------------------------------------------------------------
 
 HOSTS = """

@@ -15,6 +15,7 @@ from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arg
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.examining import Finding, Grade, examined
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.sentences import printable
 from pytest_ipperf.lab.testbed import Testbed
 
 _TROUBLE = 1
@@ -104,7 +105,9 @@ def _told(finding: Finding, topics: int, width: int) -> Iterator[str]:
     word = finding.grade.value
     head = f"  {word:<8}  {finding.topic:<{topics}}  "
     text = f"{finding.said}: {finding.remedy}" if finding.remedy else finding.said
-    first, *rest = textwrap.wrap(text, width - len(head), break_on_hyphens=False, break_long_words=False) or [""]
+    first, *rest = textwrap.wrap(
+        printable(text), width - len(head), break_on_hyphens=False, break_long_words=False
+    ) or [""]
     yield f"  {_coloured(word, _COLOURS[finding.grade])}{head[2 + len(word) :]}{first}"
     for line in rest:
         yield " " * len(head) + line
