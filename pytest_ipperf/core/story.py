@@ -27,10 +27,15 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What the fingerprint of a testbed's host in that role says, fact by fact."""
+    """What the fingerprint of a testbed's host in that role says, fact by fact.
+
+    `name` and measured `addresses` are those of the inventory, empty where they were not kept.
+    """
 
     testbed: str
     role: str
+    name: str = ""
+    addresses: tuple[str, ...] = ()
     facts: Mapping[str, Any]
 
 

@@ -104,7 +104,22 @@ def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
     for name, workload in measured:
         testbed = name.partition("-")[0]
         for epoch in workload.epochs[:1]:
+            listed = _listed(workload)
             for role, facts in epoch["fingerprint"].items():
                 if (testbed, role) not in seen:
                     seen.add((testbed, role))
-                    yield Host(testbed=testbed, role=role, facts={**facts, "server": epoch["server"]})
+                    own = listed.get(role, {})
+                    yield Host(
+                        testbed=testbed,
+                        role=role,
+                        name=own.get("name", ""),
+                        addresses=tuple(filter(None, (own.get("ipv4"), own.get("ipv6")))),
+                        facts={**facts, "server": epoch["server"]},
+                    )
+
+
+def _listed(workload: KeptWorkload) -> dict[str, Mapping[str, Any]]:
+    """By role what the inventory says of a host; nothing where the workload was broken off."""
+    testbed = workload.complete.get("testbed", {})
+    more = {f"client{number}": host for number, host in enumerate(testbed.get("more_clients", ()), start=2)}
+    return {role: host for role, host in {**testbed, **more}.items() if isinstance(host, dict)}

@@ -41,7 +41,15 @@ def story_of(records=(), troubles=(), night=None, **change):
         question={"design": {"name": "nightly", "epochs": 10}, "seed": 7, "reference": "ipv4", "arguments": ["suites"]},
         records=tuple(records),
         troubles=tuple(troubles),
-        hosts=(Host(testbed="lab", role="client", facts={"kernel": "6.1", "cpus": (2, 3)}),),
+        hosts=(
+            Host(
+                testbed="lab",
+                role="client",
+                name="alpha",
+                addresses=("198.18.0.1",),
+                facts={"kernel": "6.1", "cpus": (2, 3)},
+            ),
+        ),
         night=night,
         saved="main",
         notes=("a note",),
@@ -392,7 +400,8 @@ def test_json_holds_every_record_and_no_number_that_json_lacks(cell):
     told = json.loads(text, parse_constant=refuse)
     assert [told["records"][0][name] for name in ("estimate", "low", "high")] == [None, None, None]
     assert told["records"][1]["estimate"] == cell(2).estimate
-    assert told["hosts"] == [{"testbed": "lab", "role": "client", "facts": {"kernel": "6.1", "cpus": [2, 3]}}]
+    host = {"testbed": "lab", "role": "client", "name": "alpha", "addresses": ["198.18.0.1"]}
+    assert told["hosts"] == [{**host, "facts": {"kernel": "6.1", "cpus": [2, 3]}}]
     assert told["night"] is None
 
 

@@ -425,6 +425,17 @@ def test_method_and_environment_tell_what_the_figures_rest_on(shown):
         assert words in environment
 
 
+def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made):
+    told = {"alpha": ("198.18.0.1", "2001:2::1"), "server": ("198.18.0.2",), "": ()}
+    hosts = [
+        Host(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
+        for role, (name, addresses) in zip(("client", "server", "client2"), told.items(), strict=True)
+    ]
+    shown = Reader(page(story_of(made.study()[:1], hosts=tuple(hosts))))
+    heads = {"client: alpha (198.18.0.1, 2001:2::1)", "server (198.18.0.2)", "client2"}
+    assert heads <= set(shown.of("th", scope="col"))
+
+
 def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
     flows = [made.record("udp", "loss", "ipv6", [0.02] * 10, [0.01] * 10, epochs=1, blocks=10, levels={"rate": 1e7})]
     (method,) = Reader(page(story_of(flows))).of("section", id="method")
@@ -450,7 +461,11 @@ def everywhere(told, night, text):
     return dataclasses.replace(
         story_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
         question={"arguments": [text], "pytest": text}, troubles=(Trouble(nodeid=text, kind=text, sentence=text),),
-        hosts=(Host(testbed=text, role=text, facts={text: text, "deep": {text: [text]}}),),
+        hosts=(
+            Host(
+                testbed=text, role=text, name=f"{text}.", addresses=(text,), facts={text: text, "deep": {text: [text]}}
+            ),
+        ),
         samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
         courses={each.key: told.past_of(told.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
         night=dataclasses.replace(

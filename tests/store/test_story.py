@@ -48,6 +48,20 @@ def test_a_story_has_all_that_was_kept(tmp_path):
     assert (story.night, dict(story.courses), dict(story.samples)) == (None, {}, {})
 
 
+def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)], hosts={"client": HOST, "server": HOST, "client2": HOST})
+    journal = Journal(folder, "main")
+    alpha, beta = ({"name": name, "ipv4": "", "ipv6": f"2001:db8::{name}"} for name in ("a", "b"))
+    testbed = {"name": "lab", "client": alpha, "server": {**beta, "ipv4": "192.0.2.2"}, "router": None}
+    journal.append("complete", {"workload": "lab-http-c1-10k", "testbed": {**testbed, "more_clients": [beta]}})
+    journal.close()
+    assert [(host.role, host.name, host.addresses) for host in read_story(folder).hosts] == [
+        ("client", "a", ("2001:db8::a",)),
+        ("server", "b", ("192.0.2.2", "2001:db8::b")),
+        ("client2", "b", ("2001:db8::b",)),
+    ]
+
+
 def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     write_samples(folder)

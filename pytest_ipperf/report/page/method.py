@@ -164,7 +164,7 @@ def _hosts(testbed: str, hosts: Sequence[Host]) -> Markup:
     """A column for each host; a fact that all share stands once."""
     facts = [dict(_flat(host.facts)) for host in hosts]
     names = list(dict.fromkeys(name for each in facts for name in each))
-    heads = [element("th", host.role, scope="col") for host in hosts]
+    heads = [element("th", _called(host), scope="col") for host in hosts]
     rows = []
     for name in names:
         values = [each.get(name, "") for each in facts]
@@ -177,6 +177,12 @@ def _hosts(testbed: str, hosts: Sequence[Host]) -> Markup:
     title = f"Hosts of testbed {testbed}"
     made = element("table", caption(title), head, element("tbody", *rows), class_="facts")
     return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, made))
+
+
+def _called(host: Host) -> str:
+    """`client: alpha (198.18.0.1, 2001:2::1)`; a host of a lab is called by its role."""
+    name = f": {host.name}" if host.name not in ("", host.role) else ""
+    return f"{host.role}{name}" + (f" ({', '.join(host.addresses)})" if host.addresses else "")
 
 
 def _flat(facts: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str]]:
