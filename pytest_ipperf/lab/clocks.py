@@ -27,6 +27,17 @@ _STEP_S = 0.001
 _STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
 
 
+def exchanged(link: Link, most: int = _EXCHANGES) -> list[Exchange]:
+    """So many with the agent there, one after another; by a line that is slow only some."""
+    found: list[Exchange] = []
+    end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
+    while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
+        sent_ns = time.monotonic_ns()
+        came_ns, answered_ns = link.order("stamp")
+        found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+    return found
+
+
 def mark_of(exchanges: Sequence[Exchange]) -> Mark:
     """Where the far clock was by the fastest of them: our instant in ns, by how much it was ahead, and the most error.
 
@@ -84,12 +95,7 @@ class HostClock:
 
     def look(self) -> None:
         """Compares them, with some exchanges one after another; `round_trip_s` is the slowest of these."""
-        exchanges: list[Exchange] = []
-        end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
-        while len(exchanges) < _EXCHANGES and (len(exchanges) < _FEWEST or time.monotonic_ns() < end_ns):
-            sent_ns = time.monotonic_ns()
-            came_ns, answered_ns = self._link.order("stamp")
-            exchanges.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+        exchanges = exchanged(self._link)
         self.round_trip_s = max(back - sent for sent, _, _, back in exchanges) * 1e-9
         self.marks.append((exchanges[-1][3], 0.0, 0.0) if self.is_ours else mark_of(exchanges))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent import clocks as agent_clocks
 from pytest_ipperf.lab import clocks
-from pytest_ipperf.lab.clocks import DRIFT, HostClock, ahead, mark_of
+from pytest_ipperf.lab.clocks import DRIFT, HostClock, ahead, exchanged, mark_of
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways.base import Way, quoted
@@ -84,17 +84,28 @@ def test_a_look_that_was_held_up_is_left_out():
 class Line:
     """An agent whose clocks are made up: ahead of ours by so many seconds, and by more after so many exchanges."""
 
-    def __init__(self, *, jumps_s=0.0, after=16, **told):
+    def __init__(self, *, jumps_s=0.0, after=16, slow_s=0.0, **told):
         self.host = Host(name="alpha", way="local", settings={"node": "client"})
         self._jumps_ns, self._left, self._told = round(jumps_s * 1e9), after, told
+        self._slow_s = slow_s
 
     def order(self, name):
         if name == "clock":
             moved = {} if self._left > 0 else self._told
             return {"whose": "another", "real_s": 5.0, "slept_s": 7.0, **moved}
         self._left -= 1
+        time.sleep(self._slow_s)
         here = time.monotonic_ns() + 42 * SECOND + (self._jumps_ns if self._left < 0 else 0)
         return here, here
+
+
+@pytest.mark.parametrize(("slow_s", "expected"), [(0.0, 9), (0.3, 3)])
+def test_by_a_slow_line_there_are_a_few_exchanges_only(slow_s, expected, monkeypatch):
+    if not slow_s:
+        monkeypatch.setattr(clocks, "_MOST_S", 60.0)
+    exchanges = exchanged(Line(slow_s=slow_s), 9)  # type: ignore[arg-type]
+    assert len(exchanges) == expected
+    assert all(sent + slow_s * SECOND <= came - 42 * SECOND <= back for sent, came, _, back in exchanges)
 
 
 def watched(**told: Any) -> HostClock:

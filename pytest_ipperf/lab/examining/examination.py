@@ -15,6 +15,7 @@ from pytest_ipperf.agent.examination.clock import facts as clock_facts
 from pytest_ipperf.agent.offset import estimate
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
+from pytest_ipperf.lab.clocks import exchanged
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.base import Finding
 from pytest_ipperf.lab.examining.crossing import crossed, ways
@@ -146,11 +147,7 @@ def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any
 
 def _stamped(link: Link, seen: Seen) -> None:
     """How long an order takes, and by how much the wall clock there is ahead of ours."""
-    exchanges = []
-    for _ in range(_STAMPS):
-        sent_ns = time.monotonic_ns()
-        came_ns, answered_ns = link.order("stamp")
-        exchanges.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+    exchanges = exchanged(link, _STAMPS)
     seen.order_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
     here = clock_facts({})
