@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.cell import client_text
+from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.ending import ENDING, PAGE
 from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
@@ -18,7 +20,7 @@ def header(config: pytest.Config, version: str) -> list[str]:
     """One line about the session, and one where the built-in lab cannot stand."""
     session = config.stash[SESSION]
     settings = session.settings
-    names = ", ".join(testbed.name for testbed in session.testbeds)
+    names = ", ".join(map(_with_hosts, session.testbeds))
     client = client_text(settings.client, settings.rate_per_s, settings.workers)
     lines = [
         (
@@ -31,6 +33,14 @@ def header(config: pytest.Config, version: str) -> list[str]:
     if session.lab_trouble and not settings.testbeds:
         lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")
     return lines
+
+
+def _with_hosts(testbed: Testbed) -> str:
+    """`office (alpha -> beta)`; the hosts of what comes with the plugin are called by their roles."""
+    if testbed.is_lab or testbed.name in BUILTIN:
+        return testbed.name
+    clients = ", ".join(testbed.roles[role].name for role in testbed.clients)
+    return f"{testbed.name} ({clients} -> {testbed.server.name})"
 
 
 def plan(config: pytest.Config) -> list[str]:

@@ -242,6 +242,14 @@ def test_what_is_too_much_for_a_host_is_left_out_with_the_reason(project):
     ]
 
 
+def test_the_header_names_the_hosts_of_testbeds_of_the_users_own(project):
+    hosts = "".join(f"[host {name}]\nipv4 = 192.0.2.{at}\n" for at, name in enumerate(("alpha", "beta", "gamma"), 1))
+    beds = "[testbed office]\nclient = alpha\nserver = beta\n[testbed crowd]\nclient = alpha, gamma\nserver = beta\n"
+    (project.pytester.path / "hosts.ini").write_text(beds + hosts.replace("ipv4", "way = ssh\nssh = x.test\nipv4"))
+    told = project.ask("--collect-only", testbed="office,crowd,loopback")
+    told.stdout.fnmatch_lines(["ipperf *: testbed office (alpha -> beta), crowd (alpha, gamma -> beta), loopback; *"])
+
+
 def test_flows_are_left_out_where_clients_are_several(project):
     hosts = "".join(
         f"[host {name}]\nway = ssh\nssh = {name}\nipv4 = 192.0.2.{at}\nipv6 = 2001:db8::{at}\n"
