@@ -60,6 +60,10 @@ class Line:
             self.heard()
             self._busy = False
 
+    def answer(self, told: object) -> None:
+        """Answers the order under way in its place, where it hangs."""
+        self._say(("ok", told))
+
     def watch(self) -> Watch:
         """For an order that measures."""
         return Watch(self._say) if self._control is None else FarWatch(self._say, self._control)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pytest_ipperf.agent.line import ALIVE, Line
+from pytest_ipperf.agent.marks import marked
 from pytest_ipperf.agent.orders import leaving
 
 
@@ -37,6 +40,24 @@ def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
     assert set(here.said) == {ALIVE}
     time.sleep(0.1)
     assert len(here.said) == count
+
+
+def test_an_end_that_hangs_is_told_and_marked_in_its_place(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
+    monkeypatch.setattr(leaving, "_PATIENCE_S", 0.1)
+    gone = Event()
+
+    def ended(status):
+        here.said.append(status)
+        gone.set()
+
+    monkeypatch.setattr(os, "_exit", ended)
+    here.stack.callback(gone.wait, 20.0)
+    leaving.Leaving(here).leave()
+    said = "the end of its agent has not come in 300 s; what that has made may still be there"
+    assert here.said[-2:] == [("ok", [said]), 1]
+    assert set(here.said[:-2]) == {ALIVE}
+    assert marked().endswith(f": {said}")
 
 
 def test_it_is_not_cut_short(here):
