@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 from pytest_ipperf.lab.pulse import LEASH_S, Pulse
 
 
@@ -59,30 +61,40 @@ def test_nobody_hears_anything_while_there_is_silence_and_all_do_at_its_end():
     pulse.leave(agent.speak)
 
 
-def test_in_a_lull_only_what_is_due_is_said():
+@pytest.fixture
+def clock(monkeypatch):
+    """The time, to be set; no thread looks at it beside us."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Pulse, "_beat", lambda _: None)
+    return now
+
+
+def test_in_a_lull_only_what_is_due_is_said(clock):
     pulse, agent = Pulse(every_s=1000.0), Agent()
     with pulse.silence():
         pulse.join(agent.speak)
+        clock[0] += 1000.0
         pulse.lull()
         assert agent.words == []
-        pulse._last_at -= 2000.0
+        clock[0] += 2000.0
         pulse.lull()
         pulse.lull()
         assert agent.words == [LEASH_S]
     pulse.leave(agent.speak)
 
 
-def test_a_long_silence_is_announced_and_what_is_said_in_its_lulls_leaves_time_for_the_rest():
+def test_a_long_silence_is_announced_and_what_is_said_in_its_lulls_leaves_time_for_the_rest(clock):
     pulse, agent = Pulse(every_s=1000.0), Agent()
     pulse.join(agent.speak)
     with pulse.silence(999.0):
         assert agent.words == []
     with pulse.silence(3600.0):
         assert agent.words == [LEASH_S + 3600.0]
-        pulse._last_at -= 2000.0
+        clock[0] += 2000.0
         pulse.lull()
     assert agent.words == [LEASH_S + 3600.0] * 2
-    pulse._last_at -= 2000.0
+    clock[0] += 2000.0
     pulse.lull()
     assert agent.words[2:] == [LEASH_S]
     pulse.leave(agent.speak)
