@@ -12,6 +12,7 @@ from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS
+from pytest_ipperf.lab.examining.checks.reboot import programs
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
@@ -105,7 +106,7 @@ CHANGES = [
     ("limits", {"descriptors": 1024}, "doubtful descriptors: 1024 file descriptors are allowed, good for 960 conn"),
     ("limits", {"ephemeral": [25000, 60999]}, "doubtful ports: 20000-29999 overlaps the ephemeral ports 25000-60"),
     ("limits", {"ephemeral": [40000, 40999]}, "doubtful ports: 1000 ephemeral ports are too few for 5000 connect"),
-    ("ports", {"taken": list(range(20000, 29998))}, "wrong ports: 2 of 20000-29999 are free, and servers need 4"),
+    ("ports", {"taken": list(range(20000, 29998))}, "wrong ports: 2 of 20000-29999 are free, and a measu"),
     ("addresses", {"lacking": ["192.0.2.1"]}, "wrong addresses: ipv4 = 192.0.2.1 is not on this host: correct"),
     ("addresses", {"routes": [["192.0.2.1", "192.0.2.2", {"error": "Network is unreachable"}]]},
      "wrong addresses: no route to 192.0.2.2: network is unreachable: give it one"),
@@ -159,12 +160,156 @@ def test_servers_that_cannot_run_are_told_of_the_server(made):
     missing = made.seen["beta"].facts["servers"]["missing"]
     missing |= {"postfix": "postfix is not installed"}
     assert told(made) == [
-        "doubtful beta servers: smtp by an embedded server only: postfix is not installed: install one of them"
+        "doubtful beta servers: smtp by an embedded server only: postfix is not installed: install it"
     ]
     made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=("postfix", "apache"))
     assert told(made) == [
         "wrong beta servers: key servers names postfix: postfix is not installed: install it, or correct the key"
     ]
+
+
+SUDO = "sudo = yes, or another user in key ssh"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "whys", "remedy"),
+    [
+        ("smtp", {"postfix": "postfix needs root"}, SUDO),
+        ("imap", {"courier": "courier is neither installed (Debian: apt-get install courier-imap) nor unpacked in /x",
+                  "dovecot": "dovecot is not installed (Debian: apt-get install dovecot-imapd)"},
+         "install one of them"),
+        ("imap", {"courier": "courier needs root", "dovecot": "dovecot is not installed"}, SUDO),
+        ("smtp", {"postfix": "postfix needs user postfix and group postdrop"}, "see to what it needs"),
+    ],
+)  # fmt: skip
+def test_the_remedy_for_a_server_fits_what_it_lacks(made, protocol, whys, remedy):
+    made.seen["beta"].facts["servers"]["missing"] |= whys
+    said = f"{protocol} by an embedded server only: {'; '.join(whys.values())}"
+    assert told(made) == [f"doubtful beta servers: {said}: {remedy}"]
+    named = next(name for name in whys if remedy != SUDO or whys[name].endswith("root"))
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=(named,))
+    one = "install it" if remedy.startswith("install") else remedy
+    assert told(made) == [f"wrong beta servers: key servers names {named}: {whys[named]}: {one}, or correct the key"]
+
+
+def test_on_this_machine_root_is_had_without_ssh(made):
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
+    made.seen["beta"].facts["servers"]["missing"]["postfix"] = "postfix needs root"
+    (said,) = told(made)
+    assert said.endswith(": postfix needs root: run as root, or sudo = yes in hosts.ini")
+
+
+@pytest.mark.parametrize(
+    ("ephemeral", "ports", "most", "remedy"),
+    [
+        ((32768, 60999), (20000, 29999), 30000, "sysctl net.ipv4.ip_local_port_range='30000 65535'"),
+        ((32768, 60999), (61000, 61999), 50000, "sysctl net.ipv4.ip_local_port_range='1024 60999'"),
+        ((30000, 65535), (20000, 29999), 50000,
+         "ports = 1024-2023 in hosts.ini, then sysctl net.ipv4.ip_local_port_range='2024 65535'"),
+        ((30000, 65535), (20000, 29999), 100000,
+         "one client has 63512 at most: name more of them in key client, or a smaller max_connections"),
+    ],
+)  # fmt: skip
+def test_a_client_with_too_few_ports_is_told_a_wider_range_and_a_server_needs_none(
+    made, ephemeral, ports, most, remedy
+):
+    for seen in made.seen.values():
+        seen.facts["limits"]["ephemeral"] = list(ephemeral)
+        seen.host = dataclasses.replace(seen.host, ports=ports, most_connections=most)
+    there = ephemeral[1] - ephemeral[0] + 1
+    assert told(made) == [f"doubtful alpha ports: {there} ephemeral ports are too few for {most} connections: {remedy}"]
+
+
+def test_a_range_that_leaves_nothing_below_is_moved_too(made):
+    made.seen["beta"].facts["limits"]["ephemeral"] = [1024, 65535]
+    (said,) = told(made)
+    assert said.endswith(": ports = 1024-2023 in hosts.ini, then sysctl net.ipv4.ip_local_port_range='2024 65535'")
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("reboot", ["reboot"]),
+        ("sudo -n systemctl reboot", ["sudo", "systemctl"]),
+        ("/usr/bin/sudo -n -u root -- /sbin/reboot -f", ["/usr/bin/sudo", "/sbin/reboot"]),
+        ("sudo -nu root --host=a --user root A=b reboot", ["sudo", "reboot"]),
+        ("sudo -n", ["sudo"]),
+    ],
+)
+def test_what_a_reboot_needs_is_looked_up_behind_sudo_and_its_options(made, command, asked):
+    assert programs(command) == asked
+    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, reboot=command)
+    there = {each: f"/bin/{each.rpartition('/')[2]}" for each in asked}
+    made.seen["alpha"].facts["servers"]["programs"] = there
+    said = " and ".join(there.values()) + (" are there" if asked[1:] else " is there")
+    assert [each.said for each in found(made) if each.topic == "reboot"] == [said]
+    there[asked[-1]] = ""
+    assert told(made) == [f"wrong alpha reboot: key reboot: there is no program {asked[-1]}: correct the key"]
+
+
+def test_what_root_alone_may_see_is_not_told_as_wrong(made):
+    seen = made.seen["alpha"]
+    seen.host = dataclasses.replace(seen.host, reboot="sudo -n /root/off now")
+    seen.facts["servers"]["programs"] = {"sudo": "/usr/bin/sudo", "/root/off": ""}
+    seen.facts["rights"]["root"] = False
+    (said,) = [each for each in told(made) if " reboot: " in each]
+    assert said == (
+        "doubtful alpha reboot: key reboot: there is no program /root/off that this user may see, and sudo may know "
+        "better: try it there: sudo -n -l /root/off"
+    )
+
+
+PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "remedy"),
+    [
+        ("bash: line 1: /root/python: Permission denied (exit status 126)",
+         "user me may not run it: correct key python, or its rights there"),
+        ("me@alpha: Permission denied (publickey). (exit status 255)",
+         "put your public key into authorized_keys there, or name the right user in key ssh"),
+        ("bash: line 1: sudo: command not found (exit status 127)",
+         "install sudo there, or take sudo = yes away"),
+        ("sudo: /x/python: command not found (exit status 1)",
+         "install Python 3.10 or later there, or correct key python"),
+        ("bash: line 1: python4: command not found (exit status 127)",
+         "install Python 3.10 or later there, or name it in key python"),
+        ("ssh: connect to host alpha port 22: Network is unreachable (exit status 255)",
+         f"give this machine a route to it, or correct key ssh or ssh_config: {PLAIN}"),
+        ("Can't open user config file /etc/lab/config: No such file or directory (exit status 255)",
+         "correct key ssh_config"),
+        ("/etc/lab/config: terminating, 1 bad configuration options (exit status 255)",
+         "correct your ssh configuration, or key ssh_config"),
+        ("kex_exchange_identification: read: Connection reset by peer (exit status 255)",
+         f"try it by hand: {PLAIN}"),
+        ("/bin/ls: cannot access '...': No such file or directory (exit status 2)",
+         f"correct key python, if that is no Python: {PLAIN.replace('true', '/x/python --version')}"),
+        ("what was started there ended before it answered; it has to be a Python",
+         f"correct key python; {PLAIN.replace('true', '/x/python --version')} tells what it is"),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_agent_is_told_with_what_fits_it(made, trouble, remedy):
+    settings = {"ssh": "ssh://me@alpha:22", "python": "/x/python", "ssh_config": "/etc/lab/config"}
+    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, settings=settings)
+    made.seen["alpha"].trouble = trouble
+    assert told(made) == [f"wrong alpha way in: {trouble}: {remedy}"]
+
+
+def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
+    made.seen["alpha"].trouble = "bash: x: Permission denied (exit status 126)"
+    assert told(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
+    made.seen["alpha"].host = Host(name="alpha", way="local", settings={})
+    made.seen["alpha"].trouble = "cannot stand here: no rights"
+    assert told(made) == ["wrong alpha way in: cannot stand here: no rights: try it by hand"]
+
+
+def test_what_sudo_refuses_is_told_with_one_remedy(made):
+    made.seen["alpha"].trouble = (
+        "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or take "
+        "sudo = yes away"
+    )
+    assert told(made) == [f"wrong alpha way in: {made.seen['alpha'].trouble.replace('; ', ': ')}"]
 
 
 def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
@@ -240,8 +385,8 @@ def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
 
 
 def test_the_page_has_a_row_for_every_check():
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
-    assert sorted(rows) == sorted(CHECKS)
+    rows = re.findall(r"^\| `([\w ]+)` \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(CHECKS[name].topic for name in CHECKS)
 
 
 def test_this_machine_is_examined_as_loopback():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from pytest_ipperf.lab.carrying import candidates
 from pytest_ipperf.lab.clocks import exchanged
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.base import Finding
+from pytest_ipperf.lab.examining.checks.reboot import programs
 from pytest_ipperf.lab.examining.crossing import crossed, ways
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.leasing import new_owner
@@ -118,7 +118,7 @@ def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
             if host.address(ipver) and other.address(ipver)
         ],
         "ports": host.ports,
-        "programs": shlex.split(host.reboot)[:1],
+        "programs": programs(host.reboot),
         "backends": candidates(testbed, AUTO) if tunnelled else [],
         "existing": list(host.tunnels.values()),
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_ipperf.lab.examining.seen import Examined, Seen
+from pytest_ipperf.lab.testbed import Host
 
 
 class Grade(enum.Enum):
@@ -66,3 +67,10 @@ class Check:
     def wrong(self, subject: str, said: str, remedy: str) -> Finding:
         """It cannot be measured so, or not all of it."""
         return Finding(grade=Grade.WRONG, subject=subject, topic=self.topic, said=said, remedy=remedy)
+
+
+def as_root(host: Host) -> str:
+    """How its agent becomes root's, as a remedy."""
+    if host.way == "ssh":
+        return "sudo = yes, or another user in key ssh"
+    return "run as root, or sudo = yes in hosts.ini"

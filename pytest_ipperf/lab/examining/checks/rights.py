@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ipperf.lab.examining.checks.base import Check, Finding
+from pytest_ipperf.lab.examining.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.examining.seen import Seen
 
 
@@ -23,7 +23,7 @@ class Rights(Check):
         lost += [] if may["admin"] else ["no tunnels can be made"]
         lost += [] if may["root"] else ["Postfix cannot run"]
         if lost:
-            remedy = "sudo = yes, or another user in key ssh, if you need that"
+            remedy = f"{as_root(seen.host)}, if you need that"
             yield self.doubtful(seen.host.name, f"user {may['user']}: {', '.join(lost)}", remedy)
         else:
             yield self.well(seen.host.name, f"user {may['user']}, with all that is needed")

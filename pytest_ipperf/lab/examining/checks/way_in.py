@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Examined, Seen
+from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.ways import WAYS
 
 _SLOW_S = 0.25
+_OF_SSH = "255"
 _REMEDIES = {
-    "Permission denied (": "put your public key into authorized_keys there, or name the right user in key ssh",
-    "Host key verification failed": "compare its host key, then accept it by plain ssh (ssh-keygen -R for an old one)",
-    "Could not resolve": "correct the name in key ssh, or in your ssh configuration",
-    "Connection refused": "start sshd there, or correct the port",
-    "is too old": "install Python 3.10 or later there and name it in key python",
-    "(exit status 127)": "install Python 3.10 or later there, or name it in key python",
-    "sudo: ": "see to it that `sudo -n true` works there, or take sudo = yes away",
-    "timed out": "see whether it is up, and whether a firewall drops what comes for ssh",
-    "No route to host": "see whether it is up, and whether there is a route to it",
-    "no answer in": "see whether it is up; plain ssh tells more",
+    r"\(exit status 126\)": "{user} may not run it: correct key python, or its rights there",
+    r"\bsudo: (command )?not found": "install sudo there, or take sudo = yes away",
+    r"^sudo: .*: command not found": "install Python 3.10 or later there, or correct key python",
+    r"\(exit status 127\)": "install Python 3.10 or later there, or name it in key python",
+    r"is too old": "install Python 3.10 or later there and name it in key python",
+    r"has to be a Python": "correct key python; {python} tells what it is",
+    r"^sudo: ": "see to it that `sudo -n true` works there, or take sudo = yes away",
+    r"Permission denied \(": "put your public key into authorized_keys there, or name the right user in key ssh",
+    r"Host key verification failed": "compare its host key, then accept it by plain ssh (ssh-keygen -R for an old one)",
+    r"Could not resolve": "correct the name in key ssh, or in your ssh configuration",
+    r"Connection refused": "start sshd there, or correct the port",
+    r"Can't open user config file": "correct key ssh_config",
+    r"(?i)bad (configuration option|owner or permissions)": "correct your ssh configuration, or key ssh_config",
+    r"timed out": "see whether it is up, and whether a firewall drops what comes for ssh: {plain}",
+    r"No route to host": "see whether it is up, and whether there is a route to it: {plain}",
+    r"Network is unreachable": "give this machine a route to it, or correct key ssh or ssh_config: {plain}",
+    r"no answer in": "see whether it is up; plain ssh tells more: {plain}",
 }
+"""By what is said of it; `plain` and `python` are lines to type."""
 
 
 class WayIn(Check):
@@ -31,10 +44,8 @@ class WayIn(Check):
     def findings(self, found: Examined) -> Iterator[Finding]:
         """Of hosts without an agent too."""
         for seen in found.seen.values():
-            name = seen.host.name
             if seen.trouble:
-                remedy = next((each for said, each in _REMEDIES.items() if said in seen.trouble), "try it by hand")
-                yield self.wrong(name, seen.trouble, remedy)
+                yield self.wrong(seen.host.name, *_told(seen))
             elif not seen.node:
                 yield from self._answering(seen)
 
@@ -50,6 +61,40 @@ class WayIn(Check):
             )
         else:
             yield self.well(seen.host.name, f"{said}; {system}")
+
+
+def _told(seen: Seen) -> tuple[str, str]:
+    """What is said, and what to do."""
+    said, semicolon, remedy = seen.trouble.partition("; ")
+    if semicolon and said.startswith("sudo: "):
+        return said, remedy  # the way knows it already
+    if seen.host.way != "ssh":
+        by_hand = "try it by hand"
+        words = {"plain": by_hand, "python": by_hand, "user": "its user"}
+    else:
+        words = {"plain": _typed(seen.host, "true"), "python": _typed(seen.host, _python(seen.host), "--version")}
+        words["user"] = _user(seen.host)
+        status = re.search(r"\(exit status (\d+)\)", seen.trouble)
+        by_hand = f"try it by hand: {words['plain']}"
+        if status and status[1] != _OF_SSH:
+            by_hand = f"correct key python, if that is no Python: {words['python']}"
+    remedy = next((each for form, each in _REMEDIES.items() if re.search(form, seen.trouble)), "")
+    return seen.trouble, remedy.format(**words) if remedy else by_hand
+
+
+def _typed(host: Host, *words: str) -> str:
+    """The line that has ssh run these words there."""
+    *before, _ = WAYS[host.way].command(host.settings, ())
+    return " ".join((shlex.join(word for word in before if not word.startswith("-o")), *words))
+
+
+def _python(host: Host) -> str:
+    return host.settings.get("python", "python3")
+
+
+def _user(host: Host) -> str:
+    name = host.settings["ssh"].removeprefix("ssh://").rpartition("@")[0]
+    return f"user {name}" if name else "its user"
 
 
 check = WayIn()
