@@ -310,6 +310,12 @@ def test_something_that_is_no_python_is_told(sshd, folder):
     assert refused(sshd.host(folder, python=shutil.which("true"))) == sentence
 
 
+def test_of_something_that_says_our_code_again_only_the_rest_is_told(sshd, folder):
+    sentence = refused(sshd.host(folder, python=shutil.which("ls")))
+    assert "'...'" in sentence
+    assert "import" not in sentence
+
+
 def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes):
     """Both of its hosts are one machine, so its lease is found in its own hands."""
     testbed = sshd.host(folder)

@@ -70,6 +70,10 @@ class Ssh(Way):
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         return self.asking(settings, entry, _CHECK)
 
+    def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """The same without our code, which what is no Python takes for the name of a file and says again."""
+        return super().diagnosis(settings, entry).replace(_CHECK, "...")
+
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
         return ["ssh", *_by(_config(settings)), *_OPTIONS, *_target(settings["ssh"]), there]
