@@ -220,13 +220,23 @@ def test_xdist_gives_the_same_verdict(project, night):
 def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
     """Its pytest ends in order when it is asked to, and by the kernel's hand when it is killed."""
     project.network(slower=0.01)
-    project.pytester.makepyfile(test_long="import time\ndef test_long():\n    time.sleep(60)\n")
+    began = project.pytester.path / "began"
+    project.pytester.makepyfile(
+        test_long=f"""
+            import pathlib, time
+            def test_long():
+                pathlib.Path({str(began)!r}).touch()
+                time.sleep(60)
+        """
+    )
     for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         argv = [*NIGHT, "-p", "no:randomly", "test_long.py"]
         process = subprocess.Popen(argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE)
         assert process.stdout
-        while b"collected" not in process.stdout.readline():
-            pass
+        while not began.exists():  # before, an interruption is met by whatever pytest does then
+            assert process.poll() is None
+            time.sleep(0.02)
+        began.unlink()
         child = _only_child(process.pid)
         process.send_signal(ending)
         status = process.wait(30)

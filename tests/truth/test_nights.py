@@ -73,6 +73,7 @@ def rulings(verdict: dict) -> dict[str, str]:
     return {cell["cell"]: cell["ruling"] for cell in verdict["cells"]}
 
 
+@pytest.mark.evidence
 def test_a_slowed_server_turns_the_night_red_until_it_is_accepted(tmp_path):
     nights = Nights(tmp_path)
     status, verdict, said = nights.run(CALM)
