@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
-import tempfile
-from pathlib import Path
+from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,27 +14,13 @@ import pytest
 
 from pytest_ipperf.agent.marks import mark_left, marks
 from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
-from pytest_ipperf.lab import building
+from pytest_ipperf.lab import building, tunnelling
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leaving import left
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-
-
-@pytest.fixture
-def tmp(monkeypatch):
-    """In place of the machine's /tmp and /run; what is mounted below it is unmounted when the test ends."""
-    with tempfile.TemporaryDirectory(prefix="ipperf-l-") as made:
-        folder = Path(made)
-        monkeypatch.setenv("TMPDIR", made)
-        monkeypatch.setenv("IPPERF_RUN", str(folder / "run"))
-        try:
-            yield folder
-        finally:
-            for mounted in folder.glob("ipperf-*/mounted"):
-                subprocess.run(["umount", mounted], check=True)
 
 
 def busy(tmp):
@@ -76,7 +63,56 @@ def test_what_an_epoch_broke_off_for_is_still_known(tmp):
 
     with pytest.raises(RestoreError) as caught:
         broken_off()
+    assert str(caught.value).startswith("the server died; and not everything could be removed: host ")
     assert str(caught.value.__context__) == "the server died"
+
+
+class Leaves:
+    """An agent whose host is not as it was, and which cannot remove its folder."""
+
+    def __init__(self, name):
+        self.host = SimpleNamespace(name=name)
+
+    def order(self, name, **_):
+        return {"restore": {"left": ["a is missing"]}, "leave": ["b stays"]}[name]
+
+    def close(self):
+        pass
+
+
+END = "; put it in order, then clear the mark: pytest-ipperf doctor --testbed=office --clear"
+NETWORK, FOLDERS = (
+    "not everything is as it was: host x: a is missing",
+    "not everything could be removed: host x: b stays",
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (None, f"{NETWORK}; and {FOLDERS}{END}"),
+        (LabError("dovecot died: gone"), f"dovecot died: gone; and {NETWORK}; and {FOLDERS}{END}"),
+        (ValueError("odd"), f"ValueError: odd; and {NETWORK}; and {FOLDERS}{END}"),
+    ],
+)
+def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypatch):
+    monkeypatch.setattr(tunnelling, "_raised", lambda *_: "existing")
+    link: Any = Leaves("x")
+    path: Any = SimpleNamespace(ends={"client": None})
+    testbed: Any = SimpleNamespace(name="office", is_lab=False, paths={"6in4": path})
+    start: Future[Any] = Future()
+    start.set_result(link)
+
+    def ended():
+        with contextlib.ExitStack() as stack:
+            stack.push(partial(building._end, testbed, [start]))
+            stack.enter_context(tunnelling.tunnels(testbed, {"client": link}, ["6in4"], "auto"))
+            if raised:
+                raise raised
+
+    with pytest.raises(RestoreError) as caught:
+        ended()
+    assert str(caught.value) == said
 
 
 @root

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -56,21 +54,6 @@ STAYS = re.compile(
     r"not everything could be removed: host server: private folder (\S+) cannot be removed: Device or resource busy: "
     r"mounted; put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear"
 )
-
-
-@pytest.fixture
-def tmp(monkeypatch):
-    """In place of the machine's /tmp and /run; what is mounted below it is unmounted when the test ends."""
-    with tempfile.TemporaryDirectory(prefix="ipperf-v-") as made:
-        folder = Path(made)
-        folder.chmod(0o755)
-        monkeypatch.setenv("TMPDIR", made)
-        monkeypatch.setenv("IPPERF_RUN", str(folder / "run"))
-        try:
-            yield folder
-        finally:
-            for mounted in folder.glob("ipperf-*/mounted"):
-                subprocess.run(["umount", mounted], check=True)
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""Places of the machine that tests have to themselves, where something is to stay in them."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """In place of the machine's /tmp and /run; what is mounted below it is unmounted when the test ends."""
+    with tempfile.TemporaryDirectory(prefix="ipperf-p-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        monkeypatch.setenv("TMPDIR", made)
+        monkeypatch.setenv("IPPERF_RUN", str(folder / "run"))
+        try:
+            yield folder
+        finally:
+            for mounted in folder.glob("ipperf-*/mounted"):
+                subprocess.run(["umount", mounted], check=True)
