@@ -19,7 +19,6 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
+from tests.trouble.rows import Row
 
 PAIR = BUILTIN["pair"]
 SUITE = """
@@ -77,25 +77,7 @@ _SHELF = {
 _FAULTY = Path(__file__).with_name("faulty.py")
 _AGENT = r"^\S*python\S* -P -u -c"
 _HANGS_S = 400.0
-_ROWS = pytest.StashKey[list["Row"]]()
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a user had of a fault. `seconds` is the time from its beginning until it was told; None: it was not.
-
-    `runs` are those in the records. Nothing else is left.
-    """
-
-    fault: str
-    told: str
-    seconds: float | None
-    outcome: str
-    runs: int
-
-    def __str__(self) -> str:
-        after = "" if self.seconds is None else f"{self.seconds:.1f}"
-        return f"| {self.fault} | {self.told} | {after} | {self.outcome} | {self.runs} |"
+_ROWS = pytest.StashKey[list[Row]]()
 
 
 class Session:

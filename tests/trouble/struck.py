@@ -23,6 +23,7 @@ from typing import Any
 
 from pytest_ipperf.agent.leash import tree
 from tests.farm import Farm, FarmHost
+from tests.trouble.rows import Row
 
 PAYLOADS = [str(100 * n) for n in range(1, 10)]
 """They make the cells of a chain different, and of DNS nothing else."""
@@ -117,21 +118,6 @@ class Trouble:
 
 WELL = Trouble("", "", connections=5)
 """None, at the end of each chain."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a user had of a fault, as in the table of docs/faults.md."""
-
-    fault: str
-    told: str
-    seconds: float | None
-    outcome: str
-    runs: int
-
-    def __str__(self) -> str:
-        after = "" if self.seconds is None else f"{self.seconds:.1f}"
-        return f"| {self.fault} | {self.told} | {after} | {self.outcome} | {self.runs} |"
 
 
 class Inner:
