@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import RFC8219
@@ -51,7 +52,12 @@ def tables_of(records: Sequence[Record]) -> list[Table]:
 
 def in_order(records: Iterable[Record]) -> list[Record]:
     """Each cell's latest record, in the order of the tables."""
-    return sorted(latest(records), key=lambda record: (_group(record), order(record), record.test.arm))
+    return placed(latest(records))
+
+
+def placed(records: Iterable[Record]) -> list[Record]:
+    """All records in that order, whichever came first; those of one cell as they came."""
+    return sorted(records, key=_place)
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
@@ -69,6 +75,10 @@ def answered(records: Iterable[Record]) -> list[Record]:
 def references(records: Iterable[Record], line: Line) -> dict[int, Record]:
     """By column a record with the reference, which was measured for as long as any arm beside it."""
     return {line.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
+
+
+def _place(record: Record) -> tuple[Any, ...]:
+    return _group(record), order(record), record.test.arm, record.client, record.server
 
 
 def _cell(record: Record) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.findings import VERDICTS, verdict_name, worst_first
-from pytest_ipperf.report.flow.table import latest
+from pytest_ipperf.report.flow.table import latest, placed
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
 from pytest_ipperf.report.page.cells import cells
@@ -45,7 +46,8 @@ Section = tuple[str, str, Markup]
 
 
 def page(story: Story) -> str:
-    """The whole page."""
+    """The whole page, the same in whatever order tests ran: plugins shuffle them."""
+    story = dataclasses.replace(story, records=tuple(placed(story.records)))
     sections = [each for each in _sections(story) if each[2]]
     links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
     body = joined(
