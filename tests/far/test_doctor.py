@@ -66,6 +66,24 @@ def test_of_an_unreachable_host_that_is_told_and_the_others_are_examined(farm):
     assert found["server1", "addresses"][0][0] == "well"
 
 
+def test_of_a_python_that_is_none_or_may_not_be_run_that_is_told(farm):
+    hosts = farm()
+    hosts.change("client1", python="/etc/hosts", ssh="root@client1")
+    hosts.change("server1", python="/bin/ls")
+    found, status = findings(hosts)
+    assert status == 1
+    ((_, told),) = found["client1", "way in"]
+    assert told.endswith("(exit status 126): user root may not run it: correct key python, or its rights there")
+    ((_, told),) = found["server1", "way in"]
+    assert "import sys" not in told
+    assert ": correct key python, if that is no Python: ssh " in told
+    assert told.endswith("/bin/ls --version")
+    hosts.change("client1", ssh_config="/nowhere/config")
+    ((_, told),) = findings(hosts)[0]["client1", "way in"]
+    assert "/nowhere/config" in told
+    assert told.endswith("(exit status 255): correct key ssh_config")
+
+
 def test_what_is_wrong_between_hosts_is_told_for_each_way(farm):
     hosts = farm()
     server, client = hosts.hosts["server1"], hosts.hosts["client1"]
