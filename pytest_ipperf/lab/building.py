@@ -85,7 +85,7 @@ def _end(testbed: Testbed, starting: Collection[Future[Link]], *raised: object) 
     said = left([start.result() for start in starting if start.exception() is None])
     # A Ctrl-C goes on; of the host that is marked the next job will hear.
     if said and all(isinstance(each, Exception) for each in raised if isinstance(each, BaseException)):
-        raise left_error(said, [testbed.name])
+        raise left_error(said, [testbed.name], raised[1])
 
 
 def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from pytest_ipperf.core.errors import LabError, RestoreError
+from pytest_ipperf.core.errors import IpperfError, LabError, RestoreError
 from pytest_ipperf.lab.link import Link
 
 _LEAVE_S = 20.0  # without a sign of life
@@ -29,9 +29,18 @@ def _left(link: Link) -> list[str]:
     return said
 
 
-def left_error(said: Collection[str], testbeds: Collection[str]) -> RestoreError:
-    """What is told of them."""
-    return RestoreError(f"not everything could be removed: {'; '.join(said)}; {remedy(*testbeds)}")
+def left_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
+    """What is told of them, after what was `earlier` raised."""
+    return restore_error(f"not everything could be removed: {'; '.join(said)}", testbeds, earlier)
+
+
+def restore_error(said: str, testbeds: Collection[str], earlier: object) -> RestoreError:
+    """A sentence about hosts of these, which takes the place of an earlier error, and so tells that first."""
+    end = f"; {remedy(*testbeds)}"
+    if isinstance(earlier, Exception):
+        first = str(earlier) if isinstance(earlier, IpperfError) else f"{type(earlier).__name__}: {earlier}"
+        said = f"{first.removesuffix(end)}; and {said}"
+    return RestoreError(f"{said}{end}")
 
 
 def remedy(*testbeds: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from pytest_ipperf.core.errors import AgentError, LabError, RestoreError
+from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
-from pytest_ipperf.lab.leaving import remedy
+from pytest_ipperf.lab.leaving import restore_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.transports.base import End, Leg, Path
@@ -35,6 +35,7 @@ def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[
     told, and no error, as the other arms can do without.
     """
     made = Tunnels()
+    earlier: BaseException | None = None
     try:
         for transport in transports:
             path = testbed.paths[transport]
@@ -45,10 +46,13 @@ def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[
             except LabError as error:
                 made.trouble[transport] = error
         yield made
+    except BaseException as error:
+        earlier = error
+        raise
     finally:
         # The lab's hosts go as a whole.
         if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
-            _restore(testbed, links)
+            _restore(testbed, links, earlier)
 
 
 def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Link], wanted: str) -> str:
@@ -86,7 +90,7 @@ def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], want
     return "", "; ".join(reasons)
 
 
-def _restore(testbed: Testbed, links: Mapping[str, Link]) -> None:
+def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None) -> None:
     """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
     left = []
     for link in links.values():
@@ -96,4 +100,4 @@ def _restore(testbed: Testbed, links: Mapping[str, Link]) -> None:
             continue
         left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
     if left:
-        raise RestoreError(f"not everything is as it was: {'; '.join(left)}; {remedy(testbed.name)}")
+        raise restore_error(f"not everything is as it was: {'; '.join(left)}", [testbed.name], earlier)
