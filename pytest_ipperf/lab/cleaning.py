@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.agent.folder import sweep
 from pytest_ipperf.core.errors import IpperfError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.sending.wheels import ROOM
@@ -36,13 +37,14 @@ def clean(hosts: Sequence[Host]) -> list[Cleaned]:
 
 
 def clean_here() -> Cleaned:
-    """Removes the wheels that were fetched, and what agents on this machine have kept."""
-    wheels, kept = Cache(ROOM), Cache()
+    """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
+    folders, wheels, kept = sweep(), Cache(ROOM), Cache()
     if note := wheels.note or kept.note:
         return Cleaned("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]
     told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := _emptied(each))]
-    return Cleaned("this machine", " and ".join(told))
+    told += [_counted(folders, "private folder")] if folders else []
+    return Cleaned("this machine", _listed(told))
 
 
 def _keeps(host: Host) -> bool:
@@ -59,7 +61,7 @@ def _cleaned(host: Host) -> Cleaned:
         return Cleaned(host.name, trouble=f"host {host.name}: {told['note']}")
     parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
     parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
-    return Cleaned(host.name, " and ".join(parts))
+    return Cleaned(host.name, _listed(parts))
 
 
 def _emptied(cache: Cache) -> list[int]:
@@ -67,6 +69,10 @@ def _emptied(cache: Cache) -> list[int]:
     before = cache.entries()
     cache.clear()
     return [size for name, size in before.items() if name not in cache.entries()]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def _counted(number: int, what: str, size_bytes: int | None = None) -> str:

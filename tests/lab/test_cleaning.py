@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -62,12 +63,21 @@ def test_hosts_that_are_this_machine_keep_nothing():
 
 
 def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
+    tmp_path, folders = tmp_path / "cache", tmp_path / "tmp"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(folders))
+    for name in ("ipperf-killed", "ipperf-young"):
+        (folders / name).mkdir(parents=True)
+        (folders / name / ".lock").touch()
+    os.utime(folders / "ipperf-killed" / ".lock", (0, 0))
     Cache(ROOM).put(b"1" * 1_000_000)
     Cache(ROOM).put(b"2" * 1_000_000)
     Cache().put(b"3")
     assert main(["clean", "--here"]) == 0
-    assert capsys.readouterr().out == "this machine: removed 2 wheels (2.0 MB) and 1 entry of agents (0.0 MB)\n"
+    assert capsys.readouterr().out == (
+        "this machine: removed 2 wheels (2.0 MB), 1 entry of agents (0.0 MB) and 1 private folder\n"
+    )
+    assert sorted(path.name for path in folders.iterdir()) == ["ipperf-young"]
     assert clean_here() == Cleaned("this machine")
     assert list(tmp_path.iterdir()) == []
     Cache().put(b"3")
