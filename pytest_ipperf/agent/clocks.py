@@ -1,13 +1,17 @@
 """Instants of another host on our clock, and the wall clock, which anybody may set, on the one that nobody can.
 
+Whatever is said of two clocks holds as long as neither runs by more than a quartz may.
+
 The kernel stamps what it receives by CLOCK_REALTIME. NTP speeds and slows that one and CLOCK_MONOTONIC alike
 (clock_gettime(2)), so they differ by the same all the time, until somebody sets it.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from pytest_ipperf.agent.offset import clock_of_host, estimate, exchange
@@ -16,7 +20,9 @@ from pytest_ipperf.core.errors import LabError
 _LOOKS = 20
 _STEP_NS = 1_000_000
 _EXCHANGES = 100
-_DRIFT = 1e-4  # of a quartz that is worse than most
+
+DRIFT = 1e-4
+"""By how much, as a share, two clocks may run apart: quartzes that are worse than most."""
 
 Mark = tuple[int, float, float]
 """At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
@@ -54,27 +60,68 @@ def compared(source: str, address: str, clock: object, port: int) -> list[Mark]:
     """
     if clock == clock_of_host():
         return []
+    began_ns = time.monotonic_ns()
     offset_s, error_s = estimate(exchange(source, address, port, _EXCHANGES))
-    return [(time.monotonic_ns(), offset_s, error_s)]
+    ended_ns = time.monotonic_ns()
+    return [(ended_ns, offset_s, error_s + DRIFT * (ended_ns - began_ns) * 1e-9)]
+
+
+def ahead(marks: Sequence[Mark], at_ns: int) -> tuple[float, float]:
+    """By how many seconds the other clock is ahead at an instant of ours, and how far off that is at most.
+
+    Between two marks it is a line, as clocks drift; before the first and behind the last it stays. One that is much
+    worse than the best, such as one that had to wait in a queue, is left out. Of marks that know nothing it is 0, and
+    infinitely unsure.
+    """
+    good = _good(marks)
+    if not good:
+        return 0.0, math.inf
+    for one, other in pairwise(good):
+        if one[0] <= at_ns < other[0]:
+            return _between(one, other, at_ns)
+    at, ahead_s, error_s = good[0] if at_ns < good[0][0] else good[-1]
+    return ahead_s, error_s + DRIFT * abs(at_ns - at) * 1e-9
+
+
+def beyond_s(one: Mark, other: Mark) -> float:
+    """How much further than drift and error allow a clock has moved between two marks; below 0 where it has not."""
+    return abs(other[1] - one[1]) - one[2] - other[2] - DRIFT * (other[0] - one[0]) * 1e-9
+
+
+def _good(marks: Sequence[Mark]) -> list[Mark]:
+    best = min(error_s for _, _, error_s in marks)
+    return sorted(mark for mark in marks if mark[2] <= 2 * best < math.inf)
+
+
+def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
+    since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
+    part = since_s / length_s
+    # How far a clock that drifts by no more than it may can get from the line between where it was twice.
+    off_s = 2 * DRIFT * since_s * (1 - part)
+    return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
+
+
+def _worst_ns(one: Mark, other: Mark) -> int:
+    """When between two marks the error is greatest: half-way, but for the difference of their own."""
+    return int((one[0] + other[0]) / 2 + (other[2] - one[2]) / (4 * DRIFT) * 1e9)
 
 
 class Ours:
     """Instants of the other clock as ours, after one mark before a run and one behind it; without any, they are one.
 
-    Between two good marks the offset is drawn as a line, as clocks drift. One that is much worse than the other, such
-    as one that had to wait in a queue, is left out, and how far clocks may drift apart is part of the error then.
+    `error_s` is how far off they are at most, from the first mark to the last.
     """
 
     def __init__(self, marks: Sequence[Mark]) -> None:
-        best = min((error for _, _, error in marks), default=0.0)
-        good = [mark for mark in marks if mark[2] <= 2 * best] if best < float("inf") else []
-        self.error_s = max((error for _, _, error in good), default=best)
-        if len(good) == 1 and len(marks) > 1:  # whose drift is not known then
-            self.error_s += _DRIFT * (max(at for at, _, _ in marks) - min(at for at, _, _ in marks)) * 1e-9
-        at, offset_s, _ = good[0] if good else (0, 0.0, 0.0)
-        self._at_ns, self._ahead_ns, self._drift = at, round(offset_s * 1e9), 0.0
-        if len(good) > 1 and good[-1][0] > at:
-            self._drift = (good[-1][1] - offset_s) * 1e9 / (good[-1][0] - at)
+        self.error_s, self._at_ns, self._ahead_ns, self._drift = 0.0, 0, 0, 0.0
+        if marks:
+            first_ns, *_, last_ns = sorted(at for at, _, _ in [*marks, *marks])
+            worst = [min(max(first_ns, _worst_ns(*pair)), last_ns) for pair in pairwise(_good(marks))]
+            self.error_s = max(ahead(marks, at)[1] for at in (first_ns, *worst, last_ns))
+            before_s, after_s = (ahead(marks, at)[0] for at in (first_ns, last_ns))
+            self._at_ns, self._ahead_ns = first_ns, round(before_s * 1e9)
+            gained = (after_s - before_s) * 1e9 / max(1, last_ns - first_ns)
+            self._drift = gained / (1 + gained)
 
     def of(self, there_ns: int) -> int:
         """That instant, in ns of our clock."""

@@ -10,12 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pytest_ipperf.agent.clocks import Mark, look
+from pytest_ipperf.agent.clocks import DRIFT, Mark, ahead, beyond_s, look
 from pytest_ipperf.agent.offset import Exchange, estimate
 from pytest_ipperf.lab.link import Link
-
-DRIFT = 1e-4
-"""By how much, as a share, two clocks may run apart: quartzes that are worse than most."""
 
 # The fastest counts; more of them are seldom faster.
 _EXCHANGES = 16
@@ -46,34 +43,6 @@ def mark_of(exchanges: Sequence[Exchange]) -> Mark:
     sent, came, answered, back = min(exchanges, key=lambda each: each[3] - each[0] - (each[2] - each[1]))
     ahead_s, error_s = estimate([(sent, came, answered, back)])
     return (sent + back) // 2, ahead_s, error_s + DRIFT * (back - sent) * 1e-9 + _GRAIN_S
-
-
-def ahead(marks: Sequence[Mark], at_ns: int) -> tuple[float, float]:
-    """By how many seconds the far clock is ahead at an instant of ours, and how far off that is at most.
-
-    Between two marks it is a line, as clocks drift; before the first and behind the last it stays. One that is much
-    worse than the best, such as one that had to wait in a queue, is left out.
-    """
-    best = min(error for _, _, error in marks)
-    good = sorted(mark for mark in marks if mark[2] <= 2 * best)
-    for one, other in pairwise(good):
-        if one[0] <= at_ns < other[0]:
-            return _between(one, other, at_ns)
-    at, ahead_s, error_s = good[0] if at_ns < good[0][0] else good[-1]
-    return ahead_s, error_s + DRIFT * abs(at_ns - at) * 1e-9
-
-
-def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
-    since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
-    part = since_s / length_s
-    # How far a clock that drifts by no more than it may can get from the line between where it was twice.
-    off_s = 2 * DRIFT * since_s * (1 - part)
-    return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
-
-
-def _beyond_s(one: Mark, other: Mark) -> float:
-    """How much further than drift and error allow a clock has moved between two marks; below 0 where it has not."""
-    return abs(other[1] - one[1]) - one[2] - other[2] - DRIFT * (other[0] - one[0]) * 1e-9
 
 
 class HostClock:
@@ -118,7 +87,7 @@ class HostClock:
 
     @property
     def _beyond_s(self) -> float:
-        return max((_beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
+        return max((beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""

@@ -14,33 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent import clocks as agent_clocks
+from pytest_ipperf.agent.clocks import ahead
 from pytest_ipperf.lab import clocks
-from pytest_ipperf.lab.clocks import DRIFT, HostClock, ahead, exchanged, mark_of
+from pytest_ipperf.lab.clocks import HostClock, exchanged, mark_of
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways.base import Way, quoted
+from tests.drifting import Truth
 
 SECOND = 10**9
 OFFSETS = st.integers(-(10**15), 10**15)
-
-
-class Truth:
-    """A far clock that is ahead by `offset_ns`, and drifts by what is drawn anew for every millisecond."""
-
-    def __init__(self, offset_ns, seed, most=DRIFT):
-        self._offset_ns = offset_ns
-        drawn = random.Random(seed)
-        self._steps = [0.0]
-        for _ in range(5000):
-            self._steps.append(self._steps[-1] + drawn.choice((-1, 1, drawn.uniform(-1, 1))) * most * 1e6)
-
-    def ahead_ns(self, at_ns):
-        number, rest = divmod(at_ns, 10**6)
-        before, after = self._steps[number], self._steps[number + 1]
-        return self._offset_ns + before + (after - before) * rest / 1e6
-
-    def told(self, at_ns):
-        return at_ns + round(self.ahead_ns(at_ns))
 
 
 def exchange(truth, sent_ns, there_ns, answering_ns, back_ns):
@@ -68,17 +51,6 @@ def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instant
     for at_ns in instants:
         ahead_s, error_s = ahead(marks, at_ns)
         assert abs(ahead_s - truth.ahead_ns(at_ns) * 1e-9) <= error_s
-
-
-def test_a_steady_drift_is_drawn_as_a_line():
-    marks = [(at * SECOND, 5.0 + at * 2e-5, 1e-6) for at in range(3)]
-    for at_ns in (0, SECOND // 2, SECOND, 7 * SECOND // 4):
-        assert ahead(marks, at_ns)[0] == pytest.approx(5.0 + at_ns * 1e-9 * 2e-5, abs=1e-12)
-    assert ahead(marks, 3 * SECOND) == pytest.approx((5.0 + 4e-5, 1e-6 + DRIFT))
-
-
-def test_a_look_that_was_held_up_is_left_out():
-    assert ahead([(0, 1.0, 1e-4), (SECOND, 1.3, 0.5)], SECOND) == pytest.approx((1.0, 1e-4 + DRIFT))
 
 
 class Line:

@@ -1,0 +1,26 @@
+"""A clock that drifts as much as clocks may, whose truth is known."""
+
+from __future__ import annotations
+
+import random
+
+from pytest_ipperf.agent.clocks import DRIFT
+
+
+class Truth:
+    """A far clock that is ahead by `offset_ns`, and drifts by what is drawn anew for every millisecond."""
+
+    def __init__(self, offset_ns, seed, most=DRIFT):
+        self._offset_ns = offset_ns
+        drawn = random.Random(seed)
+        self._steps = [0.0]
+        for _ in range(5000):
+            self._steps.append(self._steps[-1] + drawn.choice((-1, 1, drawn.uniform(-1, 1))) * most * 1e6)
+
+    def ahead_ns(self, at_ns):
+        number, rest = divmod(at_ns, 10**6)
+        before, after = self._steps[number], self._steps[number + 1]
+        return self._offset_ns + before + (after - before) * rest / 1e6
+
+    def told(self, at_ns):
+        return at_ns + round(self.ahead_ns(at_ns))
