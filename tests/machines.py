@@ -39,6 +39,16 @@ read -r go
 cat
 """
 """Whatever is no host: name and folder."""
+SSHD_CONFIG = """
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+"""
+"""What the configuration of an sshd has whose keys are all in one folder."""
 _SUDOERS = f"""
 Defaults env_reset, use_pty
 Defaults secure_path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -42,20 +42,13 @@ from pytest_ipperf.lab.sending.parcel import equip
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
-from tests.machines import bare_pythons
+from tests.machines import SSHD_CONFIG, bare_pythons
 
-SERVER = """
-Port {port}
+SERVER = f"""{SSHD_CONFIG}
+Port {{port}}
 ListenAddress 127.0.0.1
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/user.pub
-PidFile none
-UsePAM no
-StrictModes no
-PasswordAuthentication no
 KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-SetEnv XDG_CACHE_HOME={folder}/cache
+SetEnv XDG_CACHE_HOME={{folder}}/cache
 LogLevel INFO
 """
 CLIENT = """

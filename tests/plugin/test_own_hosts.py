@@ -27,6 +27,7 @@ from pytest_ipperf.lab.tunnelling import EXISTING
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import Place
+from tests.machines import SSHD_CONFIG
 
 ROOT = Path(__file__).parents[2]
 BACKEND = "ebpf"
@@ -43,15 +44,6 @@ pytestmark = [
     pytest.mark.skipif(bool(BACKENDS[BACKEND].missing()), reason=f"{BACKEND}: {BACKENDS[BACKEND].missing()}"),
 ]
 
-SSHD_CONFIG = """
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/user.pub
-PidFile none
-UsePAM no
-StrictModes no
-PasswordAuthentication no
-PermitRootLogin prohibit-password
-"""
 SSH_CONFIG = """
 Host *
     User root

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest_ipperf
 from tests.farm import Farm, FarmHost
 from tests.machines import keys, said, sshd_program
+from tests.trouble.hours import CLOCK_BY_HOURS
 from tests.trouble.struck import Bed, Inner, agents, every, listeners, sessions
 
 KILL, STOP, CONTINUE = signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT
@@ -301,28 +302,7 @@ def lied_to(_: Farm, bed: Bed) -> Mend:
 
 # --- on the controller ------------------------------------------------------------------------------------------------
 
-CLOCK = """
-
-import time
-
-
-def _set(tell, unit):
-    def told(*which):
-        hours = 0
-        if which in ((), (time.CLOCK_REALTIME,)):
-            try:
-                with open("/run/hours") as sign:
-                    hours = int(sign.read() or 0)
-            except FileNotFoundError:
-                pass
-        return tell(*which) + 3600 * hours * unit
-
-    return told
-
-
-time.time, time.time_ns = _set(time.time, 1), _set(time.time_ns, 10**9)
-time.clock_gettime, time.clock_gettime_ns = _set(time.clock_gettime, 1), _set(time.clock_gettime_ns, 10**9)
-"""
+CLOCK = CLOCK_BY_HOURS.format(sign="/run/hours")
 """At the end of the package's first file: whatever asks for the time of day is told what its machine makes of it."""
 
 

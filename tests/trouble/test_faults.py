@@ -19,6 +19,7 @@ import pytest
 import pytest_ipperf
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from tests.trouble.hours import CLOCK_BY_HOURS
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 BOUND_S = {"short": 120.0, "long": 240.0}
@@ -412,32 +413,7 @@ FULL = Fault(
     r"records: \S+/runs/\S+ cannot be written \(No space left on device\); what was written before is kept; name "
     r"another folder with --ipperf-records$",
 )
-CLOCK = Fault(
-    "the clock is set, by +1 h and by -1 h",
-    """
-
-import time
-
-
-def _set(tell, unit):
-    def told(*which):
-        hours = 0
-        if which in ((), (time.CLOCK_REALTIME,)):
-            try:
-                with open("{sign}") as sign:
-                    hours = int(sign.read() or 0)
-            except FileNotFoundError:
-                pass
-        return tell(*which) + 3600 * hours * unit
-
-    return told
-
-
-time.time, time.time_ns = _set(time.time, 1), _set(time.time_ns, 10**9)
-time.clock_gettime, time.clock_gettime_ns = _set(time.clock_gettime, 1), _set(time.clock_gettime_ns, 10**9)
-""",
-    "^nothing$",
-)
+CLOCK = Fault("the clock is set, by +1 h and by -1 h", CLOCK_BY_HOURS, "^nothing$")
 
 
 @needs_lab
