@@ -10,11 +10,10 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.lab.addresses import literal, unfit
 from pytest_ipperf.lab.sentences import printable
@@ -122,9 +121,12 @@ def _asked(source: Source, program: str, name: str) -> dict[str, str]:
     path = shutil.which(program)
     if path is None:
         raise LabError(f"program {program} is not installed (Debian: apt-get install snmp)")
-    with tempfile.TemporaryDirectory(prefix="ipperf-snmp-") as folder:  # for this user alone
-        Path(folder, "snmp.conf").write_text(f"defVersion 2c\ndefCommunity {source.community}\n")
-        own = {"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": "", "LC_ALL": "C"}
+    sweep()  # where somebody was killed at this point, his folder has the community
+    with private_folder() as folder:
+        settings = folder / "snmp.conf"
+        settings.touch(0o600, exist_ok=False)  # for this user alone, in a folder that all may enter
+        settings.write_text(f"defVersion 2c\ndefCommunity {source.community}\n")
+        own = {"SNMPCONFPATH": str(folder), "SNMP_PERSISTENT_DIR": str(folder), "MIBS": "", "LC_ALL": "C"}
         try:
             done = subprocess.run(
                 [path, *_WORDS, source.place, name],

@@ -9,9 +9,9 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -114,27 +114,57 @@ def test_without_its_programs_it_is_told_which_package_has_them(monkeypatch):
 
 SPY = """#!{python}
 import os, pathlib, stat, sys
-folder = pathlib.Path(os.environ["SNMPCONFPATH"])
-print(sys.argv, oct(stat.S_IMODE(folder.stat().st_mode)), (folder / "snmp.conf").read_text(), file=open({told!r}, "w"))
+file = pathlib.Path(os.environ["SNMPCONFPATH"]) / "snmp.conf"
+print(sys.argv, oct(stat.S_IMODE(file.stat().st_mode)), file.read_text(), file=open({told!r}, "w"))
+if {kills}:
+    os.kill(os.getppid(), 9)
 print("why: s3cr@t! is wrong", file=sys.stderr)
 sys.exit(1)
 """
 
 
-def test_no_community_is_on_a_command_line_or_in_a_message(tmp_path, monkeypatch):
-    """The program is one of ours, which tells what it was told."""
+def spied(tmp_path, monkeypatch, *, kills=False):
+    """Where a program of ours in place of snmpget tells what it was told."""
     spy, told = tmp_path / "snmpget", str(tmp_path / "told")
-    spy.write_text(SPY.format(python=sys.executable, told=told))
+    spy.write_text(SPY.format(python=sys.executable, told=told, kills=kills))
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return told
+
+
+def test_no_community_is_on_a_command_line_or_in_a_message(tmp_path, monkeypatch):
+    told = spied(tmp_path, monkeypatch)
+    before = os.umask(0)
+    try:
+        asked(told)
+    finally:
+        os.umask(before)
+    assert not list(tmp_path.glob("ipperf-*"))
+
+
+def asked(told):
     with pytest.raises(LabError) as caught:
         description(read_source(f"{COMMUNITY}@127.0.0.1"))
     assert str(caught.value) == "snmpget of ...@127.0.0.1:161: why: ... is wrong"
     argv, rest = Path(told).read_text().split("]", 1)
     assert COMMUNITY not in argv
-    assert rest.split() == ["0o700", "defVersion", "2c", "defCommunity", COMMUNITY]
-    assert not list(tmp_path.glob("ipperf-snmp-*"))
+    assert rest.split() == ["0o600", "defVersion", "2c", "defCommunity", COMMUNITY]
+
+
+ASKS = "import sys; from pytest_ipperf.lab.snmp import *; description(read_source(sys.argv[1]))"
+
+
+def test_no_community_is_left_by_one_who_was_killed(tmp_path, monkeypatch, me):
+    told = spied(tmp_path, monkeypatch, kills=True)
+    env = {**me.env, "PATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(me.argv(ASKS, f"{COMMUNITY}@127.0.0.1"), env=env, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob("ipperf-*")
+    os.utime(left / ".lock", (0, 0))
+    spied(tmp_path, monkeypatch)
+    asked(told)
+    assert not list(tmp_path.glob("ipperf-*"))
 
 
 def test_a_copy_of_a_source_does_not_know_the_community():

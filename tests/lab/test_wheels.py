@@ -349,3 +349,26 @@ def test_compiled_modules_run_on_another_python_of_this_machine(real, tmp_path):
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {"aiohttp._http_parser", "multidict._multidict", "yarl._quoting_c"} <= set(done.stdout.split())
+
+
+def test_what_a_killed_pip_had_fetched_is_swept(tmp_path, monkeypatch):
+    """As it is fetched into a private folder, whose lock goes with its owner."""
+    code = "import os, sys; (folder,) = [x[7:] for x in sys.argv if x[:7] == '--dest=']; print(os.listdir(folder))"
+    told, run = [], subprocess.run
+
+    def seen(*arguments, **settings):
+        done = run(*arguments, **settings)
+        told.append(done.stdout)
+        return done
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    left = tmp_path / "ipperf-killed"
+    left.mkdir()
+    (left / ".lock").touch()
+    os.utime(left / ".lock", (0, 0))
+    monkeypatch.setattr(wheels, "_pip", lambda: (sys.executable, "-c", code))
+    monkeypatch.setattr(subprocess, "run", seen)
+    assert Wheels().find(Requirement("nothing"), OURS) is None
+    assert told == ["['.lock']\n"]
+    assert not list(tmp_path.glob("ipperf-*"))

@@ -12,7 +12,6 @@ import io
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from collections import defaultdict
@@ -22,7 +21,6 @@ from email.message import Message
 from email.parser import BytesParser
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from shutil import which
 from typing import Self
 
@@ -32,6 +30,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.lab.sending.pythons import Python
 
 ROOM = "wheels"
@@ -155,7 +154,8 @@ class Wheels:
             return
         self._cache.tidy()
         began, before = time.monotonic(), len(self._read)
-        with tempfile.TemporaryDirectory(prefix="pytest-ipperf-") as folder:
+        sweep()
+        with private_folder() as folder:
             # It finds what another Python runs, but takes the markers of dependencies for ours; so without them.
             asked = [
                 *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
@@ -167,7 +167,7 @@ class Wheels:
                     asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_WHEELS_S, check=False
                 )
                 self._none[python] |= set(_NONE.findall(done.stderr))
-            for path in Path(folder).glob("*.whl"):
+            for path in folder.glob("*.whl"):
                 self._add(data := path.read_bytes())
                 self._cache.put(data)
         if len(self._read) == before:
