@@ -15,7 +15,8 @@ from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.leaving import left, left_error, remedy
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
-from pytest_ipperf.lab.testbed import AUTO, Links, Testbed
+from pytest_ipperf.lab.reaching import REACHING
+from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import ports
@@ -76,9 +77,13 @@ def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
 def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
     """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
-        starting = {role: pool.submit(Link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
+        starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
         stack.push(partial(_end, testbed, starting.values()))
     return {role: start.result() for role, start in starting.items()}
+
+
+def _link(host: Host, entry: Sequence[str]) -> Link:
+    return REACHING.started(host, entry, partial(Link, host, entry))
 
 
 def _end(testbed: Testbed, starting: Collection[Future[Link]], *raised: object) -> None:

@@ -49,15 +49,25 @@ class Way(ABC):
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
 
+    def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """As `diagnosis`, with little patience: what is asked first of a host that was away a moment ago."""
+        del settings, entry
+        return ""
+
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         """A command that runs Python code there, on a way that leads to another machine."""
         raise NotImplementedError
 
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """What the host says when asked plainly; empty when the plain command works."""
+        return self._said(self.command(settings, entry))
+
+    @staticmethod
+    def _said(command: Sequence[str]) -> str:
+        """Why a command failed, in its own words; empty when it did not."""
         try:
             asked = subprocess.Popen(
-                self.command(settings, entry),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

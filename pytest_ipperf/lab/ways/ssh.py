@@ -17,6 +17,7 @@ from pytest_ipperf.lab.ways.base import Way, quoted
 
 # Without ssh's own questions to its server, which would come in the midst of runs; `lab/pulse.py` asks in its place.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0", "-oLogLevel=ERROR")
+_SOON = "-oConnectTimeout=4"
 # What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
 _USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -73,6 +74,10 @@ class Ssh(Way):
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """The same without our code, which what is no Python takes for the name of a file and says again."""
         return super().diagnosis(settings, entry).replace(_CHECK, "...")
+
+    def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        ssh, *others = self.command(settings, entry)
+        return self._said([ssh, _SOON, *others]).replace(_CHECK, "...")  # of two, ssh takes the first
 
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
