@@ -9,6 +9,7 @@ import shlex
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.lease import Lease
@@ -18,6 +19,9 @@ from pytest_ipperf.lab.ways import WAYS
 
 if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.link import Link
+
+_TOLD: set[tuple[str, str, str]] = set()
+"""Who was told of which host that which job holds it."""
 
 
 def new_owner(command: Sequence[str]) -> str:
@@ -40,7 +44,7 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
         return
     lease = Lease(owner)
     try:
-        _acquire(lease.acquire, "this machine", wait_s, tell)
+        _acquire(lease.acquire, "this machine", wait_s, partial(_tell_once, owner, tell))
         yield
     finally:
         lease.release()
@@ -53,13 +57,21 @@ def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], Non
         holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
         return holder
 
-    _acquire(acquire, f"host {link.host.name}", wait_s, tell)
+    _acquire(acquire, f"host {link.host.name}", wait_s, partial(_tell_once, owner, tell))
 
 
-def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell: Callable[[str], None]) -> None:
+def _tell_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
+    """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
+    job = holder.partition(" (")[2] or holder  # each epoch's agent is another process
+    if (owner, what, job) not in _TOLD:
+        _TOLD.add((owner, what, job))
+        tell(f"waiting for {what}, which is held by {holder}")
+
+
+def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell_of: Callable[[str, str], None]) -> None:
     holder = acquire(0.0)
     if holder:
-        tell(f"waiting for {what}, which is held by {holder}")
+        tell_of(what, holder)
         holder = acquire(wait_s)
     if holder:
         raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")

@@ -14,6 +14,8 @@ import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import leasing
 from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import leased, new_owner
+from pytest_ipperf.lab.leasing import lease_there, leased, new_owner
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.testbed import Host, Testbed
@@ -332,6 +334,23 @@ def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
     (sentence,) = said
     held = f"process {os.getpid()} of user {os.geteuid()} since "
     assert sentence.startswith(f"waiting for this machine, which is held by {held}")
+
+
+def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
+    """Each of its epochs is held by another process, since another time; another job is told of again."""
+    owner, said = new_owner(["pytest"]), list[str]()
+    jobs = ("smtp", "alpha"), ("smtp", "alpha"), ("smtp", "beta"), ("http", "alpha")
+    for at, (job, host) in enumerate(jobs):
+        held = f"process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
+        link: Any = SimpleNamespace(host=SimpleNamespace(name=host), order=lambda _, __, wait_s, held=held, **___: (
+            "" if wait_s else held
+        ))  # fmt: skip
+        lease_there(link, owner, 1.0, said.append)
+    assert said == [
+        f"waiting for host {host}, which is held by process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
+        for at, (job, host) in enumerate(jobs)
+        if at != 1
+    ]
 
 
 def test_one_who_waits_is_told_from_where_the_other_job_was_ordered_and_how(name):
