@@ -31,16 +31,16 @@ def _left(link: Link) -> list[str]:
 
 def left_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:
     """What is told of them, after what was `earlier` raised."""
-    return restore_error(f"not everything could be removed: {'; '.join(said)}", testbeds, earlier)
+    end = remedy(*testbeds)
+    return restore_error(f"not everything could be removed: {'; '.join(said)}; {end}", end, earlier)
 
 
-def restore_error(said: str, testbeds: Collection[str], earlier: object) -> RestoreError:
-    """A sentence about hosts of these, which takes the place of an earlier error, and so tells that first."""
-    end = f"; {remedy(*testbeds)}"
+def restore_error(said: str, end: str, earlier: object) -> RestoreError:
+    """A sentence with that end, which takes the place of an earlier error, and so tells that first."""
     if isinstance(earlier, Exception):
         first = str(earlier) if isinstance(earlier, IpperfError) else f"{type(earlier).__name__}: {earlier}"
-        said = f"{first.removesuffix(end)}; and {said}"
-    return RestoreError(f"{said}{end}")
+        said = f"{first.removesuffix(f'; {end}')}; and {said}"
+    return RestoreError(said)
 
 
 def remedy(*testbeds: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
-from pytest_ipperf.lab.leaving import restore_error
+from pytest_ipperf.lab.leaving import remedy, restore_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.transports.base import End, Leg, Path
@@ -100,4 +100,5 @@ def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None
             continue
         left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
     if left:
-        raise restore_error(f"not everything is as it was: {'; '.join(left)}", [testbed.name], earlier)
+        end = remedy(testbed.name)
+        raise restore_error(f"not everything is as it was: {'; '.join(left)}; {end}", end, earlier)
