@@ -88,13 +88,13 @@ class Lease:
             self._socks.pop().close()
 
 
-def _peer(name: str, patience_s: float = 1.0) -> tuple[int, int] | None:
+def _peer(name: str) -> tuple[int, int] | None:
     """Process and user that listen under an abstract name, as the kernel tells it; None when nobody does.
 
-    The patience is with a full queue, which nobody empties who listens as we do.
+    Nor where the queue of those who ask is full, which is known at once.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(patience_s)
+        asking.settimeout(1)
         if asking.connect_ex(name):
             return None
         pid, uid, _ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -129,7 +129,7 @@ def _told(name: str, holder: tuple[int, int]) -> tuple[float | None, str]:
     for match in form.finditer(listed):
         if time.monotonic() >= end:
             break
-        if _peer(f"\0{match[1]}", 0.0) == holder:
+        if _peer(f"\0{match[1]}") == holder:
             found.setdefault((match[2], int(match[4])), {})[int(match[3])] = match[5]
     for (_, count), parts in found.items():
         with contextlib.suppress(ValueError):
