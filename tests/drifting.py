@@ -1,21 +1,23 @@
-"""A clock that drifts as much as clocks may, whose truth is known."""
+"""A clock that drifts, and changes its drift, as much as clocks may; its truth is known."""
 
 from __future__ import annotations
 
 import random
 
-from pytest_ipperf.agent.clocks import DRIFT
+from pytest_ipperf.agent.clocks import DRIFT, WANDER
 
 
 class Truth:
-    """A far clock that is ahead by `offset_ns`, and drifts by what is drawn anew for every millisecond."""
+    """A far clock that is ahead by `offset_ns`; its drift is drawn, and how it wanders each millisecond."""
 
-    def __init__(self, offset_ns, seed, most=DRIFT):
+    def __init__(self, offset_ns, seed, most=DRIFT, wander=WANDER):
         self._offset_ns = offset_ns
         drawn = random.Random(seed)
+        steady = drawn.uniform(-1, 1) * (most - wander / 2)
         self._steps = [0.0]
         for _ in range(5000):
-            self._steps.append(self._steps[-1] + drawn.choice((-1, 1, drawn.uniform(-1, 1))) * most * 1e6)
+            wandering = drawn.choice((-1, 1, drawn.uniform(-1, 1))) * wander / 2
+            self._steps.append(self._steps[-1] + (steady + wandering) * 1e6)
 
     def ahead_ns(self, at_ns):
         number, rest = divmod(at_ns, 10**6)

@@ -1,6 +1,6 @@
 """Instants of another host on our clock, and the wall clock, which anybody may set, on the one that nobody can.
 
-Whatever is said of two clocks holds as long as neither runs by more than a quartz may.
+Whatever is said of two clocks holds as long as they run apart by no more than quartzes may, and steadily.
 
 The kernel stamps what it receives by CLOCK_REALTIME. NTP speeds and slows that one and CLOCK_MONOTONIC alike
 (clock_gettime(2)), so they differ by the same all the time, until somebody sets it.
@@ -23,6 +23,8 @@ _EXCHANGES = 100
 
 DRIFT = 1e-4
 """By how much, as a share, two clocks may run apart: quartzes that are worse than most."""
+WANDER = 1e-5
+"""By how much, as a share, that may change within a run: ten times what it does where NTP keeps a clock in peace."""
 
 Mark = tuple[int, float, float]
 """At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
@@ -96,14 +98,14 @@ def _good(marks: Sequence[Mark]) -> list[Mark]:
 def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
     since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
     part = since_s / length_s
-    # How far a clock that drifts by no more than it may can get from the line between where it was twice.
-    off_s = 2 * DRIFT * since_s * (1 - part)
+    # How far a clock whose drift wanders by no more than it may can get from the line between where it was twice.
+    off_s = 2 * WANDER * since_s * (1 - part)
     return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
 
 
 def _worst_ns(one: Mark, other: Mark) -> int:
     """When between two marks the error is greatest: half-way, but for the difference of their own."""
-    return int((one[0] + other[0]) / 2 + (other[2] - one[2]) / (4 * DRIFT) * 1e9)
+    return int((one[0] + other[0]) / 2 + (other[2] - one[2]) / (4 * WANDER) * 1e9)
 
 
 class Ours:

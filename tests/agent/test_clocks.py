@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.clocks import DRIFT, Ours, ahead, beyond_s
+from pytest_ipperf.agent.clocks import DRIFT, WANDER, Ours, ahead, beyond_s
 from tests.drifting import Truth
 
 SECOND = 10**9
@@ -61,8 +61,8 @@ def test_a_clock_that_drifts_first_this_way_and_then_that_way_is_within_the_erro
     """Which at both looks is as far ahead, and half-way between them further, by as much as may be."""
     ours = Ours([(0, 5.0, errors_s[0]), (4 * SECOND, 5.0, errors_s[1])])
     half_ns = 2 * SECOND
-    off_ns = abs(ours.of(half_ns + 5 * SECOND + int(DRIFT * half_ns)) - half_ns)
-    assert off_ns == 2 * 10**5
+    off_ns = abs(ours.of(half_ns + 5 * SECOND + int(WANDER * half_ns)) - half_ns)
+    assert off_ns == 2 * 10**4
     assert off_ns * 1e-9 + max(errors_s) >= ours.error_s >= off_ns * 1e-9 + sum(errors_s) / 2
     worst_s = max(ahead([(0, 5.0, errors_s[0]), (4 * SECOND, 5.0, errors_s[1])], at * 10**6)[1] for at in range(4000))
     assert ours.error_s == pytest.approx(worst_s, rel=1e-6)
