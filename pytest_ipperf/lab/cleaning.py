@@ -17,11 +17,15 @@ from pytest_ipperf.lab.ways import WAYS
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it."""
+    """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it.
+
+    `holder` is who measures on a host just now, whom it does not hurt: what is missing is sent anew.
+    """
 
     name: str
     removed: str = ""
     trouble: str = ""
+    holder: str = ""
 
 
 def keeping(testbeds: Iterable[Testbed]) -> list[Host]:
@@ -54,6 +58,7 @@ def _keeps(host: Host) -> bool:
 def _cleaned(host: Host) -> Cleaned:
     try:
         with Link(host, keeps=False) as link:
+            holder = link.order("examine", ["leftovers"], {})["leftovers"].get("holder", "")
             told = link.order("clean")
     except IpperfError as error:
         return Cleaned(host.name, trouble=str(error))
@@ -61,7 +66,7 @@ def _cleaned(host: Host) -> Cleaned:
         return Cleaned(host.name, trouble=f"host {host.name}: {told['note']}")
     parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
     parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
-    return Cleaned(host.name, _listed(parts))
+    return Cleaned(host.name, _listed(parts), holder=holder)
 
 
 def _emptied(cache: Cache) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from typing import ClassVar
 
 import pytest
 
@@ -26,6 +27,7 @@ class Answering:
 
     host: Host
     keeps: bool
+    holders: ClassVar[dict[str, str]] = {}
 
     def __enter__(self):
         return self
@@ -33,7 +35,10 @@ class Answering:
     def __exit__(self, *_):
         pass
 
-    def order(self, name):
+    def order(self, name, *asked):
+        if name == "examine":
+            assert asked == (["leftovers"], {})
+            return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}
         assert (name, self.keeps) == ("clean", False)
         told = {"folder": "", "note": "", "entries": 0, "bytes": 0, "folders": 0}
         if self.host.name == "e":
@@ -126,6 +131,19 @@ def test_testbeds_are_named_as_to_the_doctor(tmp_path, monkeypatch, capsys, word
     main(["clean", *words])
     told = capsys.readouterr()
     assert [line.partition(":")[0] for line in told.out.splitlines()] == list(hosts)
+
+
+def test_who_measures_on_a_host_that_is_cleaned_is_told(tmp_path, monkeypatch, capsys):
+    (tmp_path / "bed.ini").write_text(INVENTORY)
+    holder = "process 37 of user 0 since 06:43:37 (me@desk: pytest -m smtp)"
+    monkeypatch.setattr(cleaning, "Link", Answering)
+    monkeypatch.setattr(Answering, "holders", {"c": holder})
+    assert main(["clean", "--testbed=ta,tc", "--ipperf-hosts", str(tmp_path / "bed.ini")]) == 0
+    assert capsys.readouterr().out == (
+        "a: nothing to remove\n"
+        "c: removed 1 entry of the cache (0.0 MB) and 1 private folder\n"
+        f"  it is held by {holder}, which measures on; what it needs anew it sends anew\n"
+    )
 
 
 def test_a_testbed_of_this_machine_is_told_to_be_one(tmp_path, capsys):

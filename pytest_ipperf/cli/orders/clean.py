@@ -44,6 +44,8 @@ def _lines(cleaned: list[Cleaned]) -> Iterator[str]:
     for each in cleaned:
         if not each.trouble:
             yield f"{each.name}: {f'removed {each.removed}' if each.removed else 'nothing to remove'}"
+            if each.holder:
+                yield f"  it is held by {each.holder}, which measures on; what it needs anew it sends anew"
     if not cleaned:
         yield "no host of these keeps anything: they are all this machine, which --here cleans"
 
