@@ -167,6 +167,10 @@ def no_listener(farm: Farm, bed: Bed) -> Mend:
 def _listen(farm: Farm, host: FarmHost) -> None:
     folder = farm.folder / host.name
     host.run(sshd_program(), "-E", str(folder / "sshd.log"), "-f", str(folder / "sshd_config"))
+    end = time.monotonic() + _GONE_S
+    while not listeners(host):  # it goes to the background before it is called what it is known by
+        assert time.monotonic() < end, f"{host.name}: no sshd listens"
+        time.sleep(0.02)
 
 
 def cut_before(_: Farm, bed: Bed) -> Mend:
