@@ -175,9 +175,7 @@ def test_who_measures_meanwhile_is_named(keep, me):
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     kept = keep(dataclasses.replace(me, words=("unshare", *rights, "--net", me.python, "-c", BUSY)), "pair")
     told = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
-    assert re.match(
-        r"Load would disturb a measurement that runs now, by process \d+ of user 0 since .*\(", told
-    )
+    assert re.match(r"Load would disturb a measurement that runs now, by process \d+ of user 0 since .*\(", told)
     assert "client eth0 --- eth0 server\n" in kept.screen
     assert max(map(len, kept.screen.splitlines())) <= 80
 
