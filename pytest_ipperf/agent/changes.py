@@ -72,9 +72,15 @@ class Changes:
             return []
         try:
             if self._line is None or not self._line.alive():
-                self._close()
-                self._open()  # which does what the one before could not
-            said: list[str] = self._ask({"order": "undo"})["said"]
+                self._open_anew()
+            try:
+                told = self._ask({"order": "undo"})
+            except LabError as error:
+                if str(error) != _KILLED:  # a moment ago, or just now
+                    raise
+                self._open_anew()
+                told = self._ask({"order": "undo"})
+            said: list[str] = told["said"]
         except LabError as error:
             if str(error) == SILENT:  # who else would mark the host?
                 with contextlib.suppress(LabError):
@@ -84,6 +90,11 @@ class Changes:
             self._close()
             self._before, self._notes = None, []
         return said
+
+    def _open_anew(self) -> None:
+        """With a guardian that does first what the one before could not."""
+        self._close()
+        self._open()
 
     def _make(self, order: dict[str, Any]) -> None:
         if self._line is None:

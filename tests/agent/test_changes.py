@@ -307,6 +307,18 @@ def test_it_does_so_without_a_journal(host, run_folder):
     """) == [[], True]
 
 
+def test_it_does_so_when_its_death_is_seen_only_by_the_order(host):
+    """What was killed keeps its end of the line for a moment."""
+    assert host("""
+        changes = Changes()
+        change(changes)
+        changes._line.alive = lambda: True
+        os.kill(guardian(), signal.SIGKILL)
+        until(lambda: not guardian())
+        print([changes.undo(), snapshot() == before])
+    """) == [[], True]
+
+
 # The kernel takes a moment to give back the lock of who was killed: so the next agent, and the one after it.
 BOTH_KILLED = """
 def both_killed():

@@ -273,6 +273,7 @@ def test_it_is_shown_with_its_answer_and_last_is_no_second_session(project, nigh
     assert verdict["headline"] in shown.stdout
 
 
+@pytest.mark.evidence
 def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, night):
     """The last session is then one of another name, and that of the night is meant."""
     project.network(slower={MANY: 0.2})

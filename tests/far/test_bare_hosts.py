@@ -94,7 +94,10 @@ def test_arms_that_nothing_can_carry_are_told_and_the_others_measured(farm):
     assert "10 errors, 5 inconclusive" in said
 
 
-@pytest.mark.parametrize(("protocol", "package"), [("smtp", "aiosmtplib"), ("http", "aiohttp")])
+@pytest.mark.parametrize(
+    ("protocol", "package"),
+    [("smtp", "aiosmtplib"), pytest.param("http", "aiohttp", marks=pytest.mark.evidence)],
+)
 def test_bare_hosts_are_measured_by_the_library_client(farm, protocol, package):
     """Neither of them has a package: both are sent what they need, and it goes with them."""
     pythons = bare_pythons()

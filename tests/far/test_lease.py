@@ -7,11 +7,14 @@ import re
 import signal
 import time
 
+import pytest
+
 from tests.farm import SUITE
 
 LONG = SUITE.replace("[1, 10]", "[10]")
 
 
+@pytest.mark.evidence
 def test_who_comes_second_is_told_who_ordered_what_from_where_even_of_a_holder_that_was_stopped(farm):
     stands = farm()
     holder = stands.session("--testbed=bed1", "--design=paper", suite=LONG, env={"LOGNAME": "alice"})

@@ -37,6 +37,7 @@ SMTP = """
 ARGUMENTS = ("--design=smoke", "--ipver=6", "--transport=native")
 
 
+@pytest.mark.evidence
 def test_what_stays_fails_the_test_bars_the_host_and_is_cleared_by_the_doctor(farm):
     if not SERVER:
         pytest.skip("neither Dovecot nor Courier can run here")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 
 SUITE = """
@@ -85,6 +87,7 @@ def test_two_testbeds_are_measured_at_the_same_time_and_two_names_of_one_never(f
     assert peers["bed2"] <= {"198.18.2.2", "2001:2:0:210::2"}
 
 
+@pytest.mark.evidence
 def test_testbeds_of_one_domain_are_measured_one_after_the_other(farm):
     stands = farm(testbeds=2, domain="floor1")
     said = measured(stands, "--connections=1", number=2)

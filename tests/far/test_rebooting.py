@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from tests.machines import sshd_program
 
 # What a reboot does to a machine in small: its sshd goes and all that came by it, and a second later it is back.
@@ -83,6 +85,7 @@ def test_all_hosts_are_back_in_another_boot(farm):
         assert (stands.hosts[name].tmp / "words").read_text() == "2 now  then $HOME;id\n"  # no shell has read them
 
 
+@pytest.mark.evidence
 def test_a_host_that_does_not_start_anew_is_told(farm):
     stands = farm()
     give_reboot(stands, "server1")

@@ -364,6 +364,7 @@ def test_where_nothing_is_measured_xdist_distributes_as_ever(pytester, dist, sch
     assert len({line.split("]")[0] for line in lines}) == (1 if dist == "loadfile" else 2)
 
 
+@pytest.mark.evidence
 def test_where_nothing_is_measured_a_worker_that_dies_early_is_replaced_too(project):
     project.network()
     project.pytester.makepyfile(test_plain="def test_a(): pass\ndef test_b(): pass")

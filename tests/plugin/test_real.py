@@ -99,6 +99,7 @@ class Killable:
 
 
 TESTBEDS = [pytest.param("lab", marks=needs_lab), "loopback"]
+KILLED_ON = [pytest.param("lab", marks=[needs_lab, pytest.mark.evidence]), "loopback"]
 
 
 @pytest.mark.parametrize("testbed", TESTBEDS)
@@ -178,7 +179,7 @@ def test_ctrl_c_ends_in_order_and_leaves_nothing(project, testbed):
     assert inner.left() == ([], [])
 
 
-@pytest.mark.parametrize("testbed", TESTBEDS)
+@pytest.mark.parametrize("testbed", KILLED_ON)
 def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(project, testbed):
     inner = Killable(project, testbed, "--connections=30", "--design=smoke", "--design=quick")
     inner.wait_for_runs(2)
@@ -191,7 +192,7 @@ def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(proje
     assert inner.left() == ([], [])
 
 
-@pytest.mark.parametrize("testbed", TESTBEDS)
+@pytest.mark.parametrize("testbed", KILLED_ON)
 def test_a_server_that_is_killed_in_a_run_is_an_error_and_the_next_workload_goes_on(project, testbed):
     inner = Killable(project, testbed, "--connections=30")
     inner.wait_for_runs(2)

@@ -198,6 +198,7 @@ def test_a_session_that_was_killed_loses_the_workload_in_flight_alone(sessions):
     assert order[WORKLOADS[1]] == sessions.events(first, "workload")[1]["order"]
 
 
+@pytest.mark.evidence
 def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     """What the second took over, the third takes from the first, also what the second had no time to come to."""
     shutil.rmtree(sessions.folder / ".ipperf")

@@ -155,7 +155,13 @@ WORDS = {
 
 @needs_lab
 @FORMS
-@pytest.mark.parametrize("faults", TENTHS, ids=["connections", "log-ins"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(TENTHS[0], id="connections"),
+        pytest.param(TENTHS[1], id="log-ins", marks=pytest.mark.evidence),
+    ],
+)
 def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_counted(session, note, faults, form):
     """One protocol over both IP versions, the other over IPv6 alone."""
     protocols = [protocol for _, protocol in faults]
