@@ -52,8 +52,15 @@ class Fault:
     blow: signal.Signals = signal.SIGSTOP
 
 
-def each(faults):
-    return pytest.mark.parametrize("fault", [pytest.param(it, id=it.name.replace(" ", "-")) for it in faults])
+def each(faults, far=()):
+    """Those of them that are broken on hosts behind ssh too (`test_far_faults.py`) go to the evidence in any form."""
+    return pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(it, id=it.name.replace(" ", "-"), marks=[pytest.mark.evidence] * (it.how in far))
+            for it in faults
+        ],
+    )
 
 
 def deadline(form, short_s):
@@ -105,7 +112,7 @@ SLOW = Fault("the server is slow to accept", "slow", r"^dns / connect / first by
 
 @needs_lab
 @FORMS
-@each(SERVER_FAULTS)
+@each(SERVER_FAULTS, far={"silent"})
 def test_a_server_that_serves_nobody_is_told(session, note, fault, form):
     servers = ",".join(f"{fault.how}_{protocol}" for protocol in ("ftp", "imap", "smtp"))
     inner = session(
@@ -347,7 +354,7 @@ PATIENCE_S = {"client": {"short": "2.5", "long": "20"}, "server": {"short": "5",
 
 @needs_lab
 @FORMS
-@each(STRIKES)
+@each(STRIKES, far={"client", "server", "aiosmtpd"})
 def test_what_is_struck_in_the_midst_of_a_run_is_told(session, note, fault, form):
     """At one connection at a time: a run has 300 bursts then, which is time to be struck in."""
     arguments = ("--design=quick", "--connections=1", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 0.5))
