@@ -216,8 +216,9 @@ from pytest_ipperf.agent.flooding import Flood
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
     far.bind(("127.0.0.1", 0))
     near.connect(far.getsockname())
+    far.settimeout(10)
     flood = Flood(near, 3000, cut=True)
-    told = flood.send(0, 0.01, lambda: None)
+    told = flood.send(0, 0.5, lambda: None)  # on a busy machine, a hundredth of that is over before it begins
     print([flood.how, flood.segments, told.sent > 0, len(far.recv(65535))])
 """
     how, segments, sent, size = ast.literal_eval(isolated(code, "ip link set lo mtu 1500 up"))
