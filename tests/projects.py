@@ -140,9 +140,10 @@ class Project:
         return [*([f"--testbed={testbed}"] if testbed else []), "-p", "no:randomly", *arguments]
 
     def kept(self) -> list[dict]:
-        """All events of the journals below the folder."""
+        """All events of the journals below the folder, without what is being written this moment."""
         files = sorted((self.pytester.path / ".ipperf").rglob("*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     @property
     def measured(self) -> list[str]:

@@ -71,7 +71,8 @@ class Wire:
             (sequence,) = struct.unpack_from("!I", rest, 4)
             self.begun.add((family, source, ports[0], to, ports[1], sequence))
         elif kind == socket.IPPROTO_UDP:
-            self.asked.add((family, source, ports[0], to, ports[1]))
+            (ident,) = struct.unpack_from("!H", rest, 8)
+            self.asked.add((family, source, ports[0], to, ports[1], ident))
 
 
 def started(stack, name, protocol, state):
@@ -133,7 +134,9 @@ def check(protocol, seen):
     everything = [tuple(each) for each in seen["begun"] + seen["asked"]]
     assert {(family, source, to) for family, source, _, to, *_ in everything} == {(ipver, address, address)}
     asked = [each for each in seen["asked"] if each[4] == seen["resolver"]]
-    assert len(asked) == len({each[2] for each in asked}) == N
+    # A port of the kernel's choice may be the one that another question has just given back: two of twenty may be.
+    assert len(asked) == N
+    assert len({each[2] for each in asked}) >= N - 2
     if protocol.datagram:
         assert seen["begun"] == []
         return

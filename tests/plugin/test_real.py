@@ -36,21 +36,25 @@ def events(project, kind: str) -> list[dict]:
     return [line for line in project.kept() if line["event"] == kind]
 
 
-def ours(folder: str) -> set[int]:
-    """Processes that work in `folder`, or have it in their environment or arguments, but for this one."""
-    found = set()
+def ours(folder: str) -> dict[int, str]:
+    """The command lines of processes that work in `folder`, or have it there or in their environment."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         with contextlib.suppress(OSError):  # it may end while it is looked at
-            told = [(entry / name).read_bytes().decode(errors="replace") for name in ("environ", "cmdline")]
-            if any(folder in text for text in (*told, str((entry / "cwd").readlink()))):
-                found.add(int(entry.name))
-    return found - {os.getpid()}
+            words, command = [(entry / name).read_bytes().decode(errors="replace") for name in ("environ", "cmdline")]
+            if any(folder in text for text in (words, command, str((entry / "cwd").readlink()))):
+                found[int(entry.name)] = command.replace("\0", " ")
+    found.pop(os.getpid(), None)
+    return found
 
 
 class Killable:
-    """An inner pytest whose every descendant is known by a word in its environment, and a TMPDIR of its own."""
+    """An inner pytest whose every descendant is known by a word in its environment, and a TMPDIR of its own.
+
+    As a context, at whose end it is dead in any case.
+    """
 
     def __init__(self, project, testbed: str, *arguments: str) -> None:
         self.tmp = project.pytester.path / "tmp"
@@ -69,6 +73,14 @@ class Killable:
         )
         self._project = project
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.communicate()
+
     def wait_for_runs(self, number: int) -> None:
         end = time.monotonic() + 60
         while len(events(self._project, "run")) < number:
@@ -84,16 +96,11 @@ class Killable:
         end = time.monotonic() + 5
         while time.monotonic() < end and (ours(self.mark) or list(self.tmp.iterdir())):
             time.sleep(0.1)
-        processes = [Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in ours(self.mark)]
-        return processes, [entry.name for entry in self.tmp.iterdir()]
+        return [*ours(self.mark).values()], [entry.name for entry in self.tmp.iterdir()]
 
     def victim(self, pattern: str) -> int:
         """The youngest of its processes whose command line matches."""
-        found = {
-            pid
-            for pid in ours(self.mark)
-            if re.search(pattern, Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
-        }
+        found = {pid for pid, command in ours(self.mark).items() if re.search(pattern, command)}
         assert found, f"no process like {pattern}"
         return max(found)
 
@@ -160,48 +167,48 @@ def test_a_server_program_that_cannot_run_is_an_error_with_the_reason(project, s
 
 @pytest.mark.parametrize("testbed", TESTBEDS)
 def test_nothing_is_left_after_kill_9_of_pytest(project, testbed):
-    inner = Killable(project, testbed)
-    inner.wait_for_runs(3)
-    inner.process.kill()
-    inner.said()
-    assert inner.left() == ([], [])
-    assert len(events(project, "run")) >= 3
+    with Killable(project, testbed) as inner:
+        inner.wait_for_runs(3)
+        inner.process.kill()
+        inner.said()
+        assert inner.left() == ([], [])
+        assert len(events(project, "run")) >= 3
 
 
 @pytest.mark.parametrize("testbed", TESTBEDS)
 def test_ctrl_c_ends_in_order_and_leaves_nothing(project, testbed):
-    inner = Killable(project, testbed)
-    inner.wait_for_runs(3)
-    os.killpg(inner.process.pid, signal.SIGINT)
-    said = inner.said()
-    assert inner.process.returncode == pytest.ExitCode.INTERRUPTED, said
-    assert "KeyboardInterrupt" in said
-    assert inner.left() == ([], [])
+    with Killable(project, testbed) as inner:
+        inner.wait_for_runs(3)
+        os.killpg(inner.process.pid, signal.SIGINT)
+        said = inner.said()
+        assert inner.process.returncode == pytest.ExitCode.INTERRUPTED, said
+        assert "KeyboardInterrupt" in said
+        assert inner.left() == ([], [])
 
 
 @pytest.mark.parametrize("testbed", KILLED_ON)
 def test_an_agent_that_is_killed_is_an_error_and_the_next_workload_goes_on(project, testbed):
-    inner = Killable(project, testbed, "--connections=30", "--design=smoke", "--design=quick")
-    inner.wait_for_runs(2)
-    os.kill(inner.victim(r"python\S* -P -u -c"), signal.SIGKILL)
-    said = inner.said()
-    assert re.search(r"host (client|router|server): the agent died", said), said
-    assert "1 passed, " in said or "1 inconclusive" in said, said
-    assert "1 error" in said
-    assert "Traceback" not in said
-    assert inner.left() == ([], [])
+    with Killable(project, testbed, "--connections=30", "--design=smoke", "--design=quick") as inner:
+        inner.wait_for_runs(2)
+        os.kill(inner.victim(r"python\S* -P -u -c"), signal.SIGKILL)
+        said = inner.said()
+        assert re.search(r"host (client|router|server): the agent died", said), said
+        assert "1 passed, " in said or "1 inconclusive" in said, said
+        assert "1 error" in said
+        assert "Traceback" not in said
+        assert inner.left() == ([], [])
 
 
 @pytest.mark.parametrize("testbed", KILLED_ON)
 def test_a_server_that_is_killed_in_a_run_is_an_error_and_the_next_workload_goes_on(project, testbed):
-    inner = Killable(project, testbed, "--connections=30")
-    inner.wait_for_runs(2)
-    os.kill(inner.victim(r"^\S*python\S* -m pytest_ipperf.servers.aiosmtpd"), signal.SIGKILL)
-    said = inner.said()
-    assert re.search(r"host server: aiosmtpd was killed by signal 9", said), said
-    assert "1 error" in said
-    assert "Traceback" not in said
-    assert inner.left() == ([], [])
+    with Killable(project, testbed, "--connections=30") as inner:
+        inner.wait_for_runs(2)
+        os.kill(inner.victim(r"^\S*python\S* -m pytest_ipperf.servers.aiosmtpd"), signal.SIGKILL)
+        said = inner.said()
+        assert re.search(r"host server: aiosmtpd was killed by signal 9", said), said
+        assert "1 error" in said
+        assert "Traceback" not in said
+        assert inner.left() == ([], [])
 
 
 def test_records_that_cannot_be_written_are_an_error_that_names_the_folder(project):
