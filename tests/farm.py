@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.wires import _FORWARDING, _SYSCTLS
 from tests import machines
 from tests.machines import ADMIN, CLERK, Machine, bare_pythons, children, said
 
@@ -75,17 +76,6 @@ Host *
     GlobalKnownHostsFile /dev/null
     ControlPath none
 """
-# Nothing at the start waits, and a burst of thousands is taken, as in the lab.
-_SYSCTLS = {
-    "net/ipv6/conf/default/accept_dad": "0",
-    "net/ipv6/conf/default/dad_transmits": "0",
-    "net/ipv6/conf/default/router_solicitations": "0",
-    "net/ipv4/ip_local_port_range": "30000 65535",
-    "net/ipv4/tcp_tw_reuse": "1",
-    "net/ipv4/tcp_max_syn_backlog": "65535",
-    "net/core/somaxconn": "65535",
-}
-_FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
 _PORTS_OF_SSH = ":0016 "
 _NEAR, _FAR = "near", "far"
 

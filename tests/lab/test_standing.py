@@ -306,8 +306,9 @@ def test_a_path_without_a_route_contradicts():
 
 @pytest.fixture
 def name(monkeypatch):
-    """Not the lease of this machine, on which someone may measure just now."""
+    """Not the lease of this machine, on which someone may measure just now; and of nobody it has been told yet."""
     found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
+    monkeypatch.setattr(leasing, "_TOLD", set())
     monkeypatch.setattr(leasing, "Lease", functools.partial(Lease, name=found))
     return found
 
@@ -320,8 +321,8 @@ def test_the_machine_is_held_while_the_context_lasts(name):
     assert said == []
 
 
-def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
-    other = Lease("other", name)
+def heard_for(other):
+    """What is said while another job holds this machine, which gives it back at the first word."""
     assert other.acquire(0) == ""
     said = []
 
@@ -331,7 +332,11 @@ def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
 
     with leased(BUILTIN["loopback"], "job", 10.0, tell):
         pass
-    (sentence,) = said
+    return said
+
+
+def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
+    (sentence,) = heard_for(Lease("other", name))
     held = f"process {os.getpid()} of user {os.geteuid()} since "
     assert sentence.startswith(f"waiting for this machine, which is held by {held}")
 
@@ -354,16 +359,7 @@ def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
 
 
 def test_one_who_waits_is_told_from_where_the_other_job_was_ordered_and_how(name):
-    other = Lease(new_owner(["pytest", "-m", "smtp and not slow"]), name)
-    assert other.acquire(0) == ""
-    said = []
-
-    def tell(sentence):
-        said.append(sentence)
-        other.release()
-
-    with leased(BUILTIN["loopback"], "job", 10.0, tell):
-        pass
+    said = heard_for(Lease(new_owner(["pytest", "-m", "smtp and not slow"]), name))
     ordered = re.escape(f"{getpass.getuser()}@{socket.gethostname()}: pytest -m 'smtp and not slow'")
     assert re.search(rf" since \d\d:\d\d:\d\d \({ordered}\)$", said[0])
 
