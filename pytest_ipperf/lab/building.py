@@ -50,7 +50,7 @@ def built(
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         links = _linked(testbed, entries, stack)
         for link in sorted(links.values(), key=lambda each: each.host.machine):
-            if WAYS[link.host.way].leased_by_agent:
+            if WAYS[link.host.way].far:
                 lease(link)
             if link.host.cpus:
                 _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)

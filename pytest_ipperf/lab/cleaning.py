@@ -52,7 +52,7 @@ def clean_here() -> Cleaned:
 
 
 def _keeps(host: Host) -> bool:
-    return WAYS[host.way].leased_by_agent
+    return WAYS[host.way].far
 
 
 def _cleaned(host: Host) -> Cleaned:

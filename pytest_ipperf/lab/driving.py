@@ -179,7 +179,7 @@ class _Together:
         """How long it takes until all have heard an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
             clock.freshen()
-        far = any(WAYS[link.host.way].leased_by_agent for link in self.links.values())
+        far = any(WAYS[link.host.way].far for link in self.links.values())
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

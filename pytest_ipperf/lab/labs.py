@@ -29,8 +29,17 @@ _LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
 _CPUS = {CLIENT: (1,), SERVER: (0,)}
 
 
-def lab(name: str, nodes: int, links: Links = Links(), backend: str = AUTO) -> Testbed:  # noqa: B008 - it is frozen
-    """A lab of three nodes, client, router and server, or of two, without the router."""
+def lab(
+    name: str,
+    nodes: int,
+    links: Links = Links(),  # noqa: B008 - it is frozen
+    backend: str = AUTO,
+    clients: int = 1,
+) -> Testbed:
+    """A lab of three nodes, client, router and server, or of two, without the router.
+
+    Several `clients` have a link each to the router, and no tunnelled arms.
+    """
     places = {CLIENT: Place(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: Place(f"{NEAR}.2", f"{NEAR6}::2"),
               SERVER: Place(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
     if nodes == 2:
@@ -41,11 +50,18 @@ def lab(name: str, nodes: int, links: Links = Links(), backend: str = AUTO) -> T
         client=hosts[CLIENT],
         server=hosts[SERVER],
         router=hosts.get(ROUTER),
+        more_clients=tuple(_further(number) for number in range(2, clients + 1)),
         exclusive=True,
         links=links,
-        paths={transport: TRANSPORTS[transport].path(places, given) for transport, given in PREFIXES.items()},
+        paths={} if clients > 1 else {each: TRANSPORTS[each].path(places, given) for each, given in PREFIXES.items()},
         backend=backend,
     )
+
+
+def _further(number: int) -> Host:
+    """The client of that number, from 2 on, in networks of its own."""
+    place = Place(f"198.18.{number}.1", f"2001:2:0:2{number}::1")
+    return dataclasses.replace(_node(CLIENT, place), name=f"{CLIENT}{number}", settings={"node": f"{CLIENT}{number}"})
 
 
 def _node(role: str, place: Place) -> Host:

@@ -39,7 +39,7 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
 
     Hosts behind ssh are leased by their agents, see `lease_there`.
     """
-    if all(WAYS[host.way].leased_by_agent for host in testbed.hosts):
+    if all(WAYS[host.way].far for host in testbed.hosts):
         yield
         return
     lease = Lease(owner)

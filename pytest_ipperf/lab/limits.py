@@ -61,6 +61,6 @@ def check_rebootable(testbed: Testbed) -> None:
     if not lacking:
         return
     names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
-    here = sorted({host.name for host in testbed.hosts if not WAYS[host.way].leased_by_agent})
+    here = sorted({host.name for host in testbed.hosts if not WAYS[host.way].far})
     why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
     raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

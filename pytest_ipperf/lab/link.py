@@ -28,7 +28,7 @@ from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.sentences import plain, printable
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
-from pytest_ipperf.lab.ways.base import SUDO
+from pytest_ipperf.lab.ways.base import SUDO, FarWay
 
 _START_S = 20.0
 _LOOK_S = 0.25
@@ -66,7 +66,7 @@ class Link:
 
     def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
         self.host = host
-        self.keeps = keeps and WAYS[host.way].leased_by_agent
+        self.keeps = keeps and WAYS[host.way].far
         self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,7 +74,7 @@ class Link:
         self._hello: Mapping[str, Any] = {}
         try:
             self._channel, hello = self._started(self._entry)
-            if WAYS[host.way].leased_by_agent:
+            if WAYS[host.way].far:
                 self._hello = hello
                 self.order("leashed", LEASH_S)
                 PULSE.join(self._speak)
@@ -256,8 +256,9 @@ class Link:
 
     def _reap(self) -> None:
         """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
-        code = _REAP.format(**self._hello, grace_s=_GRACE_S)
-        _run(WAYS[self.host.way].asking(self.host.settings, self._entry, code))
+        way = WAYS[self.host.way]
+        if isinstance(way, FarWay):
+            _run(way.asking(self.host.settings, self._entry, _REAP.format(**self._hello, grace_s=_GRACE_S)))
 
 
 def _bytes(value: Any) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.ways.base import FarWay
 
 if TYPE_CHECKING:  # execnet comes with it
     from pytest_ipperf.lab.link import Link
@@ -28,10 +29,11 @@ class Reaching:
 
     def started(self, host: Host, entry: Sequence[str], start: Callable[[], Link]) -> Link:
         """What `start` gives, unless the host is asked shortly and does not answer; AgentError with its words."""
-        if not WAYS[host.way].leased_by_agent:  # a start here costs nothing
+        way = WAYS[host.way]
+        if not isinstance(way, FarWay):  # a start here costs nothing
             return start()
         try:
-            self._knock(host, entry)
+            self._knock(way, host, entry)
             link = start()
         except AgentError:
             self._failed[host.machine] = self._clock()
@@ -39,11 +41,11 @@ class Reaching:
         self._failed.pop(host.machine, None)
         return link
 
-    def _knock(self, host: Host, entry: Sequence[str]) -> None:
+    def _knock(self, way: FarWay, host: Host, entry: Sequence[str]) -> None:
         failed_at = self._failed.get(host.machine)
         if failed_at is None or self._clock() - failed_at >= _MOMENT_S:
             return
-        if why := WAYS[host.way].knock(host.settings, entry):
+        if why := way.knock(host.settings, entry):
             raise AgentError(f"host {host.name}: no agent could be started by way {host.way}: {why}")
 
 

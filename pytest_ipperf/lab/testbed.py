@@ -161,6 +161,8 @@ class Testbed:
         return ""
 
     def _without(self, transport: str) -> str:
+        if self.is_lab:
+            return "a lab with several clients makes no tunnels"
         if self.client.machine == self.server.machine:
             return "its client and server are one host"
         return f"give it a key {transport} in hosts.ini, or its hosts a device"

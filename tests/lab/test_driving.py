@@ -27,7 +27,7 @@ from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import building, clocks, driving
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.driving import shares
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.labs import lab
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.standing import stand
@@ -41,14 +41,8 @@ START, TOTAL = PHASES.index("start"), PHASES.index("total")
 
 
 def several(count):
-    """The lab with so many clients."""
-    more = tuple(
-        Host(
-            name=f"client{number}", way="namespace", ipv4=f"198.18.{number}.1", ipv6=f"2001:2:0:2{number}::1",
-            settings={"node": f"client{number}"},
-        ) for number in range(2, count + 1)
-    )  # fmt: skip
-    return dataclasses.replace(BUILTIN["lab"], name="crowd", more_clients=more, paths={})
+    """A lab with so many clients."""
+    return lab("crowd", 3, clients=count)
 
 
 def work(connections, **changed):

@@ -47,7 +47,7 @@ def facts(boot, other):
         "memory": {"available": 4 << 30, "free": {"/tmp": 5 << 30}, "buffers": {"net.core.rmem_max": 4 << 20}},
         "servers": {"missing": dict.fromkeys(SERVERS, ""), "setpriv": True, "programs": {}},
         "tunnels": {"cannot": {}, "existing": {}},
-        "cache": {"folder": "/root/.cache/pytest-ipperf", "note": "", "entries": 1, "bytes": 3 << 20},
+        "cache": {"folder": "/home/me/.cache/pytest-ipperf", "note": "", "entries": 1, "bytes": 3 << 20},
         "leftovers": {"holder": "", "marks": [], "folders": [], "journals": []},
         "control": {"ends": ["203.0.113.9", "203.0.113.1"], "boot": boot, "host": "a", "kernel": "6.1",
                     "machine": "x86_64", "python": "3.11.2", "executable": "/usr/bin/python3"},
@@ -249,13 +249,13 @@ def test_what_a_reboot_needs_is_looked_up_behind_sudo_and_its_options(made, comm
 
 def test_what_root_alone_may_see_is_not_told_as_wrong(made):
     seen = made.seen["alpha"]
-    seen.host = dataclasses.replace(seen.host, reboot="sudo -n /root/off now")
-    seen.facts["servers"]["programs"] = {"sudo": "/usr/bin/sudo", "/root/off": ""}
+    seen.host = dataclasses.replace(seen.host, reboot="sudo -n /srv/off now")
+    seen.facts["servers"]["programs"] = {"sudo": "/usr/bin/sudo", "/srv/off": ""}
     seen.facts["rights"]["root"] = False
     (said,) = [each for each in told(made) if " reboot: " in each]
     assert said == (
-        "doubtful alpha reboot: key reboot: there is no program /root/off that this user may see, and sudo may know "
-        "better: try it there: sudo -n -l /root/off"
+        "doubtful alpha reboot: key reboot: there is no program /srv/off that this user may see, and sudo may know "
+        "better: try it there: sudo -n -l /srv/off"
     )
 
 

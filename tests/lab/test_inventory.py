@@ -467,6 +467,16 @@ def test_a_lab_is_described_in_a_section(read):
     assert (plain.links, plain.backend) == (Links(), "auto")
 
 
+def test_a_lab_of_several_clients_gives_each_a_host_and_addresses_and_makes_no_tunnels(read):
+    crowd = read("[lab crowd]\nclients = 3\n")["crowd"]
+    assert crowd.clients == ("client", "client2", "client3")
+    assert (crowd.is_lab, crowd.exclusive, crowd.paths) == (True, True, {})
+    addresses = [address for host in crowd.hosts for address in (host.ipv4, host.ipv6)]
+    assert len(set(addresses)) == 2 * 5
+    lacks = crowd.lacks(Arm(6, "tunnel"))
+    assert lacks == "testbed crowd has no tunnel: a lab with several clients makes no tunnels"
+
+
 def test_a_lab_has_a_name_for_every_rate(read):
     found = read("[lab far.off]\ndelay = 5ms\nrate = 1gbit\n")
     quick = rated("far.off.1.5mbit", found)
@@ -496,7 +506,11 @@ def test_a_lab_may_have_the_name_of_another_as_its_beginning(read):
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ("client = alpha\n", "key 'client' is unknown; there are backend, delay, loss, nodes, rate"),
+        ("client = alpha\n", "key 'client' is unknown; there are backend, clients, delay, loss, nodes, rate"),
+        ("clients = 0\n", "clients = '0' is not a number from 1 to 8"),
+        ("clients = 9\n", "clients = '9' is not a number from 1 to 8"),
+        ("clients = two\n", "clients = 'two' is not a number from 1 to 8"),
+        ("clients = 2\nnodes = 2\n", "clients = '2' need a router to meet at; take nodes = 3"),
         ("nodes = 4\n", "nodes = '4' is neither 2 nor 3; the third one is a router"),
         ("rate = 100\n", "rate '100' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),
         ("rate = 0mbit\n", "rate '0mbit' is not a number of bits a second such as 512kbit, 100mbit or 1gbit"),

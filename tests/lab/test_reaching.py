@@ -9,7 +9,7 @@ import pytest
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.lab.reaching import Reaching
 from pytest_ipperf.lab.testbed import Host
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.ways import ssh
 from pytest_ipperf.lab.ways.ssh import Ssh
 
 ALPHA = Host(name="alpha", way="ssh", settings={"ssh": "ssh://alpha.invalid:22"})
@@ -84,5 +84,5 @@ def test_hosts_here_are_never_asked_beforehand(away):
 def test_a_knock_tells_in_the_words_of_ssh():
     """Here of an address at which somebody listens and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        said = WAYS["ssh"].knock({"ssh": f"ssh://127.0.0.1:{mute.getsockname()[1]}"}, ())
+        said = ssh.way.knock({"ssh": f"ssh://127.0.0.1:{mute.getsockname()[1]}"}, ())
     assert said == "Connection timed out during banner exchange (exit status 255)"

@@ -9,10 +9,10 @@ import pytest
 from execnet.gateway_io import popen_args, ssh_args
 from execnet.xspec import XSpec
 
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.ways import local, ssh
 from pytest_ipperf.lab.ways.base import SUDO
 
-SSH, LOCAL = WAYS["ssh"], WAYS["local"]
+SSH, LOCAL = ssh.way, local.way
 
 
 def started(way, settings, entry=()):

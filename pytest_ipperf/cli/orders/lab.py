@@ -139,9 +139,9 @@ def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
     """What there is to see, and how, in lines of 80 columns."""
     links = str(testbed.links) or "as fast as this machine"
     yield f"{testbed.name} is up, built in {seconds_text(took_s)}; its links: {links}"
-    yield f"\n  {_drawing(testbed)}\n"
+    yield from ("", *(f"  {wires}" for wires in _drawing(testbed)), "")
     yield "From another terminal each host is entered by its line:"
-    for host in filter(None, (testbed.client, testbed.router, testbed.server)):
+    for host in filter(None, (testbed.client, *testbed.more_clients, testbed.router, testbed.server)):
         yield f"\n{host.name}"
         yield f"  {_way_in(lab.entries[host.name])}"
         yield from _devices(lab.entries[host.name])
@@ -155,14 +155,15 @@ def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
     yield "Ctrl-C or the end of input takes the lab down, with all that runs in it."
 
 
-def _drawing(testbed: Testbed) -> str:
-    """The wires in one line."""
-    near, *far = ports(testbed)
-    wires = [near, *(pair[::-1] for pair in far)]
+def _drawing(testbed: Testbed) -> Iterator[str]:
+    """The wires in one line, and those of further clients in a line each."""
+    pairs = ports(testbed)
     drawn = testbed.client.name
-    for one, other in wires:
+    for one, other in [pairs[0], *(pair[::-1] for pair in pairs[1:2])]:
         drawn += f" {one.device} --- {other.device} {testbed.roles[other.role].name}"
-    return drawn
+    yield drawn
+    for one, other in pairs[2:]:
+        yield f"{testbed.roles[one.role].name} {one.device} --- {other.device} {testbed.roles[other.role].name}"
 
 
 def _way_in(entry: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def _machine() -> Host:
 
 def _hosts(testbed: Testbed) -> dict[str, Seen]:
     """By name; where several are of this machine it is one more, and has of them all but their networks."""
-    here = [role for role, host in testbed.roles.items() if not WAYS[host.way].leased_by_agent]
+    here = [role for role, host in testbed.roles.items() if not WAYS[host.way].far]
     several = len({testbed.roles[role].name for role in here}) > 1
     hosts = {MACHINE: Seen(host=_machine(), roles=tuple(here))} if several else {}
     for role, host in testbed.roles.items():
@@ -132,7 +132,7 @@ def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> N
         if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
             seen.done = link.order("tend", clear)
         _facts(link, seen, names, asked)
-        if WAYS[link.host.way].leased_by_agent:
+        if WAYS[link.host.way].far:
             seen.facts["cache"] = link.order("cache")
     except LabError as error:
         seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.lab.sentences import printable
 
 # At the beginning of a line or behind a space.
 _COMMENT = re.compile(r"(?:^|\s)[#;].*")
@@ -78,7 +79,7 @@ def read_sections(path: Path) -> list[Section]:
         where = f"{path}, line {number}"
         level, key = depth, ""
         if header := _HEADER.fullmatch(line.strip()):
-            section = _opened(where, Section(path, number, _printable(header[1])), found)
+            section = _opened(where, Section(path, number, printable(header[1].replace("\t", "?"))), found)
         else:
             key = _noted(where, number, line.strip(), section)
     return list(found.values())
@@ -89,11 +90,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if told := _COMMENT.sub("", line).rstrip():
             yield number, told
-
-
-def _printable(title: str) -> str:
-    """What is told of a title, without what a terminal would obey; such a one is no name anyway."""
-    return "".join(each if each.isprintable() else "?" for each in title)
 
 
 def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:

@@ -14,9 +14,10 @@ from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 TESTBED_KEYS = frozenset({CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED})
-LAB_KEYS = frozenset({"nodes", "rate", "loss", "delay", "backend"})
+LAB_KEYS = frozenset({"nodes", "clients", "rate", "loss", "delay", "backend"})
 
 _BACKENDS = (AUTO, *BACKENDS)
+_MOST_CLIENTS = 8
 _LONGEST_DELAY_S = 0.25  # what proves a path waits no longer for a packet
 
 
@@ -127,6 +128,11 @@ def read_lab(section: Section) -> Testbed:
     nodes = keys.get("nodes", "3")
     if nodes not in {"2", "3"}:
         raise section.wrong(f"nodes = {nodes!r} is neither 2 nor 3; the third one is a router")
+    clients = keys.get("clients", "1")
+    if clients not in set(map(str, range(1, _MOST_CLIENTS + 1))):
+        raise section.wrong(f"clients = {clients!r} is not a number from 1 to {_MOST_CLIENTS}")
+    if clients != "1" and nodes == "2":
+        raise section.wrong(f"clients = {clients!r} need a router to meet at; take nodes = 3")
     with section.at("rate"):
         rate_bit_s = link_rate(keys["rate"]) if "rate" in keys else 0.0
     with section.at("loss"):
@@ -138,4 +144,4 @@ def read_lab(section: Section) -> Testbed:
     if delay_s > _LONGEST_DELAY_S:
         raise section.wrong(f"delay = {keys['delay']!r} is too long; it may be up to {1000 * _LONGEST_DELAY_S:g}ms")
     links = Links(rate_bit_s=rate_bit_s, loss=loss, delay_s=delay_s)
-    return lab(section.name, int(nodes), links, word(section, "backend", _BACKENDS, AUTO))
+    return lab(section.name, int(nodes), links, word(section, "backend", _BACKENDS, AUTO), int(clients))

@@ -25,8 +25,8 @@ class Way(ABC):
     keys: frozenset[str] = frozenset()
     in_inventory: bool = True
     """Whether `hosts.ini` may name it; the built-in lab's way is its own."""
-    leased_by_agent: bool = False
-    """Whether the host's lease is held there, by the agent, or here, by the controller on its own machine."""
+    far: bool = False
+    """Whether it leads to another machine: what the host leases and keeps is there, and words to it go by a network."""
 
     def trouble(self, settings: Mapping[str, str]) -> str:
         """What is wrong with the settings, as the end of a sentence; empty when nothing."""
@@ -48,15 +48,6 @@ class Way(ABC):
     @abstractmethod
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         """A short command that does what the gateway needs, to learn in the host's own words why it failed."""
-
-    def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
-        """As `diagnosis`, with little patience: what is asked first of a host that was away a moment ago."""
-        del settings, entry
-        return ""
-
-    def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
-        """A command that runs Python code there, on a way that leads to another machine."""
-        raise NotImplementedError
 
     def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
         """What the host says when asked plainly; empty when the plain command works."""
@@ -88,6 +79,20 @@ class Way(ABC):
         if said.startswith("sudo: ") and "password" in said:
             said += _NO_PASSWORD
         return said if asked.returncode else ""
+
+
+class FarWay(Way):
+    """One that leads to another machine."""
+
+    far = True
+
+    @abstractmethod
+    def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
+        """A command that runs Python code there."""
+
+    @abstractmethod
+    def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """As `diagnosis`, with little patience: what is asked first of a host that was away a moment ago."""
 
 
 def quoted(argv: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.lab.ways.base import Way, quoted
+from pytest_ipperf.lab.ways.base import FarWay, quoted
 
 # Without ssh's own questions to its server, which would come in the midst of runs; `lab/pulse.py` asks in its place.
 _OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0", "-oLogLevel=ERROR")
@@ -33,11 +33,10 @@ _CHECK = (
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
-class Ssh(Way):
+class Ssh(FarWay):
     """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration."""
 
     keys = frozenset({"ssh", "python", "ssh_config"})
-    leased_by_agent = True
 
     def trouble(self, settings: Mapping[str, str]) -> str:
         if "ssh" not in settings:
