@@ -321,11 +321,9 @@ class _Course:
                 )
         elif lost.total() >= _HOPELESS:
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(lost, _KINDS).items())
-            unresolved = all(kind.startswith("dns ") for kind in lost)
-            suspect = "the name server" if unresolved else f"the server {service}"
             raise LabError(
                 f"the reference {run.arm} completed none of {lost.total()} connections ({kinds}), "
-                f"so there is nothing to compare with; is {suspect} well?"
+                f"so there is nothing to compare with; {_suspicion(lost, service)}?"
             )
 
     def _lost_in_a_row(self, arm: Arm) -> tuple[int, Counter[str]]:
@@ -385,3 +383,12 @@ class _Place:
     epoch: int
     block: int
     slot: int
+
+
+def _suspicion(lost: Collection[str], service: Service) -> str:
+    """Whom to look at first, by the kinds of failure: a question without its mark."""
+    if all(kind.endswith(" unreachable") for kind in lost):
+        return f"is there a way from the client to the server {service}"
+    if all(kind.startswith("dns ") for kind in lost):
+        return "is the name server well"
+    return f"is the server {service} well"

@@ -283,6 +283,12 @@ def test_names_that_nobody_resolves_are_the_name_servers_affair(course):
     assert str(error).endswith("so there is nothing to compare with; is the name server well?")
 
 
+def test_what_is_out_of_reach_is_not_the_servers_affair(course):
+    _, _, error = course(lambda n, arm: (0, {"dns unreachable": 1, "connect unreachable": 299}, []))
+    said = "so there is nothing to compare with; is there a way from the client to the server script 1 (embedded)?"
+    assert str(error).endswith(said)
+
+
 def test_what_went_elsewhere_is_told_as_that(course):
     """And not as a server that is down: where it went there is none."""
     _, heard, error = course(lambda n, arm: (0, {"connect refused": 300}, ["expected x, seen y"]))

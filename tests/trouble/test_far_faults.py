@@ -144,7 +144,7 @@ CHAINS = {
         ),
         Trouble(
             "the host is known by another key",
-            UNSTARTED.format(rf"Host key verification failed\. {REFUSED}"),
+            UNSTARTED.format(rf"Host key for \S+ has changed and you have requested strict checking\. {REFUSED}"),
             before=other_key,
         ),
     ],
@@ -174,7 +174,8 @@ CHAINS = {
         Trouble("the server's control link is cut", f"host SERVER: {SILENT}", cut(SERVER, "control_device")),
         Trouble(
             "the client's measured link is cut",
-            NONE.format(r"\w+ \w+: \d+.*", "server nameserver .*"),
+            r"the reference ipv4 completed none of \d+ connections \(talk unreachable: \d+\), so there is nothing to "
+            r"compare with; is there a way from the client to the server nameserver .*\?$",
             cut(CLIENT, "device"),
         ),
         Trouble(

@@ -53,8 +53,7 @@ class Way(ABC):
         """What the host says when asked plainly; empty when the plain command works."""
         return self._said(self.command(settings, entry))
 
-    @staticmethod
-    def _said(command: Sequence[str]) -> str:
+    def _said(self, command: Sequence[str]) -> str:
         """Why a command failed, in its own words; empty when it did not."""
         try:
             asked = subprocess.Popen(
@@ -75,10 +74,14 @@ class Way(ABC):
                 os.killpg(asked.pid, signal.SIGKILL)
                 return f"no answer in {_PATIENCE_S:g} s"
         lines = (complained or printed).strip().splitlines()
-        said = f"{lines[-1] if lines else 'no message'} (exit status {asked.returncode})"
+        said = f"{self._gist(lines) if lines else 'no message'} (exit status {asked.returncode})"
         if said.startswith("sudo: ") and "password" in said:
             said += _NO_PASSWORD
         return said if asked.returncode else ""
+
+    def _gist(self, lines: Sequence[str]) -> str:
+        """The line that says why, which is the last of most programs."""
+        return lines[-1]
 
 
 class FarWay(Way):

@@ -16,7 +16,9 @@ from pathlib import Path
 from pytest_ipperf.lab.ways.base import FarWay, quoted
 
 # Without ssh's own questions to its server, which would come in the midst of runs; `lab/pulse.py` asks in its place.
-_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0", "-oLogLevel=ERROR")
+_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0")
+# What ssh says goes into our sentence; said by the agent's line as well it would stand in the midst of what we print.
+_SAYING, _SILENT = "-oLogLevel=ERROR", "-oLogLevel=QUIET"
 _SOON = "-oConnectTimeout=4"
 # What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
 _USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
@@ -30,6 +32,8 @@ _CHECK = (
     'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
     ' + " is too old; 3.10 is needed")'
 )
+# Of such a host the last line says no more than of one that nobody knows.
+_OTHER_KEY = re.compile(r"Host key for \S+ has changed\b")
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
@@ -65,7 +69,8 @@ class Ssh(FarWay):
 
     def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
         config = {"ssh_config": path} if (path := _config(settings)) else {}
-        return {"ssh": " ".join((*_OPTIONS, *_target(settings["ssh"]))), "python": _python(settings, entry), **config}
+        words = " ".join((*_OPTIONS, _SILENT, *_target(settings["ssh"])))
+        return {"ssh": words, "python": _python(settings, entry), **config}
 
     def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
         return self.asking(settings, entry, _CHECK)
@@ -78,9 +83,12 @@ class Ssh(FarWay):
         ssh, *others = self.command(settings, entry)
         return self._said([ssh, _SOON, *others]).replace(_CHECK, "...")  # of two, ssh takes the first
 
+    def _gist(self, lines: Sequence[str]) -> str:
+        return next(filter(_OTHER_KEY.match, lines), lines[-1])
+
     def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
         there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
-        return ["ssh", *_by(_config(settings)), *_OPTIONS, *_target(settings["ssh"]), there]
+        return ["ssh", *_by(_config(settings)), *_OPTIONS, _SAYING, *_target(settings["ssh"]), there]
 
 
 def _target(destination: str) -> list[str]:

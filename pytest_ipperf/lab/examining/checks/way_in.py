@@ -22,7 +22,9 @@ _REMEDIES = {
     r"has to be a Python": "correct key python; {python} tells what it is",
     r"^sudo: ": "see to it that `sudo -n true` works there, or take sudo = yes away",
     r"Permission denied \(": "put your public key into authorized_keys there, or name the right user in key ssh",
-    r"Host key verification failed": "compare its host key, then accept it by plain ssh (ssh-keygen -R for an old one)",
+    r"Host key for \S+ has changed": "find out why; if it was set up anew, forget the old key (ssh-keygen -R), and "
+    "accept the new one by plain ssh: {plain}",
+    r"Host key verification failed": "compare its host key, then accept it by plain ssh: {plain}",
     r"Could not resolve": "correct the name in key ssh, or in your ssh configuration",
     r"Connection refused": "start sshd there, or correct the port",
     r"Can't open user config file": "correct key ssh_config",
