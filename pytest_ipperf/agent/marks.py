@@ -102,12 +102,6 @@ def marked(*, networks: bool = True) -> str:
     return f"an earlier measurement has not left it as it was: {'; '.join(said)}"
 
 
-def mark_path() -> str:
-    """The file that marks this network; empty where it is not marked."""
-    path = _unrestored()
-    return str(path) if _notes(path, os.geteuid()) else ""
-
-
 def holds(note: Note) -> bool | None:
     """Whether what it tells of is still there; None where nobody can tell but a person."""
     if "folder" in note:

@@ -23,9 +23,8 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run, leading
 from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
-from pytest_ipperf.lab.building import lessee
 from pytest_ipperf.lab.flowing import Duration
-from pytest_ipperf.lab.leasing import leased
+from pytest_ipperf.lab.leasing import leased, lessee
 from pytest_ipperf.lab.limits import check_rebootable
 from pytest_ipperf.lab.metering import Meters
 from pytest_ipperf.lab.pace import arms_header_cost

@@ -11,7 +11,6 @@ from functools import partial
 from pytest_ipperf.agent.marks import marked
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import lease_there
 from pytest_ipperf.lab.leaving import left, left_error, remedy
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
@@ -19,7 +18,7 @@ from pytest_ipperf.lab.reaching import REACHING
 from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
-from pytest_ipperf.lab.wires import ports
+from pytest_ipperf.lab.wires import devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +68,10 @@ def built(
 
 def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
     """Has each client count the bare IPv6 packets of its port."""
-    devices = {port.role: port.device for pair in ports(testbed) for port in pair}
+    mine = devices(testbed)
     for role in testbed.clients:
-        links[role].order("watch", devices[role])
+        (device,) = mine[role]
+        links[role].order("watch", device)
 
 
 def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
@@ -86,23 +86,20 @@ def _link(host: Host, entry: Sequence[str]) -> Link:
     return REACHING.started(host, entry, partial(Link, host, entry))
 
 
-def _end(testbed: Testbed, starting: Collection[Future[Link]], *raised: object) -> None:
+def _end(
+    testbed: Testbed, starting: Collection[Future[Link]], _kind: object, error: BaseException | None, _trace: object
+) -> None:
     said = left([start.result() for start in starting if start.exception() is None])
     # A Ctrl-C goes on; of the host that is marked the next job will hear.
-    if said and all(isinstance(each, Exception) for each in raised if isinstance(each, BaseException)):
-        raise left_error(said, [testbed.name], raised[1])
+    if said and (error is None or isinstance(error, Exception)):
+        raise left_error(said, [testbed.name], error)
 
 
 def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:
+    mine = devices(testbed)
     for role, link in links.items():
-        mine = [port.device for pair in ports(testbed) for port in pair if port.role == role]
         ends = (testbed.paths[each].ends.get(role) for each in made.backends)
-        link.order("unmerged", mine, [end.device for end in ends if end])
-
-
-def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:
-    """Leases hosts for an owner, who waits so long for each."""
-    return lambda link: lease_there(link, owner, wait_s, tell)
+        link.order("unmerged", mine[role], [end.device for end in ends if end])
 
 
 def _pin(link: Link, *, wished: bool) -> None:

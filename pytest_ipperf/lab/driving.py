@@ -86,9 +86,14 @@ class _Together:
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def told(self) -> dict[str, Any]:
-        """All of it, once it is over; where that cannot be, no host keeps what it has opened."""
+        """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
+
+        Where one is gone the others are left in the midst of an order, and end with the epoch.
+        """
         try:
             return self._told()
+        except AgentError:
+            raise
         except LabError:
             for link in self.links.values():
                 with contextlib.suppress(LabError):  # of one that is lost the first error tells

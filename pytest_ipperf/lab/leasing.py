@@ -60,6 +60,11 @@ def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], Non
     _acquire(acquire, f"host {link.host.name}", wait_s, partial(_tell_once, owner, tell))
 
 
+def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:
+    """Leases hosts for an owner, who waits so long for each."""
+    return lambda link: lease_there(link, owner, wait_s, tell)
+
+
 def _tell_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
     """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
     job = holder.partition(" (")[2] or holder  # each epoch's agent is another process

@@ -28,7 +28,7 @@ class Meters:
         return self._of_each(description)
 
     def counters(self) -> dict[str, dict[str, Any]]:
-        """By role: its host's time since it was started, and its interfaces' counters."""
+        """By role: the seconds since its host's SNMP agent was started, and its interfaces' counters."""
         return self._of_each(counters)
 
     def _of_each(self, ask: Callable[[Source], _Told]) -> dict[str, _Told]:

@@ -6,7 +6,7 @@ Pure. What speaks against a path is a UsageError with the rest of a sentence abo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, IPv6Network
 
 from pytest_ipperf.core.errors import UsageError
@@ -45,8 +45,6 @@ def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, P
     for transport, text in networks.items():
         for each in text.split() or [text]:
             _set_apart(transport, each, roles, apart)
-    for host in roles.values():
-        _check_devices(host)
     found = {}
     for transport in TUNNELLED:
         if transport in networks:
@@ -107,29 +105,22 @@ def _wanted(transport: str, *, routed: bool) -> str:
     return "it takes one" + (", and two only through a router" if TRANSPORTS[transport].routed else "")
 
 
-def _check_devices(host: Host) -> None:
-    """UsageError where a host names one device for two transports."""
-    seen: dict[str, str] = {}
-    for transport, (device, _) in host.tunnels.items():
-        if device in seen:
-            raise UsageError(
-                f"host {host.name} names device {device} for {seen[device]} and for {transport}; "
-                "each has one of its own"
-            )
-        seen[device] = transport
+def check_alike(transport: str, hosts: Collection[Host]) -> None:
+    """UsageError where some of these hosts name a device for a transport and others none."""
+    having, lacking = ([host for host in hosts if (transport in host.tunnels) is has] for has in (True, False))
+    if having and lacking:
+        raise UsageError(
+            f"host {having[0].name} names a device for {transport} and host {lacking[0].name} none; "
+            f"give both a key {transport}, or none"
+        )
 
 
 def _existing(transport: str, roles: Mapping[str, Host]) -> Path | None:
     named = {role: host.tunnels[transport] for role, host in roles.items() if transport in host.tunnels}
     ends = [roles[role] for role in (CLIENT, SERVER)]
-    having, lacking = ([host for host in ends if (transport in host.tunnels) is has] for has in (True, False))
-    if not having:
+    check_alike(transport, ends)
+    if CLIENT not in named:
         return None
-    if lacking:
-        raise UsageError(
-            f"host {having[0].name} names a device for {transport} and host {lacking[0].name} none; "
-            f"give both a key {transport}, or none"
-        )
     if named[CLIENT][1] == named[SERVER][1]:
         raise UsageError(
             f"hosts {ends[0].name} and {ends[1].name} have the same address {named[CLIENT][1]} for {transport}; "

@@ -47,7 +47,10 @@ class Pulse:
 
     @contextlib.contextmanager
     def silence(self, longest_s: float = 0.0) -> Iterator[None]:
-        """While something is measured, of which no part between two lulls takes longer than that."""
+        """While something is measured, of which a part between two lulls takes about that long at most.
+
+        Of what takes somewhat longer the leash is long enough.
+        """
         with self._changed:
             self._silences.append(longest_s)
         if longest_s > self._every_s:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.units import seconds_text
@@ -30,17 +30,17 @@ def start_anew(
     """
     hosts = sorted({host.machine: host for host in testbed.hosts}.values(), key=lambda host: host.machine)
     began = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        links = []
-        for host in hosts:
-            links.append(stack.enter_context(Link(host)))
-            lease(links[-1])
-        with ThreadPoolExecutor(len(links)) as pool:
-            ending = [pool.submit(_ended, link, down_s) for link in links]
-        before = [end.result() for end in ending]
+    links: list[Link] = []
     with ThreadPoolExecutor(len(hosts)) as pool:
-        coming = [pool.submit(_wait_back, host, boot, back_s) for host, boot in zip(hosts, before, strict=True)]
-    return {host.name: round(come.result() - began, 1) for host, come in zip(hosts, coming, strict=True)}
+        try:
+            for host in hosts:
+                links.append(Link(host))
+                lease(links[-1])
+            before = list(pool.map(partial(_ended, down_s=down_s), links))
+        finally:  # side by side, as the end of a line to a host that is away takes its time
+            list(pool.map(Link.close, links))
+        back = list(pool.map(partial(_wait_back, back_s=back_s), hosts, before))
+    return {host.name: round(at - began, 1) for host, at in zip(hosts, back, strict=True)}
 
 
 def _ended(link: Link, down_s: float) -> str:
@@ -83,11 +83,7 @@ def _seen(host: Host, before: str) -> str:
         with Link(host) as link:
             if link.order("boot_id") == before:
                 return "it answers, and was not started anew"
-            lacking = link.order("lacking", _addresses(host))
+            lacking = link.order("lacking", list(host.addresses))
     except AgentError as error:
         return str(error).removeprefix(f"host {host.name}: ")
     return f"it is back without its address {lacking[0]}" if lacking else ""
-
-
-def _addresses(host: Host) -> list[str]:
-    return [*filter(None, (host.ipv4, host.ipv6)), *(address for _, address in host.tunnels.values())]

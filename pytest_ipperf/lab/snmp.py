@@ -78,7 +78,7 @@ def description(source: Source) -> str:
 
 
 def counters(source: Source) -> dict[str, Any]:
-    """Seconds since it was started, and by the name of each interface the bytes that came in and went out.
+    """Seconds since its SNMP agent was started (sysUpTime, RFC 3418), and by interface the bytes in and out.
 
     `bits` are those of the counters: where it has none of 64 they begin anew after 4 GB. LabError where nobody answers.
     """

@@ -16,10 +16,11 @@ from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.lab.building import built, lessee
+from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.driving import SKEW, driven, shares
 from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.leasing import lessee
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.loading import client_facts, disturbances, load_order
 from pytest_ipperf.lab.pace import too_much, train_rates
@@ -340,7 +341,7 @@ class Standing:
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
-    """How long figures are taken without a pause: in a flow or a burst, to which connections may come at a rate."""
+    """About how long figures are taken without a pause: in a flow, or a burst with connections that come at a rate."""
     arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
     return duration.warmup_s + duration.run_s + arriving_s + deadline_s
 

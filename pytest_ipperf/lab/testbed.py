@@ -47,6 +47,11 @@ class Host:
         return self.ipv6 if ipver == 6 else self.ipv4
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """All that it has on measured links, of native arms and of its own tunnels' devices."""
+        return tuple(filter(None, (self.ipv4, self.ipv6, *(address for _, address in self.tunnels.values()))))
+
+    @property
     def machine(self) -> str:
         """What must not be measured on twice at once."""
         return WAYS[self.way].machine(self.settings)

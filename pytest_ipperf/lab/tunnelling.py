@@ -98,7 +98,7 @@ def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None
             told = link.order("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
-        left += [f"host {link.host.name}: {sentence}" for sentence in told["left"]]
+        left += [f"host {link.host.name}: {sentence}" for sentence in told]
     if left:
         end = remedy(testbed.name)
         raise restore_error(f"not everything is as it was: {'; '.join(left)}; {end}", end, earlier)

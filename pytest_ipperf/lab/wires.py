@@ -104,6 +104,12 @@ def _beside(testbed: Testbed, role: str, device: int) -> tuple[Port, Port]:
     return Port(role, "eth0", tuple(map(str, mine)), routes), Port(ROUTER, f"eth{device}", theirs)
 
 
+def devices(testbed: Testbed) -> dict[str, list[str]]:
+    """By role the devices of its ports."""
+    mine = [port for pair in ports(testbed) for port in pair]
+    return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
+
+
 def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
     """Joins the nodes; `inside` are their processes by role, as the nodes see them."""
     for role in testbed.roles:

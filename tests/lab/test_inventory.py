@@ -660,6 +660,11 @@ def test_two_arms_with_one_address_are_told(refused):
     assert refused(text) == ", line 4: [host alpha]: isatap has the address 2001:db8:41::1 of tunnel; give each its own"
 
 
+def test_two_arms_with_one_device_are_told(refused):
+    text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1\nisatap = sit1 2001:db8:5e::1")
+    assert refused(text) == ", line 4: [host alpha]: isatap has the device sit1 of tunnel; give each its own"
+
+
 def test_devices_that_are_there_already_are_used_as_they_are(read):
     text = named(THREE, "alpha", "tunnel = sit1 2001:db8:41::1")
     text = named(text, "beta", "tunnel = he-ipv6 2001:db8:41::2")

@@ -74,7 +74,7 @@ class Leaves:
         self.host = SimpleNamespace(name=name)
 
     def order(self, name, **_):
-        return {"restore": {"left": ["a is missing"]}, "leave": ["b stays"]}[name]
+        return {"restore": ["a is missing"], "leave": ["b stays"]}[name]
 
     def close(self):
         pass

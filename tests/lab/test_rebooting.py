@@ -28,6 +28,9 @@ class Answering:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         pass
 
     def order(self, name, *_, **__):

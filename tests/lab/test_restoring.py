@@ -20,7 +20,7 @@ class Returned:
 
     def order(self, name):
         assert name == "restore"
-        return {"left": ["device ipperf-6in4 is still there"], "mark": "/run/pytest-ipperf/unrestored"}
+        return ["device ipperf-6in4 is still there"]
 
 
 def test_what_is_left_of_tunnels_is_told_with_how_the_marks_are_cleared():

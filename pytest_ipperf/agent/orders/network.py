@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.marks import mark_path, marked
+from pytest_ipperf.agent.marks import marked
 from pytest_ipperf.agent.offloads import offloads, set_offloads
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.passing import Passing
@@ -64,10 +64,10 @@ class Network(Part):
         """By device: the rate in bit/s that it is shaped to; 0 where it is not."""
         return rates(devices)
 
-    def restore(self) -> dict[str, Any]:
-        """Puts back all that was changed here; `left`, a sentence for what is not as it was, and the file of `mark`."""
+    def restore(self) -> list[str]:
+        """Puts back all that was changed here; a sentence for what is not as it was."""
         self._tunnels.close()
-        return {"left": self._changes.undo(), "mark": mark_path()}
+        return self._changes.undo()
 
 
 part = Network

@@ -70,9 +70,12 @@ def _check_way(section: Section, way_name: str, choices: list[str]) -> None:
 
 
 def _check_distinct(section: Section, host: Host) -> None:
-    """The kernel finds a route by the address, so two arms with one address would be one arm."""
-    owners = {host.ipv6: "ipv6"}
-    for transport, (_, address) in host.tunnels.items():
+    """The kernel finds a route by the address, and a route names a device: two arms with one of them would be one."""
+    owners, devices = {host.ipv6: "ipv6"}, dict[str, str]()
+    for transport, (device, address) in host.tunnels.items():
+        if device in devices:
+            raise section.wrong(f"{transport} has the device {device} of {devices[device]}; give each its own")
+        devices[device] = transport
         if address in owners:
             raise section.wrong(f"{transport} has the address {address} of {owners[address]}; give each its own")
         owners[address] = transport

@@ -6,10 +6,11 @@ import ipaddress
 from collections.abc import Mapping
 
 from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.units import parse_percent, parse_seconds
 from pytest_ipperf.lab.inventory.reading import Section, listed, word
 from pytest_ipperf.lab.labs import lab, link_rate
-from pytest_ipperf.lab.paths import TUNNELLED, paths
+from pytest_ipperf.lab.paths import TUNNELLED, check_alike, paths
 from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
@@ -103,22 +104,16 @@ def _check_several(section: Section, clients: list[Host], server: Host, networks
     for host in (*clients, server):
         if host in clients and host.name == server.name:
             raise section.wrong(f"{wanted} {host.name} is the server too; beside several clients it is a host alone")
-        for address in _addresses(host):
+        for address in host.addresses:
             if (owner := owners.setdefault(address, host.name)) != host.name:
                 raise section.wrong(
                     f"{wanted} hosts {owner} and {host.name} have the same address {address}; give each its own"
                 )
     for transport in TUNNELLED:
-        having, lacking = ([each for each in clients if (transport in each.tunnels) is has] for has in (True, False))
-        if having and lacking:
-            raise section.wrong(
-                f"{wanted} host {having[0].name} names a device for {transport} and host {lacking[0].name} none; "
-                f"give both a key {transport}, or none"
-            )
-
-
-def _addresses(host: Host) -> list[str]:
-    return list(filter(None, (host.ipv4, host.ipv6, *(address for _, address in host.tunnels.values()))))
+        try:
+            check_alike(transport, clients)
+        except UsageError as error:
+            raise section.wrong(f"{wanted} {error}") from None
 
 
 def read_lab(section: Section) -> Testbed:
