@@ -8,6 +8,7 @@ import platform
 import re
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from pytest_ipperf.agent.leash import leash, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
+from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.ways import WAYS
@@ -106,6 +108,11 @@ def test_an_unknown_order_is_answered_and_survived(agent, name):
     assert (word, kind) == ("error", "AgentError")
     assert name in sentence
     assert agent.order("hello") == ("ok", agent.hello)
+
+
+def test_each_order_is_that_of_one_part():
+    orders = [name for part in PARTS for name in vars(PARTS[part]) if name[0] != "_"]
+    assert len(orders) == len(set(orders))
 
 
 def test_an_order_that_breaks_is_told_with_its_place(agent):
@@ -199,6 +206,29 @@ def test_the_lease_is_held_until_the_agent_ends(own_network):
         assert f"process {first.pid} of user" in second.order("lease", "another job", 0.0)[1]
         first.line.popen.kill()
         assert second.order("lease", "another job", 5.0) == ("ok", "")
+
+
+def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_marked(
+    own_network, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
+    with contextlib.ExitStack() as stack:
+        first = Agent(own_network)
+        stack.callback(first.group.terminate, timeout=5)
+        assert first.order("lease", "job", 0.0) == ("ok", "")
+        (folder,) = tmp_path.glob("ipperf-*")
+        (folder / "data").mkdir()
+        user = ["--user", "--preserve-credentials"] if "--user" in own_network else []
+        there = ["nsenter", "--target", str(first.pid), *user, "--net"]
+        subprocess.run([*there, "--mount", "mount", "-t", "tmpfs", "none", folder / "data"], check=True)
+        second = Agent(there)
+        stack.callback(second.group.terminate, timeout=5)
+        said = f"private folder {folder} cannot be removed: Device or resource busy: data"
+        assert first.order("leave") == ("ok", [said])
+        assert f"process {first.pid} of user" in second.order("lease", "another job", 0.0)[1]
+        first.group.terminate(timeout=5)
+        assert second.order("lease", "another job", 5.0) == ("ok", "")
+        assert second.order("marked")[1].endswith(f": {said}")
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of an order"])

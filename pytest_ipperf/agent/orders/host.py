@@ -38,10 +38,12 @@ class Host(Part):
         return sorted(os.sched_getaffinity(0))
 
     def lease(self, owner: str, wait_s: float) -> str:
-        """Empty when this host is ours now, else who holds it."""
+        """Empty when this host is ours now, else who holds it.
+
+        Nobody releases it: it goes with this process, so when all is undone and what stays is marked.
+        """
         if self._lease is None:
             self._lease = Lease(owner)
-            self._here.stack.callback(self._lease.release)
         return self._lease.acquire(wait_s)
 
     def fingerprint(self, device: str) -> dict[str, Any]:
