@@ -16,8 +16,6 @@ from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import Share
 from pytest_ipperf.agent.slack import undisturbed
 
-__all__ = ("LoadOrder", "load")
-
 # A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
 _DEAD_BURSTS = 3
 

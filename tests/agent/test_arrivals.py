@@ -16,7 +16,8 @@ import pytest
 from pytest_ipperf.agent.arrivals import arrivals
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES

@@ -18,7 +18,8 @@ from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.proof import Expected, run_contradictions

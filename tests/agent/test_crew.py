@@ -20,7 +20,8 @@ from pytest_ipperf.agent.bursts import overlap
 from pytest_ipperf.agent.crew import Crew
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import AgentError
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application

@@ -19,7 +19,8 @@ import pytest
 from pytest_ipperf.agent.datagram import DatagramBurst
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.script import Script

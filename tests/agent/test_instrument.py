@@ -18,7 +18,8 @@ from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.state import ServerState

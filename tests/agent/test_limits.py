@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from pytest_ipperf.agent.limits import enough_descriptors, enough_ports, most_descriptors
-from pytest_ipperf.agent.load import LoadOrder
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.errors import LabError
 
 

@@ -22,7 +22,8 @@ import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers import SERVERS
@@ -265,7 +266,8 @@ AS_ANYONE = """
 import dataclasses, json, os, random, sys
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers.base import Site

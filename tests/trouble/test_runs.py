@@ -24,7 +24,8 @@ import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.failures import restricted_mean

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_ipperf.agent import flows
-from pytest_ipperf.agent.load import LoadOrder, load
+from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.stamps import stamping
 
