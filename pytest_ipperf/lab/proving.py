@@ -73,7 +73,10 @@ def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_p
     probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
     fits = links[CLIENT].order("fits", probe)
     if path.client and next(iter(fits.values())) == "yes":
-        back = _fits_back(testbed, links, arm, fits)
+        back = fits_back(
+            links[SERVER], links[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
+            sizes=fits, tries=_TRIES,
+        )  # fmt: skip
     return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, links)}
 
 
@@ -86,19 +89,23 @@ def _forwarding(path: Path, link: Link) -> tuple[dict[str, Any], dict[str, Any]]
     return link.order("route", near, far, farther), link.order("route", far, near, nearer)
 
 
-def _fits_back(testbed: Testbed, links: Mapping[str, Link], arm: Arm, sizes: Collection[int]) -> dict[int, str]:
-    """Which packets of these sizes get from the server to the client unfragmented."""
-    path, largest = testbed.path(arm), min(sizes)
-    port = links[SERVER].order("back_listen", path.server, testbed.server.ports)
-    links[CLIENT].order("back_open", path.client, path.server, port)
-    sent = [size for size in sizes if arm.ipver == 6 or size <= _MOST_BYTES]
+def fits_back(
+    here: Link, there: Link, *, source: str, address: str, ports: tuple[int, int], sizes: Collection[int], tries: int
+) -> dict[int, str]:
+    """Which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
+
+    Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
+    """
+    largest, port = min(sizes), here.order("back_listen", source, ports)
+    there.order("back_open", address, source, port)
+    sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
     refused, taken = set(sizes) - set(sent), set[int]()
-    for _ in range(_TRIES):
-        links[CLIENT].order("back_ask")
-        refused |= set(links[SERVER].order("back_answer", sent))
+    for _ in range(tries):
+        there.order("back_ask")
+        refused |= set(here.order("back_answer", sent))
         if largest in refused:
             break
-        taken |= set(links[CLIENT].order("back_taken", largest))
+        taken |= set(there.order("back_taken", largest))
         if largest in taken:
             break
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}

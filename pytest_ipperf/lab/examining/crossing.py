@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 
@@ -10,11 +10,11 @@ from pytest_ipperf.agent.path import fit_sizes
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.examining.seen import Crossing, Seen
 from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.proving import fits_back
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.transports.base import SERVER
 
 _TRIES = 4
-_MOST_BYTES = 65535  # of an IPv4 packet
 
 
 def ways(testbed: Testbed) -> Iterator[Crossing]:
@@ -45,27 +45,10 @@ def crossed(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing) 
         links[way.there].order("shut")
         fits = {}
         if way.here != way.there and not knocked["udp"]:
-            fits = _fits(links, seen, way, fit_sizes(route["path_mtu"] or route["mtu"], way.ipver))
+            fits = fits_back(
+                links[way.here], links[way.there], source=source, address=address, ports=seen[way.here].host.ports,
+                sizes=fit_sizes(route["path_mtu"] or route["mtu"], way.ipver), tries=_TRIES,
+            )  # fmt: skip
     except LabError as error:
         return replace(way, trouble=str(error))
     return replace(way, mtu=route["mtu"], tcp=knocked["tcp"], udp=knocked["udp"], fits=fits)
-
-
-def _fits(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing, sizes: Collection[int]) -> dict[int, str]:
-    """Which packets of these sizes get there unfragmented; who takes them asks for them, so that firewalls agree."""
-    here, there = links[way.here], links[way.there]
-    source, address = (seen[name].host.address(way.ipver) for name in (way.here, way.there))
-    port = here.order("back_listen", source, seen[way.here].host.ports)
-    there.order("back_open", address, source, port)
-    largest = min(sizes)
-    sent = [size for size in sizes if way.ipver == 6 or size <= _MOST_BYTES]
-    refused, taken = set(sizes) - set(sent), set[int]()
-    for _ in range(_TRIES):
-        there.order("back_ask")
-        refused |= set(here.order("back_answer", sent))
-        if largest in refused:
-            break
-        taken |= set(there.order("back_taken", largest))
-        if largest in taken:
-            break
-    return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
