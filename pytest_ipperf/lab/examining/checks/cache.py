@@ -24,8 +24,8 @@ class Cached(Check):
         elif not kept["folder"]:
             yield self.doubtful(seen.host.name, "there can be none", "give the user a home that he may write to")
         else:
-            count = f"{kept['entries']} parcel{'s' * (kept['entries'] != 1)}"
-            yield self.well(seen.host.name, f"{count}, {kept['bytes'] / (1 << 20):.1f} MiB, in {kept['folder']}")
+            count = f"{kept['entries']} {'entry' if kept['entries'] == 1 else 'entries'}"
+            yield self.well(seen.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")
 
 
 check = Cached()

@@ -8,7 +8,7 @@ from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Seen
 
-_LIMITING = ("tbf", "netem", "htb", "hfsc", "cbq", "cake", "clsact")
+_LIMITING = ("tbf", "netem", "htb", "hfsc", "cbq", "cake")
 _MERGING = ("gro", "gso", "tso", "lro")
 
 

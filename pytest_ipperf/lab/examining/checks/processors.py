@@ -48,7 +48,7 @@ class Processors(Check):
         for together in machines.values():
             names = ", ".join(seen.host.name for seen in together)
             cpus = [set(seen.host.cpus) for seen in together]
-            shared = len(together) > 1 and (not all(cpus) or set.intersection(*cpus))
+            shared = len(together) > 1 and (not all(cpus) or sum(map(len, cpus)) > len(set().union(*cpus)))
             if shared:
                 remedy = "give each processors of its own, key cpus"
                 yield self.doubtful("", f"{names} are one machine, and share its processors", remedy)

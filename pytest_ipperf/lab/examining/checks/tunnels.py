@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.examining.checks.base import Check, Finding
+from pytest_ipperf.lab.examining.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.examining.seen import Examined
 from pytest_ipperf.lab.testbed import AUTO
 
@@ -33,10 +33,10 @@ class Tunnels(Check):
                     continue
                 if why:
                     other = "give it the module sit, or take keys tunnel and isatap away"
-                    remedy = other if seen.fact("rights").get("admin") else "sudo = yes, or root in key ssh"
+                    remedy = other if seen.fact("rights").get("admin") else as_root(seen.host)
                     yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
                 elif not seen.fact("rights").get("admin"):
-                    yield self.wrong(host, "its agent may not make tunnels", "sudo = yes, or root in key ssh")
+                    yield self.wrong(host, "its agent may not make tunnels", as_root(seen.host))
                 else:
                     yield self.well(host, f"backend {backend} can carry them")
             for device, why in told.get("existing", {}).items():
