@@ -144,7 +144,7 @@ def test_a_mark_is_told_cleared_of_what_is_gone_and_of_the_rest_when_asked(farm)
     server.run("sh", "-ec", LEAVE.format(tmp=server.tmp))
     path = server.run("sh", "-c", "ls /run/pytest-ipperf").split()
     assert path == ["left", "unrestored"]
-    clear = "put it in order, then pytest-ipperf doctor --testbed=bed1 --clear"
+    clear = "put it in order, then clear the mark: pytest-ipperf doctor --testbed=bed1 --clear"
     for arguments in ((), ("--clear",)):
         found, status = findings(hosts, "--testbed=bed1", *arguments)
         assert status == 1

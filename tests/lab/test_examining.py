@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.marks import marks
+from pytest_ipperf.core.errors import RestoreError
 from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.reboot import programs
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.servers import SERVERS
@@ -127,7 +134,8 @@ CHANGES = [
     ("leftovers", {"journals": ["/run/pytest-ipperf/journal"]}, "doubtful left: the journal /run/pytest-ipperf/jo"),
     ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
     ("leftovers", {"marks": [{"user": 7, "path": "/x", "notes": [{"said": "a is left", "holds": None}]}]},
-     "wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in "),
+     ("wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in order, "
+      "then clear the mark: pytest-ipperf doctor --testbed=office --clear")),
     ("cache", {"note": "it is another user's"}, "doubtful cache: none is used: it is another user's: see to it"),
     ("cache", {"folder": ""}, "doubtful cache: there can be none: give the user a home that he may write to"),
     ("tunnels", {"existing": {"sit1": "there is no device sit1"}}, "wrong tunnels: there is no device sit1: make"),
@@ -151,9 +159,35 @@ def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
     ]
 
 
-def test_facts_that_could_not_be_had_are_no_findings(made):
+def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
     made.seen["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
-    assert [each.topic for each in found(made) if each.subject == "alpha"] == ["way in"]
+    assert told(made) == [
+        f"doubtful alpha way in: its {name} could not be looked at: OSError: no: see to that, and ask again"
+        for name in FACTS
+    ]
+    assert {each.topic for each in found(made) if each.subject == "alpha"} == {"way in"}
+
+
+def test_of_a_node_they_are_told_too(made):
+    made.seen["alpha"].node = True
+    made.seen["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
+    (said,) = told(made)
+    assert said.startswith("doubtful alpha way in: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
+
+
+def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
+    made.seen["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
+    assert [each.partition(": ")[0] for each in told(made)] == [
+        "doubtful all reach", "doubtful alpha lease", "doubtful alpha way in"
+    ]  # fmt: skip
+    assert [each.subject for each in found(made) if each.topic == "left"] == ["beta"]
+
+
+def test_what_the_cache_keeps_is_counted_as_clean_counts_it(made):
+    made.seen["beta"].facts["cache"]["entries"] = 2
+    assert [each.said for each in found(made) if each.topic == "cache"] == [
+        f"{count} (3.1 MB), in /home/me/.cache/pytest-ipperf" for count in ("1 entry", "2 entries")
+    ]
 
 
 def test_servers_that_cannot_run_are_told_of_the_server(made):
@@ -314,7 +348,8 @@ def test_what_sudo_refuses_is_told_with_one_remedy(made):
 
 def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
     ends = {role: End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ()) for role in ("client", "server")}
-    made.testbed = dataclasses.replace(made.testbed, paths={"tunnel": Way("2001:db8:1::1", "2001:db8:1::2", ends=ends)})
+    paths = {"tunnel": Way("2001:db8:1::1", "2001:db8:1::2", ends=ends)}
+    made = dataclasses.replace(made, testbed=dataclasses.replace(made.testbed, paths=paths))
     for seen in made.seen.values():
         seen.facts["tunnels"]["cannot"] = {"kernel": ""}
     assert told(made) == []
@@ -323,7 +358,11 @@ def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
     said = told(made)
     remedy = "give it the module sit, or take keys tunnel and isatap away"
     assert f"wrong alpha tunnels: backend kernel cannot: no sit driver: {remedy}" in said
-    assert "wrong beta tunnels: its agent may not make tunnels: sudo = yes, or root in key ssh" in said
+    assert f"wrong beta tunnels: its agent may not make tunnels: {SUDO}" in said
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
+    for why, what in (("", "its agent may not make tunnels"), ("no rights", "backend kernel cannot: no rights")):
+        made.seen["beta"].facts["tunnels"]["cannot"] = {"kernel": why}
+        assert f"wrong beta tunnels: {what}: run as root, or sudo = yes in hosts.ini" in told(made)
 
 
 def test_a_clock_that_is_off_is_told_with_its_uncertainty(made):
@@ -339,6 +378,17 @@ def test_hosts_of_one_machine_that_share_its_processors_are_told(made):
     for number, seen in enumerate(made.seen.values()):
         seen.host = dataclasses.replace(seen.host, cpus=(number,))
     assert told(made) == []
+
+
+@pytest.mark.parametrize("third", [0, 1])
+def test_two_of_three_that_share_processors_are_enough(made, third):
+    seen = [*made.seen.values(), dataclasses.replace(made.seen["beta"])]
+    for each, name, cpu in zip(seen, ("alpha", "beta", "gamma"), (0, 1, third), strict=True):
+        each.host = dataclasses.replace(each.host, name=name, cpus=(cpu,))
+        each.facts["control"]["boot"] = "same"
+    made = dataclasses.replace(made, seen={each.host.name: each for each in seen})
+    (said,) = told(made)
+    assert said.startswith("doubtful all processors: alpha, beta, gamma are one machine, and share its processors: ")
 
 
 @pytest.mark.parametrize(
@@ -360,7 +410,7 @@ def test_hosts_of_one_machine_that_share_its_processors_are_told(made):
 )
 def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
     one, other = made.crossings
-    made.crossings = (dataclasses.replace(one, **change), other)
+    made = dataclasses.replace(made, crossings=(dataclasses.replace(one, **change), other))
     (said, *_) = told(made)
     assert re.sub(r"^wrong alpha -> beta \w+: ", "", said).startswith(sentence)
 
@@ -377,8 +427,8 @@ def test_orders_that_share_the_measured_link_are_told_and_no_trouble(made):
 
 def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
     bare = [dataclasses.replace(each, ipv6="") for each in made.testbed.hosts]
-    made.testbed = dataclasses.replace(made.testbed, client=bare[0], server=bare[1])
-    made.others = {"home": "ssh beta port 22"}
+    testbed = dataclasses.replace(made.testbed, client=bare[0], server=bare[1])
+    made = dataclasses.replace(made, testbed=testbed, others={"home": "ssh beta port 22"})
     (said,) = told(made)
     assert said.startswith("wrong all testbed: nothing to compare: testbed office has no IPv6: host alpha has no ipv6")
     assert any(each.said == "never measured while home is: both have ssh beta port 22" for each in found(made))
@@ -437,6 +487,77 @@ def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, mo
     assert held.startswith("held by process ")
     assert held.endswith(" (me@desk: pytest)")
     assert [each.said for each in findings if each.said.startswith("the ways were not tried, as somebody measures on")]
+
+
+@pytest.fixture
+def midst(monkeypatch):
+    """Has something done to the agents, by their hosts, when packets would be sent."""
+
+    def does(what):
+        monkeypatch.setattr(examination, "_crossings", lambda _, links, __: what(links) or ())
+
+    return does
+
+
+def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
+    midst(lambda links: os.kill(links["this machine"]._process.pid, signal.SIGKILL))
+    (told,) = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
+    assert (told.grade, told.topic) == (Grade.WRONG, "way in")
+    assert told.said.startswith("the agent died during order 'examine'; its host went down, the link broke, or it was ")
+
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+
+
+def busy(tmp):
+    """Has all private folders stay."""
+    for folder in tmp.glob("ipperf-*"):
+        (folder / "mounted").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)
+
+
+@root
+def test_what_an_examination_leaves_is_wrong_and_marked(midst, tmp):
+    midst(lambda _: busy(tmp))
+    wrong = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.grade is Grade.WRONG]
+    start = "this examination could not remove everything: host "
+    assert {each.said.removeprefix(start).partition(": private folder ")[0] for each in wrong} == {
+        "this machine", "client", "server"
+    }  # fmt: skip
+    assert {(each.subject, each.topic, each.remedy) for each in wrong} == {
+        ("", "left", "put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
+    }
+    assert marks()
+
+
+@root
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (ValueError("odd"), RestoreError, "^ValueError: odd; and not everything could be removed: host .* --clear$"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+)
+def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst, tmp, error, raised, words):
+    def broken_off(_):
+        busy(tmp)
+        raise error
+
+    midst(broken_off)
+    with pytest.raises(raised, match=words):
+        examined(BUILTIN["loopback"], BUILTIN)
+    assert marks()
+
+
+def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
+    ours = look()
+    monkeypatch.setattr(examination, "look", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
+    seen = Seen(host=Host(name="near", way="local", settings={}), roles=())
+    with Link(seen.host) as link:
+        examination._stamped(link, seen)
+    assert seen.skew_s
+    ahead_s, error_s = seen.skew_s
+    assert abs(ahead_s - 2.5) < error_s + 0.001
 
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")

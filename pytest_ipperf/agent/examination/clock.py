@@ -7,27 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.clocks import realtime_ahead_ns
-from pytest_ipperf.agent.offset import clock_of_host
-
 _UNSYNCHRONISED, _ERROR = 0x0040, 5  # sys/timex.h: STA_UNSYNC, TIME_ERROR
 _STATUS_AT = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror, status
 _TIMEX_BYTES = 512  # more than any has
 
 
 def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether the wall clock is `synchronised`, None where the kernel does not tell, and the `source` of all clocks.
-
-    `whose` CLOCK_MONOTONIC it is, and by how much the wall clock is ahead of that.
-    """
+    """Whether the wall clock is `synchronised`, None where the kernel does not tell, and the `source` of all clocks."""
     del asked
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-    return {
-        "synchronised": _synchronised(),
-        "source": source.read_text().strip() if source.exists() else "",
-        "whose": clock_of_host(),
-        "real_ahead_ns": realtime_ahead_ns(),
-    }
+    return {"synchronised": _synchronised(), "source": source.read_text().strip() if source.exists() else ""}
 
 
 def _synchronised() -> bool | None:

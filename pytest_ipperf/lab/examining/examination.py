@@ -7,10 +7,11 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
+from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.agent.examination.clock import facts as clock_facts
 from pytest_ipperf.agent.offset import estimate
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
@@ -21,7 +22,7 @@ from pytest_ipperf.lab.examining.checks.reboot import programs
 from pytest_ipperf.lab.examining.crossing import crossed, ways
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
 from pytest_ipperf.lab.leasing import new_owner
-from pytest_ipperf.lab.leaving import left
+from pytest_ipperf.lab.leaving import left, left_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.snmp import Source, description
@@ -73,23 +74,30 @@ def _seen(
 ) -> Examined:
     seen = _hosts(testbed)
     links: dict[str, Link] = {}
-    with ThreadPoolExecutor(len(seen)) as pool:
-        try:
-            opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
-            links |= {name: link for name, link in opened.items() if link is not None}
-            asked = {name: _asked(testbed, seen[name]) for name in links}
-            answering = [
-                pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
-            ]
-            list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
-            for each in answering:
-                each.result()
-            _lease(testbed, links, seen)
-            crossings = tuple(_crossings(testbed, links, seen))
-            list(pool.map(lambda name: _facts(links[name], seen[name], [_LAST], asked[name]), links))
-        finally:
-            left(list(links.values()))
-    return Examined(testbed=testbed, seen=seen, crossings=crossings, others=_others(testbed, inventory))
+    staying: list[str] = []
+    with ThreadPoolExecutor(len(seen)) as pool, contextlib.ExitStack() as stack:
+        stack.push(partial(_end, testbed, links, staying))
+        opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
+        links |= {name: link for name, link in opened.items() if link is not None}
+        asked = {name: _asked(testbed, seen[name]) for name in links}
+        answering = [
+            pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
+        ]
+        list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
+        for each in answering:
+            each.result()
+        _lease(testbed, links, seen)
+        crossings = tuple(_crossings(testbed, links, seen))
+        list(pool.map(lambda name: _look_last(links[name], seen[name], asked[name]), links))
+    others = _others(testbed, inventory)
+    return Examined(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
+
+
+def _end(testbed: Testbed, links: Mapping[str, Link], staying: list[str], *raised: object) -> None:
+    """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
+    staying += left(links.values())
+    if staying and isinstance(raised[1], Exception):
+        raise left_error(staying, [testbed.name], raised[1])
 
 
 def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
@@ -127,22 +135,33 @@ def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
 def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
     """All of one host but what runs there."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
-    try:
+    with _troubled(seen):
         _stamped(link, seen)
         if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
             seen.done = link.order("tend", clear)
         _facts(link, seen, names, asked)
         if WAYS[link.host.way].far:
             seen.facts["cache"] = link.order("cache")
-    except LabError as error:
-        seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
+
+
+def _look_last(link: Link, seen: Seen, asked: Mapping[str, Any]) -> None:
+    """What runs there, unless it is known already that nothing can be asked."""
+    if not seen.node and not seen.trouble:
+        with _troubled(seen):
+            _facts(link, seen, [_LAST], asked)
 
 
 def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    if seen.node and _LAST in names:
-        return
-    with contextlib.suppress(LabError):
-        seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+    seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+
+
+@contextlib.contextmanager
+def _troubled(seen: Seen) -> Iterator[None]:
+    """Keeps a LabError as the host's trouble."""
+    try:
+        yield
+    except LabError as error:
+        seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
 
 
 def _stamped(link: Link, seen: Seen) -> None:
@@ -150,12 +169,11 @@ def _stamped(link: Link, seen: Seen) -> None:
     exchanges = exchanged(link, _STAMPS)
     seen.order_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
-    here = clock_facts({})
-    there = link.order("examine", ["clock"], {})["clock"]
-    if there.get("whose") == here["whose"]:
+    here, there = look(), link.order("clock")
+    if there["whose"] == here["whose"]:
         seen.skew_s = (0.0, 0.0)
-    elif "whose" in there:
-        seen.skew_s = ahead_s + (there["real_ahead_ns"] - here["real_ahead_ns"]) * 1e-9, error_s
+    else:
+        seen.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
 
 
 def _ask(seen: Seen, source: Source) -> None:
@@ -175,13 +193,9 @@ def _lease(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]
             return
         if each.node or each.trouble:
             continue
-        try:
-            holder = links[name].order("lease", owner, 0.0)
-        except LabError as error:
-            each.trouble = str(error).removeprefix(f"host {each.host.name}: ")
-            continue
-        if holder:
-            each.facts["leftovers"] = {**each.fact("leftovers"), "holder": holder}
+        with _troubled(each):
+            if holder := links[name].order("lease", owner, 0.0):
+                each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
 
 
 def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,10 +35,14 @@ class Seen:
         found = self.facts.get(name, {})
         return {} if "trouble" in found else found
 
+    def unseen(self) -> Iterator[tuple[str, str]]:
+        """The names of those that could not be had, and why."""
+        return ((name, told["trouble"]) for name, told in self.facts.items() if "trouble" in told)
+
     @property
     def busy_with(self) -> str:
-        """Who measures there at present."""
-        return str(self.fact("leftovers").get("holder", ""))
+        """Who measures there at present, also where the lease alone has told it."""
+        return str(self.facts.get("leftovers", {}).get("holder", ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +63,19 @@ class Crossing:
     trouble: str = ""
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Examined:
     """A testbed. `seen` are its hosts by name.
 
-    `others` are testbeds that cannot be measured at the same time, and what they share.
+    `others` are testbeds that cannot be measured at the same time, and what they share. `staying` are sentences of what
+    the examination itself has left on hosts.
     """
 
     testbed: Testbed
     seen: Mapping[str, Seen]
     crossings: tuple[Crossing, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
+    staying: Sequence[str] = ()
 
     def hosts(self) -> list[Seen]:
         """Those with an agent."""

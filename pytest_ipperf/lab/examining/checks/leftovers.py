@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Examined, Seen
+from pytest_ipperf.lab.leaving import remedy
 
 _HOLDS = {True: "still so", False: "no longer so", None: "a person has to look"}
 
@@ -17,11 +18,13 @@ class Leftovers(Check):
     rank = 3
 
     def findings(self, found: Examined) -> Iterator[Finding]:
-        """With the words that clear a mark of this testbed."""
-        clear = f"put it in order, then pytest-ipperf doctor --testbed={found.testbed.name} --clear"
+        """With the words that clear a mark of this testbed, also of what is marked only now."""
+        clear = remedy(found.testbed.name)
         for seen in found.hosts():
             if not seen.node:
                 yield from self._of(seen, clear)
+        for said in found.staying:
+            yield self.wrong("", f"this examination could not remove everything: {said}", clear)
 
     def _of(self, seen: Seen, clear: str) -> Iterator[Finding]:
         told, name, bad = seen.fact("leftovers"), seen.host.name, False

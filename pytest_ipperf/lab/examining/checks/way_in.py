@@ -48,8 +48,12 @@ class WayIn(Check):
         for seen in found.seen.values():
             if seen.trouble:
                 yield self.wrong(seen.host.name, *_told(seen))
-            elif not seen.node:
+                continue
+            if not seen.node:
                 yield from self._answering(seen)
+            for name, why in seen.unseen():
+                said = f"its {name} could not be looked at: {why}"
+                yield self.doubtful(seen.host.name, said, "see to that, and ask again")
 
     def _answering(self, seen: Seen) -> Iterator[Finding]:
         about = seen.fact("control")
