@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
+from pytest_ipperf.agent.leash import process_of
 from pytest_ipperf.agent.netlink import SOCK_DIAG, ask, attributes
 
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
@@ -88,7 +89,9 @@ def _told_to_sudo() -> str:
                 name, _, value = line.decode(errors="replace").partition("=")
                 if name == _CONNECTION:
                     return value
-            pid = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
+        if (found := process_of(pid)) is None:
+            break
+        pid = found.parent
     return ""
 
 

@@ -19,6 +19,8 @@ import struct
 import time
 from pathlib import Path
 
+from pytest_ipperf.agent.leash import process_of
+
 _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1
 # Nobody takes the connections of those who ask who holds it, so each stays in the queue as long as the lease is held.
@@ -147,9 +149,8 @@ def _described(peer: tuple[int, int], since_s: float | None, ordered: str) -> st
         text += f" since {_clock(since_s)}"
     with contextlib.suppress(OSError, ValueError):
         ordered = ordered or Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        if since_s is None:  # a holder of another version: what the kernel knows
-            ticks = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
-            text += f", running since {_clock(ticks / os.sysconf('SC_CLK_TCK'))}"
+        if since_s is None and (found := process_of(pid)):  # a holder of another version: what the kernel knows
+            text += f", running since {_clock(found.started_ticks / os.sysconf('SC_CLK_TCK'))}"
     shown = "".join(each if each.isprintable() else " " for each in ordered.strip())
     shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
     return f"{text} ({shown})" if shown else text

@@ -123,6 +123,12 @@ def survivors(processes: Sequence[Process]) -> list[Process]:
     return [each for each in found if each and each.alive and (each.pid, each.started_ticks) in named]
 
 
+def lives(pid: int, started_ticks: int) -> bool:
+    """The same of one."""
+    found = process_of(pid)
+    return found is not None and found.alive and found.started_ticks == started_ticks
+
+
 def _processes() -> list[Process]:
     return [found for name in os.listdir("/proc") if name.isdecimal() and (found := process_of(int(name)))]  # noqa: PTH208
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.lasting import append, boot, folder, folders, held, network, own_folder
-from pytest_ipperf.agent.leash import Process, survivors
+from pytest_ipperf.agent.leash import lives
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import true_root
 
@@ -107,8 +107,7 @@ def holds(note: Note) -> bool | None:
     if "folder" in note:
         return os.path.lexists(note["folder"])
     if "process" in note:
-        pid, started = note["process"]
-        return bool(survivors([Process(pid=pid, parent=0, started_ticks=started, cpu_s=0.0, alive=True)]))
+        return lives(*note["process"])
     return None
 
 
