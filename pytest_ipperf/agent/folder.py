@@ -90,7 +90,11 @@ def _emptied(folder: Path) -> OSError | None:
 
 def sweep() -> int:
     """Removes the folders whose owners died without doing so, as far as they are this user's; how many it removed."""
-    return sum(_swept(folder) for folder in _parent().glob(f"{_PREFIX}*"))
+    removed = 0
+    for folder in _parent().glob(f"{_PREFIX}*"):
+        with contextlib.suppress(LeftError):
+            removed += remove_abandoned(folder)
+    return removed
 
 
 def abandoned_folders() -> list[Path]:
@@ -103,13 +107,16 @@ def abandoned_folders() -> list[Path]:
     return found
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Removes such a folder, if it is one; LeftError where something in it stays."""
-    if (descriptor := _abandoned(folder)) is not None:
-        try:
-            remove(folder)
-        finally:
-            os.close(descriptor)
+def remove_abandoned(folder: Path) -> bool:
+    """Removes such a folder; false where it is none. LeftError where something in it stays."""
+    descriptor = _abandoned(folder)
+    if descriptor is None:
+        return False
+    try:
+        remove(folder)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def lay_out(folder: str, entries: Iterable[Entry]) -> None:
@@ -169,16 +176,6 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _swept(folder: Path) -> bool:
-    descriptor = _abandoned(folder)
-    if descriptor is None:
-        return False
-    with contextlib.suppress(LeftError):
-        remove(folder)
-    os.close(descriptor)
-    return not os.path.lexists(folder)
-
-
 def _abandoned(folder: Path) -> int | None:
     """The lock of a folder of this user's whose owner died, or the folder itself where it is empty; None for any other.
 
@@ -195,5 +192,5 @@ def _abandoned(folder: Path) -> int | None:
         if lock.st_uid != os.geteuid() or time.time() - lock.st_mtime < _YOUNG_S:
             return None
         return _locked(folder)
-    except OSError:  # not one of ours, or its owner lives, or another sweep was faster
+    except (OSError, ValueError):  # not one of ours, or its owner lives, or another sweep was faster, or no path at all
         return None

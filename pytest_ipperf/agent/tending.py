@@ -8,29 +8,22 @@ import signal
 import time
 from pathlib import Path
 
-from pytest_ipperf.agent.folder import abandoned_folders, remove_abandoned
-from pytest_ipperf.agent.leash import Process, survivors
+from pytest_ipperf.agent.folder import remove_abandoned
+from pytest_ipperf.agent.leash import lives
 from pytest_ipperf.agent.marks import Mark, clear, marks
 from pytest_ipperf.core.errors import LabError
 
 _GOES_S, _POLL_S = 1.0, 0.02
 
 
-def tended(*, everything: bool) -> list[str]:
+def tended(swept: int, *, everything: bool) -> list[str]:
     """Removes and ends what is left here beyond doubt of this user's, then clears marks; what was done, in sentences.
 
-    With `everything` marks are cleared also of what nobody but a person can tell to be in order.
+    So many private folders were `swept` before. With `everything` marks are cleared also of what nobody but a person
+    can tell to be in order.
     """
-    return [*_folders(), *(said for mark in marks() for said in _mark(mark, everything=everything))]
-
-
-def _folders() -> list[str]:
-    done = []
-    for folder in abandoned_folders():
-        with contextlib.suppress(LabError):  # what stays is told with the facts
-            remove_abandoned(folder)
-            done.append(f"removed {folder}, which an agent had left that is gone")
-    return done
+    done = [f"removed {swept} private folder{'s' if swept > 1 else ''}, left by agents that are gone"] if swept else []
+    return [*done, *(said for mark in marks() for said in _mark(mark, everything=everything))]
 
 
 def _mark(mark: Mark, *, everything: bool) -> list[str]:
@@ -39,10 +32,9 @@ def _mark(mark: Mark, *, everything: bool) -> list[str]:
         for note in mark.notes:
             if "process" in note and _killed(*note["process"]):
                 done.append(f"killed process {note['process'][0]}, a server that had been left")
-            with contextlib.suppress(LabError):
-                if "folder" in note and os.path.lexists(note["folder"]):  # also false where one above it is closed
-                    remove_abandoned(Path(note["folder"]))
-                    done += [] if os.path.lexists(note["folder"]) else [f"removed {note['folder']}"]
+            with contextlib.suppress(LabError):  # what stays is told with the facts
+                if "folder" in note and remove_abandoned(Path(note["folder"])):
+                    done.append(f"removed {note['folder']}")
     try:
         stay = clear(mark, everything=everything)
     except LabError as error:
@@ -53,12 +45,11 @@ def _mark(mark: Mark, *, everything: bool) -> list[str]:
 
 def _killed(pid: int, started_ticks: int) -> bool:
     """Whether the process was there and has gone."""
-    named = [Process(pid=pid, parent=0, started_ticks=started_ticks, cpu_s=0.0, alive=True)]
-    if not survivors(named):
+    if not lives(pid, started_ticks):
         return False
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
     end = time.monotonic() + _GOES_S
-    while survivors(named) and time.monotonic() < end:
+    while lives(pid, started_ticks) and time.monotonic() < end:
         time.sleep(_POLL_S)
-    return not survivors(named)
+    return not lives(pid, started_ticks)

@@ -157,6 +157,18 @@ def test_sweep_removes_what_was_made_by_one_who_was_killed_before_he_locked_it(t
     ]  # fmt: skip
 
 
+def test_a_sweep_that_is_broken_off_holds_nothing(tmp_path, monkeypatch):
+    def breaks_off(*_):
+        raise KeyboardInterrupt
+
+    _age(_left_behind(tmp_path), 60)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(shutil, "rmtree", breaks_off)
+        with pytest.raises(KeyboardInterrupt):
+            sweep()
+    assert sweep() == 1
+
+
 def test_sweep_leaves_what_is_young(tmp_path):
     folder = _left_behind(tmp_path)
     assert sweep() == 0

@@ -25,7 +25,7 @@ class Here:
     folder: Path
     packages: Packages
     counting: Counting
-    swept: int = 0
+    swept: int
 
 
 class Part:

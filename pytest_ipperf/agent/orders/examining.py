@@ -25,7 +25,7 @@ class Examining(Part):
 
     def tend(self, everything: bool) -> list[str]:  # noqa: FBT001 - orders have no names for what they are given
         """Puts in order what earlier measurements have left; what was done, in sentences."""
-        return tended(everything=everything)
+        return tended(self._here.swept, everything=everything)
 
     def door(self, address: str, ports: tuple[int, int]) -> int:
         """Answers who knocks from now on, on a free port; gives the port."""
