@@ -16,7 +16,8 @@ from pytest_ipperf.agent import cache as agents_cache
 from pytest_ipperf.agent import compiling
 from pytest_ipperf.lab.sending.cargo import cargo, digests
 
-_BYTES_PER_S = 50_000  # the slowest line that all is meant for
+BYTES_PER_S = 50_000
+"""Of the slowest line that all is meant for."""
 BOOT = """
 import os, sys
 if sys.version_info < (3, 10):
@@ -60,7 +61,7 @@ def board(
     said = channel.receive(patience_s)
     if isinstance(said, bytes):
         code = cargo(said)
-        sending_s = len(code) / _BYTES_PER_S
+        sending_s = len(code) / BYTES_PER_S
         sending(sending_s)
         channel.send(code)
         said = channel.receive(patience_s + sending_s)

@@ -29,7 +29,7 @@ TRAVELS = (
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
 # A zip cannot be older, and the same files give the same bytes whenever they are packed.
-PACKED_AT = (1980, 1, 1, 0, 0, 0)
+_PACKED_AT = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
@@ -45,9 +45,13 @@ def cargo(magic: bytes = b"") -> bytes:
         for entry in TRAVELS:
             path = root / entry
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                name = zipfile.ZipInfo(str(Path(pytest_ipperf.__name__) / file.relative_to(root)), PACKED_AT)
-                archive.writestr(name, file.read_bytes(), zipfile.ZIP_DEFLATED)
+                pack(archive, str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes())
     return compiled(packed.getvalue(), beside) if magic == MAGIC_NUMBER else packed.getvalue()
+
+
+def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """Adds a file to what is sent to a host."""
+    archive.writestr(zipfile.ZipInfo(name, _PACKED_AT), data, zipfile.ZIP_DEFLATED)
 
 
 @cache

@@ -22,7 +22,8 @@ from packaging.utils import canonicalize_name
 
 from pytest_ipperf.agent.compiling import below, compiled
 from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.lab.sending.cargo import PACKED_AT
+from pytest_ipperf.lab.sending.boot import BYTES_PER_S
+from pytest_ipperf.lab.sending.cargo import pack
 from pytest_ipperf.lab.sending.needs import needs
 from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.protocols.base import Application
@@ -30,8 +31,6 @@ from pytest_ipperf.protocols.base import Application
 if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs
     from pytest_ipperf.lab.link import Link
 
-# The slowest line that a parcel of a megabyte or two is meant for.
-_BYTES_PER_S = 50_000
 _PATIENCE_S = 30.0
 
 
@@ -67,7 +66,7 @@ def equip(link: Link, packages: Sequence[str]) -> str:
             raise LabError(f"host {link.host.name}: {error}") from None
         if not (link.keeps and link.order("unpack_kept", sent.digest, list(sent.stripped))):
             order = "unpack_and_keep" if link.keeps else "unpack"
-            patience_s = _PATIENCE_S + len(sent.data) / _BYTES_PER_S
+            patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
             link.order(order, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
         told = link.order("packages", list(wanted))
     return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
@@ -107,16 +106,10 @@ def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
             if each.stripped:
                 stripped.append(each.name)
             for name, data in each.files():
-                archive.writestr(_entry(name), data)
+                pack(archive, name, data)
     data = packed.getvalue()
     if host.magic == MAGIC_NUMBER.hex():
         data = compiled(data, below)
     # What needs pure Python of another one is as slow as that.
     slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
     return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, PACKED_AT)
-    entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
