@@ -91,11 +91,13 @@ class Cache:
         ]
         self._remove(old)
 
-    def clear(self) -> None:
-        """Removes all entries, and the folder where nothing else is in it."""
-        self._remove(self._files())
+    def clear(self) -> list[int]:
+        """Removes all entries, and the folder where nothing else is in it; the sizes in bytes of what were entries."""
+        files = self._files()
+        removed = self._remove(files)
         with contextlib.suppress(OSError), self._opened():
             Path(self.folder).rmdir()
+        return [files[name].st_size for name in removed if _ENTRY.fullmatch(name)]
 
     def _files(self) -> dict[str, os.stat_result]:
         """The entries and those that are still to become some, no other files."""
@@ -107,11 +109,15 @@ class Cache:
                         found[each.name] = each.stat(follow_symlinks=False)
         return found
 
-    def _remove(self, names: Iterable[str]) -> None:
+    def _remove(self, names: Iterable[str]) -> list[str]:
+        """Those that it could."""
+        removed = []
         with contextlib.suppress(OSError), self._opened() as folder:
             for name in names:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=folder)
+                    removed.append(name)
+        return removed
 
     @contextlib.contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:

@@ -9,7 +9,7 @@ import platform
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
@@ -64,16 +64,11 @@ class Packages:
 
     def kept(self) -> dict[str, Any]:
         """Where the cache is, empty where there can be none, what is in it, and why it is not used, if it is not."""
-        sizes_bytes = self._cache.entries().values()
-        told = {"entries": len(sizes_bytes), "bytes": sum(sizes_bytes)}
-        return {"folder": self._cache.folder, "note": self._cache.note, **told}
+        return self._told(self._cache.entries().values())
 
     def forget(self) -> dict[str, Any]:
         """Empties the cache; what was in it."""
-        before = self.kept()
-        self._cache.clear()
-        after = self.kept()
-        return {**before, "entries": before["entries"] - after["entries"], "bytes": before["bytes"] - after["bytes"]}
+        return self._told(self._cache.clear())
 
     def unpack(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
         """Makes the packages of a parcel importable, before any that the host has; LabError without room for them.
@@ -94,6 +89,10 @@ class Packages:
         # Behind the agent's own code, and before what is older than they need of the host's own.
         sys.path.insert(1, folder)
         importlib.invalidate_caches()
+
+    def _told(self, sizes_bytes: Collection[int]) -> dict[str, Any]:
+        told = {"entries": len(sizes_bytes), "bytes": sum(sizes_bytes)}
+        return {"folder": self._cache.folder, "note": self._cache.note, **told}
 
     def _version(self, name: str) -> str:
         # It takes a tenth of an agent's start, and most agents are never asked.

@@ -46,7 +46,7 @@ def clean_here() -> Cleaned:
     if note := wheels.note or kept.note:
         return Cleaned("this machine", trouble=note)
     parts = [(wheels, "wheel"), (kept, "entry of agents")]
-    told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := _emptied(each))]
+    told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
     told += [_counted(folders, "private folder")] if folders else []
     return Cleaned("this machine", _listed(told))
 
@@ -67,13 +67,6 @@ def _cleaned(host: Host) -> Cleaned:
     parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
     parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
     return Cleaned(host.name, _listed(parts), holder=holder)
-
-
-def _emptied(cache: Cache) -> list[int]:
-    """The sizes of what was removed."""
-    before = cache.entries()
-    cache.clear()
-    return [size for name, size in before.items() if name not in cache.entries()]
 
 
 def _listed(parts: Sequence[str]) -> str:
