@@ -161,9 +161,9 @@ def _take_orders(line: Connection, share: Share) -> None:
     """A burst by its number, and the instant at which it begins; None is the end."""
     spent_s = time.process_time()
     while (number := line.recv()) is not None:
-        burst = share.made(number)
+        share.ready(number)
         line.send(None)
-        told = share.run(burst, line.recv())
+        told = share.begin(line.recv())
         cpu_s = time.process_time()
         line.send(dataclasses.replace(told, beside_s=cpu_s - spent_s))
         spent_s = cpu_s

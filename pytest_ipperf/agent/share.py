@@ -44,12 +44,8 @@ class Share:
         self._made = self.made(number)
 
     def begin(self, at: float = 0.0) -> BurstTold:
-        """Runs what was made last, as `run`."""
-        return self.run(self._made, at)
-
-    def run(self, burst: Burst | LibraryBurst, at: float = 0.0) -> BurstTold:
-        """Runs one that was made, when the clock says `at`."""
-        cpu_s = time.process_time()
+        """Runs what was made last, when the clock says `at`."""
+        burst, cpu_s = self._made, time.process_time()
         burst.run(at)
         cpu_s = time.process_time() - cpu_s
         # What has failed may have waited for the deadline, in which the client had nothing to do.
