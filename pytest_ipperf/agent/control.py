@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.leash import process_of
 from pytest_ipperf.agent.netlink import SOCK_DIAG, ask, attributes
+from pytest_ipperf.agent.tcp_info import segments
 
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
 _REQUEST = struct.Struct("=BBBBI")
@@ -24,7 +25,6 @@ _ENDS = struct.Struct("!HH16s16s")
 _ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
 _INFO = 2  # INET_DIAG_INFO, a `tcp_info`
 _MESSAGE_BYTES = 72  # struct inet_diag_msg
-_TOLD = struct.Struct("=24xI108xII")  # tcpi_unacked, and since Linux 4.2 tcpi_segs_out and tcpi_segs_in
 _LOOK_S = 0.005
 # 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and a second.
 _STILL_LOOKS, _MOST_LOOKS = 10, 200
@@ -68,11 +68,10 @@ class ControlLine:
             return None
         try:
             (answer,) = ask(_BY_FAMILY, self._question, family=SOCK_DIAG)
-            waiting, sent, received = _TOLD.unpack_from(attributes(answer[_MESSAGE_BYTES:])[_INFO])
+            return segments(attributes(answer[_MESSAGE_BYTES:])[_INFO])
         except (OSError, ValueError, KeyError, struct.error):  # an older kernel, or another network than sshd's
             self._question = b""
             return None
-        return waiting, sent + received
 
 
 def told(environment: Mapping[str, str]) -> str:

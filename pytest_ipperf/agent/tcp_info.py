@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 _LAYOUT = struct.Struct("=16xI48xII4xI16xI16xQ20xI8x4Q8xQQ")
 """`tcp_info` up to `tcpi_bytes_retrans`, its last member that is used here; Linux has that since 4.19."""
+_SEGMENTS = struct.Struct("=24xI108xII")
+"""`tcpi_unacked`, `tcpi_segs_out` and `tcpi_segs_in` of it; Linux has the last two since 4.2."""
 _ROOM_BYTES = 512
 _NO_RTT_US = 0xFFFFFFFF
 
@@ -41,6 +43,15 @@ def parsed(data: bytes) -> TcpInfo:
     """The structure, of which older kernels have less."""
     found = TcpInfo._make(_LAYOUT.unpack_from(data.ljust(_LAYOUT.size, b"\0")))
     return found._replace(min_rtt_us=0) if found.min_rtt_us == _NO_RTT_US else found
+
+
+def segments(data: bytes) -> tuple[int, int]:
+    """How many of ours are not acknowledged yet, and how many passed in both directions.
+
+    struct.error where the kernel is too old to tell.
+    """
+    waiting, sent, received = _SEGMENTS.unpack_from(data)
+    return waiting, sent + received
 
 
 class Looks:
