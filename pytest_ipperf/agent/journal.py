@@ -16,13 +16,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.lasting import append, boot, folder, network, own_folder, sees_all
+from pytest_ipperf.agent.lasting import POLL_S, ROOM, WAIT_S, append, boot, folder, network, own_folder, sees_all
 from pytest_ipperf.core.errors import LabError
 
-_WAIT_S, _POLL_S = 10.0, 0.02
 _OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
 _SHOWN = 200
-_ROOM = "make room there, or remove what stands in its way"
 
 Record = dict[str, Any]
 
@@ -82,7 +80,7 @@ class Journal:
         os.close(self._descriptor)
 
 
-def claimed(wait_s: float = _WAIT_S) -> Journal | None:
+def claimed(wait_s: float = WAIT_S) -> Journal | None:
     """The journal of this network, waited for while another guardian has it; None where there can be none.
 
     That is where the folder cannot be written to: whoever is not root, and has root's rights in a namespace alone.
@@ -97,7 +95,7 @@ def claimed(wait_s: float = _WAIT_S) -> Journal | None:
         while (descriptor := _locked(path, os.O_CREAT)) is None:
             if time.monotonic() > end:
                 raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait for its end")
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
     except OSError as error:
         raise _unwritable(path, error) from None
     return Journal(path, descriptor)
@@ -158,7 +156,7 @@ def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
 
 
 def _unwritable(path: Path, error: OSError) -> LabError:
-    return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {_ROOM}")
+    return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {ROOM}")
 
 
 def _locked(path: Path, flags: int) -> int | None:

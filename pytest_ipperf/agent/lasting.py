@@ -23,7 +23,10 @@ USERS = "/tmp/pytest-ipperf-"  # noqa: S108 - what lies there counts only where 
 _OF_USER = re.compile(r"pytest-ipperf-(\d+)", re.ASCII)
 _SO_NETNS_COOKIE = 71
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # include/linux/proc_ns.h: its inode
-_WAIT_S, _POLL_S = 10.0, 0.02
+WAIT_S, POLL_S = 10.0, 0.02
+"""For how long another one may hold what is waited for, and how often it is looked at."""
+ROOM = "make room there, or remove what stands in its way"
+"""What to do where nothing can be written, as the end of a sentence."""
 
 
 def folder() -> Path:
@@ -78,14 +81,14 @@ def held(path: Path, user: int) -> Iterator[int]:
 
 
 def _lock(descriptor: int) -> None:
-    end = time.monotonic() + _WAIT_S  # its holder may have been stopped
+    end = time.monotonic() + WAIT_S  # its holder may have been stopped
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
                 raise
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
         else:
             return
 

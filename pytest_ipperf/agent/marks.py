@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.lasting import append, boot, folder, folders, held, network, own_folder
+from pytest_ipperf.agent.lasting import ROOM, append, boot, folder, folders, held, network, own_folder
 from pytest_ipperf.agent.leash import lives
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.servers.base import true_root
 
 _LEFT, _UNRESTORED = "left", "unrestored"
 _MOST_BYTES = 1 << 16
-_ROOM = "make room there, or remove what stands in its way"
 
 Note = dict[str, Any]
 """`said`, a sentence; `folder`, the path of one that is left, or `process`, the number and start of one that runs."""
@@ -183,7 +182,7 @@ def _told(notes: Iterable[Note]) -> str:
 
 
 def _unnoted(told: str, why: str) -> None:
-    raise LabError(f"it is not as it was ({told}), which cannot be noted: {why}; {_ROOM}") from None
+    raise LabError(f"it is not as it was ({told}), which cannot be noted: {why}; {ROOM}") from None
 
 
 def _remove(name: str, place: int) -> None:

@@ -120,7 +120,7 @@ def test_what_is_noted_while_another_forgets_an_earlier_start_stays(monkeypatch)
 
 def test_who_holds_the_folder_for_ever_is_not_waited_for(monkeypatch):
     lasting.own_folder()
-    monkeypatch.setattr(lasting, "_WAIT_S", 0.05)
+    monkeypatch.setattr(lasting, "WAIT_S", 0.05)
     with lasting.held(lasting.folder(), os.geteuid()), pytest.raises(LabError) as caught:
         marks.mark_left([note()])
     why = (
