@@ -117,7 +117,7 @@ class Ours:
     def __init__(self, marks: Sequence[Mark]) -> None:
         self.error_s, self._at_ns, self._ahead_ns, self._drift = 0.0, 0, 0, 0.0
         if marks:
-            first_ns, *_, last_ns = sorted(at for at, _, _ in [*marks, *marks])
+            first_ns, last_ns = min(marks)[0], max(marks)[0]
             worst = [min(max(first_ns, _worst_ns(*pair)), last_ns) for pair in pairwise(_good(marks))]
             self.error_s = max(ahead(marks, at)[1] for at in (first_ns, *worst, last_ns))
             before_s, after_s = (ahead(marks, at)[0] for at in (first_ns, last_ns))

@@ -62,7 +62,7 @@ class Door:
             sock.close()
 
 
-def knock(source: str, address: str, port: int) -> dict[str, str]:
+def unanswered(source: str, address: str, port: int) -> dict[str, str]:
     """By `tcp` and `udp`, why a door there does not answer; empty where it does."""
     return {"tcp": _by_stream(source, address, port), "udp": _by_datagrams(source, address, port)}
 

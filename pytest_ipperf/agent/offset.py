@@ -14,10 +14,10 @@ import statistics
 import struct
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Thread
 
 from pytest_ipperf.agent.daemon import free_port
+from pytest_ipperf.agent.lasting import boot
 from pytest_ipperf.core.errors import LabError
 
 Exchange = tuple[int, int, int, int]
@@ -121,7 +121,7 @@ def clock_of_host() -> dict[str, str]:
     space = ""
     with contextlib.suppress(OSError):  # a kernel without such namespaces
         space = os.readlink("/proc/self/ns/time")  # noqa: PTH115 - the name is the answer, and no path
-    return {"boot": Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(), "time": space}
+    return {"boot": boot(), "time": space}
 
 
 def _flags(awake_ns: int) -> int:

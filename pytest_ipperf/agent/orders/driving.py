@@ -47,12 +47,12 @@ class Driving(Part):
         done: list[tuple[bool, float]] = []
         apart_ns = max([int(LATE_S * 1e9), *(after - before for before, after in pairwise(instants_ns))])
         for at_ns in instants_ns:
-            making_s = time.monotonic()
+            began_s = time.monotonic()
             if done:
                 if time.monotonic_ns() > at_ns + apart_ns:
                     break
                 self._loading.ready(number + len(done))
-            making_s = time.monotonic() - making_s
+            making_s = time.monotonic() - began_s
             time.sleep(max(0.0, (at_ns - time.monotonic_ns()) * 1e-9 - _BEFORE_S))
             self._watch.began()
             told = self._loading.begin(at_ns * 1e-9)

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.agent.knocking import Door, knock
+from pytest_ipperf.agent.knocking import Door, unanswered
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.tending import tended
 from pytest_ipperf.core.errors import IpperfError
@@ -35,7 +35,7 @@ class Examining(Part):
 
     def knock(self, source: str, address: str, port: int) -> dict[str, str]:
         """By `tcp` and `udp`, why nobody answers there; empty where somebody does."""
-        return knock(source, address, port)
+        return unanswered(source, address, port)
 
     def shut(self) -> None:
         """Closes all doors."""
