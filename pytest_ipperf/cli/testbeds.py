@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.labs import BUILTIN, testbed_of
 from pytest_ipperf.lab.testbed import Testbed
 
 HOSTS = "hosts.ini"
@@ -34,15 +34,12 @@ def inventory(hosts: str) -> Mapping[str, Testbed] | None:
 def named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
     """Those of these names, each once; UsageError for one that there is not."""
     asked = dict.fromkeys(part.strip() for name in names for part in name.split(","))
-    return [_named(name, among) for name in asked]
+    try:
+        return [testbed_of(name, among) for name in asked]
+    except UsageError as error:
+        raise UsageError(f"--testbed: {error}") from None
 
 
 def own(among: Mapping[str, Testbed]) -> list[Testbed]:
     """Those that the inventory adds to the built-in ones."""
     return [testbed for name, testbed in among.items() if name not in BUILTIN]
-
-
-def _named(name: str, among: Mapping[str, Testbed]) -> Testbed:
-    if found := among.get(name) or rated(name, among):
-        return found
-    raise UsageError(f"--testbed={name}: it does not exist; there are {', '.join(among)}")

@@ -118,6 +118,17 @@ def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
     return None
 
 
+def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
+    """The testbed of that name, which may be a lab with a rate; UsageError, with those that there are, for no such."""
+    if found := inventory.get(name) or rated(name, inventory):
+        return found
+    base, dot, _ = name.partition(".")
+    if dot and base in inventory:
+        raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
+    there = ", ".join(inventory)
+    raise UsageError(f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit")
+
+
 def _cut(name: str) -> list[tuple[str, str]]:
     """What is before a dot and after it, for each dot: a rate may have one, and so may the lab's name."""
     return [(name[: dot.start()], name[dot.end() :]) for dot in re.finditer(r"\.", name)]

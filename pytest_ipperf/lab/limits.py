@@ -11,7 +11,6 @@ from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.transports.base import CLIENT
 
 _REBOOT = "--ipperf-reboot=yes"
 
@@ -30,9 +29,19 @@ def beyond(testbed: Testbed, workload: Workload) -> str:
     return ""
 
 
+def too_many(testbed: Testbed, protocol: str) -> str:
+    """Why what runs between two hosts cannot run on a testbed that has more; empty where it can."""
+    if not flow(protocol) or not testbed.more_clients:
+        return ""
+    return (
+        f"testbed {testbed.name} has {len(testbed.clients)} clients, and {protocol} runs between two hosts; give it a "
+        "testbed with one of them"
+    )
+
+
 def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
     """What the testbed as a whole can take, infinite without limits, and the name of the host that has the least."""
-    shares = {role: len(testbed.clients) if role.startswith(CLIENT) else 1 for role in testbed.roles}
+    shares = {role: len(testbed.clients) if role in testbed.clients else 1 for role in testbed.roles}
     found = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
     return min(found, default=(math.inf, ""))
 

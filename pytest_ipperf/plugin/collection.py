@@ -12,8 +12,7 @@ from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload, levels_text, load
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import Level, levels_of_text
 from pytest_ipperf.core.question import Question
-from pytest_ipperf.lab.limits import beyond
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.limits import beyond, too_many
 from pytest_ipperf.plugin.levels import levels_of, refused
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
@@ -204,18 +203,8 @@ def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
-    why = refused(cell.workload) or _too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
+    why = refused(cell.workload) or too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
     return (why, cell.arm.transport) if why else None
-
-
-def _too_many(testbed: Testbed, protocol: str) -> str:
-    """Why what runs between two hosts cannot run on a testbed that has more."""
-    if not flow(protocol) or not testbed.more_clients:
-        return ""
-    return (
-        f"testbed {testbed.name} has {len(testbed.clients)} clients, and {protocol} runs between two hosts; give it a "
-        "testbed with one of them"
-    )
 
 
 def _unasked(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:

@@ -76,8 +76,7 @@ class Ending:
     def _tables(self) -> None:
         from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
-        if lacking := write_tables(self._records, self._session.folder / "tables", datetime.now(UTC)):
-            self.troubles.append(lacking)
+        write_tables(self._records, self._session.folder / "tables", datetime.now(UTC))
 
     def _page(self) -> None:
         """With the course of every cell where the session has a name, and so a history."""

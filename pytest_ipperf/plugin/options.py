@@ -25,7 +25,7 @@ from pytest_ipperf.core.factor import Value
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.plugin import values
 from pytest_ipperf.protocols import PROTOCOLS
@@ -273,22 +273,7 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
     source, told = _asked_testbeds(config)
     if told and trouble:
         raise UsageError(trouble)
-    return _read_list(source, told, _testbed_of(inventory))
-
-
-def _testbed_of(inventory: Mapping[str, Testbed]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text in inventory:
-            return text
-        rated(text, inventory)  # which says in words what is wrong with a rate
-        base, dot, _ = text.partition(".")
-        if dot and base in inventory:
-            raise UsageError(f"{text!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
-        raise UsageError(
-            f"{text!r} does not exist; there are {', '.join(inventory)}, and labs with any rate, such as lab.100mbit"
-        )
-
-    return read
+    return _read_list(source, told, lambda text: testbed_of(text, inventory).name)
 
 
 def _check_arms(settings: Settings) -> None:

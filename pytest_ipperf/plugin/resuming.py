@@ -34,8 +34,6 @@ _ASKED = {
     "backend": "--ipperf-backend", "deadline_s": "--ipperf-deadline", "rate_per_s": "--arrivals",
     "workers": "--ipperf-workers", "reboot": "--ipperf-reboot",
 }  # fmt: skip
-_UNTOLD = {"reboot": False}
-"""What sessions had that were measured before it could be asked for."""
 
 
 def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
@@ -70,7 +68,7 @@ def _check_question(kept: KeptSession, settings: Settings) -> None:
     if version != __version__:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
     for name, option in _ASKED.items():
-        there, here = kept.facts.get(name, _UNTOLD.get(name)), _plain(getattr(settings, name))
+        there, here = kept.facts.get(name), _plain(getattr(settings, name))
         if there != here:
             told = [_told(value) for value in (there, here)]
             change = f"{told[0]}, and this one has {told[1]}" if told[0] != told[1] else f"{told[0]} of another size"

@@ -18,13 +18,11 @@ from pytest_ipperf.report.paper import study_notes, study_tables
 _CELLS, _FLOWS = "response-times.csv", "flows.csv"
 
 
-def write_tables(records: Sequence[Record], folder: Path, made_at: datetime) -> str:
+def write_tables(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
     """Writes `response-times.csv` and `flows.csv` into `folder`, and the studies' tables, as text and as figures.
 
     Each only where there are such records; the tables of paper 000 under design `paper`, those of paper 001 under any,
-    with the time `made_at`, which knows its zone.
-    Gives a sentence where a part is missing for want of a package, else nothing. Raises OSError where that cannot be
-    written.
+    with the time `made_at`, which knows its zone. Raises OSError where that cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     flows = [record for record in records if flow(record.protocol)]
@@ -33,10 +31,9 @@ def write_tables(records: Sequence[Record], folder: Path, made_at: datetime) -> 
         _write(folder / _CELLS, list(_cells(others)))
         if others[0].design == "paper":
             _write_study(others, folder)
-    if not flows:
-        return ""
-    _write(folder / _FLOWS, flow_figures(flows))
-    return router.write(flows, folder, made_at)
+    if flows:
+        _write(folder / _FLOWS, flow_figures(flows))
+        router.write(flows, folder, made_at)
 
 
 def _write_study(records: Sequence[Record], folder: Path) -> None:

@@ -39,8 +39,8 @@ def begun_lines(records: Sequence[Record]) -> list[str]:
     return [f"{told}, common start within {skew} ms +- {error} ms, in half of the runs {half} ms"]
 
 
-def begun_notes(records: Iterable[Record]) -> list[str]:
-    """What kept hosts from a common start, each kind of sentence once."""
+def run_notes(records: Iterable[Record]) -> list[str]:
+    """What was noted of runs: late starts, clocks that moved, control lines that spoke; each kind of sentence once."""
     kinds: dict[str, str] = {}
     for note in (note for each in records for side in (each.test, each.reference) for note in side.notes):
         kinds.setdefault(_TIME.sub("#", note), note)

@@ -19,7 +19,7 @@ from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow import tables as flow_tables
 from pytest_ipperf.report.layout import Row, Table
-from pytest_ipperf.report.network import begun_lines, begun_notes, pace_notes, testbed_text
+from pytest_ipperf.report.network import begun_lines, pace_notes, run_notes, testbed_text
 from pytest_ipperf.report.paper import study_notes, study_tables
 from pytest_ipperf.report.router import tables as router_tables
 from pytest_ipperf.report.sides import arm_rank, client_notes, side_rows, taken_lines
@@ -109,7 +109,7 @@ def notes(records: Sequence[Record]) -> list[str]:
         "dns / connect / first byte: medians over completed connections, each since the connection's start.",
         *client_notes(records),
         *pace_notes(records),
-        *begun_notes(records),
+        *run_notes(records),
     ]
     epochs = "as many as the row tells" if uneven else f"{record.epochs}"
     return [

@@ -113,7 +113,7 @@ def test_a_lab_needs_no_inventory(run):
         (
             ("--testbed=three",),
             INVENTORY,
-            "--testbed=three: it does not exist; there are lab, pair, loopback, one",
+            "--testbed: testbed 'three' does not exist; there are lab, pair, loopback, one",
         ),
         ((), "", "no testbed is named, and hosts.ini here has none; name one, such as --testbed=lab, or an inventory "),
         (("--ipperf-hosts=none.ini",), "", "none.ini: cannot be read (No such file or directory); name an inventory"),

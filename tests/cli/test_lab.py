@@ -257,7 +257,7 @@ def said(capsys, *arguments):
     ("arguments", "sentence"),
     [
         ([], "the following arguments are required: ORDER; pytest-ipperf --help tells what there is"),
-        (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and these with any rate, such as lab.100mbit"),
+        (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and labs with any rate, such as lab.100mbit"),
         (
             ["lab", "lab.100mbt"],
             "rate '100mbt' is not a number of bits a second such as 512kbit, 100mbit or 1gbit",
@@ -305,7 +305,7 @@ def test_a_lab_of_ones_own_is_found_with_a_rate_of_its_own_or_another(capsys, tm
     assert str(lab_order._testbed("far", "").links) == "delay 20 ms"
     assert str(lab_order._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
     assert said(capsys, "lab", "near") == (
-        4, "testbed 'near' does not exist; there are lab, pair, far, and these with any rate, such as lab.100mbit",
+        4, "testbed 'near' does not exist; there are lab, pair, far, and labs with any rate, such as lab.100mbit",
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def test_this_machine_is_cleaned_of_both(tmp_path, monkeypatch, capsys):
         ([], "there is no hosts.ini here; name an inventory with --ipperf-hosts, or --here this machine"),
         (
             ["--testbed", "nowhere", "--ipperf-hosts", "bed.ini"],
-            "--testbed=nowhere: it does not exist; there are lab, pair, ",
+            "--testbed: testbed 'nowhere' does not exist; there are lab, pair, ",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from pytest_ipperf.protocols import application, applications
         (["--transport=teredo"], "--transport: 'teredo' does not exist; there are isatap, native, tunnel"),
         (
             ["--testbed=office"],
-            "--testbed: 'office' does not exist; there are lab, pair, loopback, and labs with any rate, such as *",
+            "--testbed: testbed 'office' does not exist; there are lab, pair, loopback, and labs with any rate*",
         ),
         (
             ["--testbed=lab.100"],
@@ -23,11 +23,11 @@ from pytest_ipperf.protocols import application, applications
         (["--testbed=lab.99999999gbit"], "--testbed: rate '99999999gbit' is not between 256kbit and 100gbit"),
         (
             ["--testbed=loopback.1mbit"],
-            "--testbed: 'loopback.1mbit' cannot have a rate, as testbed loopback is no lab; one is lab.100mbit",
+            "--testbed: testbed 'loopback.1mbit' cannot have a rate, as testbed loopback is no lab; one is lab.100mbit",
         ),
         (
             ["--testbed=office.1mbit"],
-            "--testbed: 'office.1mbit' does not exist; there are *labs with any rate, such as lab.100m*",
+            "--testbed: testbed 'office.1mbit' does not exist; there are *labs with any rate, such as lab.100m*",
         ),
         (
             ["--ipperf-backend=nonsense"],

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.report.network import begun_lines, begun_notes
+from pytest_ipperf.report.network import begun_lines, run_notes
 from pytest_ipperf.report.paper.table import conditions
 from pytest_ipperf.report.terminal import tables
 
@@ -51,11 +51,11 @@ def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, told)
 
 def test_of_one_client_nothing_is_said():
     assert begun_lines([record()]) == []
-    assert begun_notes([record()]) == []
+    assert run_notes([record()]) == []
 
 
 def test_a_late_host_is_told_once():
     notes = [f"host gamma began a burst {late} ms after the first host" for late in (34, 21)]
     sides = [dataclasses.replace(SIDE, notes=(note,)) for note in notes]
-    found = begun_notes([record(test=sides[0], reference=sides[1]), record(test=sides[1])])
+    found = run_notes([record(test=sides[0], reference=sides[1]), record(test=sides[1])])
     assert found == ["Host gamma began a burst 34 ms after the first host."]

@@ -611,13 +611,6 @@ def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(told, tmp_p
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
 
 
-def test_without_matplotlib_there_is_all_but_the_plots(told, monkeypatch):
-    monkeypatch.setattr(document, "find_spec", lambda _: None)
-    shown = Reader(page(story_of([told.application("smtp", count, "ipv6", 1.0) for count in (1, 10)])))
-    assert not shown.of("figure")
-    assert "Left out, as matplotlib cannot be imported; pip install matplotlib brings it." in shown.of("main")[0]
-
-
 def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
     code = "import sys, pytest_ipperf.report.page; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

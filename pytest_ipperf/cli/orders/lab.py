@@ -17,23 +17,21 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.cli.orders.base import Order
+from pytest_ipperf.cli.testbeds import HOSTS, inventory
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
-from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, rated
+from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.wires import ports
 
-_HOSTS = "hosts.ini"
 _INTERRUPTED = 2
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GLANCE_S = 0.5
@@ -52,7 +50,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what carries the tunnels: {', '.join(preferred())}; default {AUTO}: the first of them that works here",
     )  # fmt: skip
     parser.add_argument(
-        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {_HOSTS}"
+        "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {HOSTS}"
     )
 
 
@@ -71,17 +69,11 @@ def _testbed(name: str, hosts: str) -> Testbed:
     with contextlib.suppress(UsageError):  # `lab.x` may be the name of a lab of one's own
         if (found := BUILTIN.get(name) or rated(name, BUILTIN)) and found.is_lab:
             return found
-    path = Path(hosts or _HOSTS)
-    inventory = read_inventory(path) if hosts or path.exists() else dict(BUILTIN)
-    found = inventory.get(name) or rated(name, inventory)
-    labs = ", ".join(each for each in inventory if inventory[each].is_lab)
-    if not found:
-        raise UsageError(
-            f"testbed {name!r} does not exist; there are {labs}, and these with any rate, such as lab.100mbit"
-        )
-    if not found.is_lab:
-        raise UsageError(f"testbed {name!r} is no lab, as its hosts are there without it; there are {labs}")
-    return found
+    known = inventory(hosts) or BUILTIN
+    labs = {each: testbed for each, testbed in known.items() if testbed.is_lab}
+    if name in known and name not in labs:
+        raise UsageError(f"testbed {name!r} is no lab, as its hosts are there without it; there are {', '.join(labs)}")
+    return testbed_of(name, labs)
 
 
 def _backend(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_ipperf.core.night import Ruling
@@ -40,7 +39,6 @@ _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='none' "
     "stroke='%232f6fd0' stroke-width='2' d='M1 11h4l2-7 3 9 2-5h3'/%3E%3C/svg%3E"
 )
-_NO_PLOTS = "Left out, as matplotlib cannot be imported; pip install matplotlib brings it."
 Section = tuple[str, str, Markup]
 """Its name for links, its heading, and what it holds; empty ones are left out."""
 
@@ -108,12 +106,9 @@ def _sections(story: Story) -> Iterator[Section]:
     yield "answer", "What the screening found" if story.night else "The answer", _answer(story)
     of = " (screening)" if story.night else ""
     yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
-    if find_spec("matplotlib"):
-        yield "levels", f"By connections and other levels{of}", _levels(told, files)
-        yield "spread", f"Distributions{of}", _spreads(story, told)
-        yield "trend", "Over time", _trends(story, told)
-    else:
-        yield "levels", "Plots", element("p", _NO_PLOTS, class_="soft")
+    yield "levels", f"By connections and other levels{of}", _levels(told, files)
+    yield "spread", f"Distributions{of}", _spreads(story, told)
+    yield "trend", "Over time", _trends(story, told)
     yield "cells", "All cells", cells(story.records, story.night) if story.records or story.night else NOTHING
     yield "method", "Method", method(story)
     yield "environment", "Environment", environment(story)

@@ -16,16 +16,16 @@ from pytest_ipperf.report.router.text import figures, lines, stamp
 TABLE = "table-V"
 
 
-def write(records: Sequence[Record], folder: Path, made_at: datetime) -> str:
+def write(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
     """Writes Table V as text, figures and page, and the plots; nothing where there is nothing to make it of.
 
     The time `made_at`, which knows its zone, stands in text and page.
 
-    Gives a sentence where plots are missing, else nothing. Raises OSError where that cannot be written.
+    Raises OSError where that cannot be written.
     """
     made, told = summaries(records), stamp(made_at)
     if not made:
-        return ""
+        return
     text = "\n".join(line for summary in made for line in lines(summary, made=told))
     (folder / f"{TABLE}.txt").write_text(text, encoding="utf-8")
     rows = [row for summary in made for row in figures(summary)]
@@ -33,17 +33,11 @@ def write(records: Sequence[Record], folder: Path, made_at: datetime) -> str:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    try:
-        drawn = [(summary, draw(summary)) for summary in made]
-    except ImportError as error:
-        why = f"figures: left out, as matplotlib cannot be imported ({error}); pip install matplotlib brings it"
-        (folder / "router.html").write_text(page([(summary, []) for summary in made], why, told), encoding="utf-8")
-        return why
+    drawn = [(summary, draw(summary)) for summary in made]
     for name, plot in _named(drawn):
         (folder / f"{name}.svg").write_text(plot.svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(plot.png)
-    (folder / "router.html").write_text(page(drawn, made=told), encoding="utf-8")
-    return ""
+    (folder / "router.html").write_text(page(drawn, told), encoding="utf-8")
 
 
 def _named(drawn: Sequence[tuple[Summary, Sequence[Drawn]]]) -> Iterator[tuple[str, Drawn]]:

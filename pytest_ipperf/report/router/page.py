@@ -21,14 +21,13 @@ _STUDY = (
 )
 
 
-def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], missing: str = "", made: str = "") -> str:
-    """The page of all summaries with their figures; `missing` says why there are none, `made` when it was made."""
+def page(parts: Iterable[tuple[Summary, Sequence[Drawn]]], made: str = "") -> str:
+    """The page of all summaries with their figures; `made` says when it was made."""
     body = [f"<h1>{escape(TITLE)}</h1>", f'<p class="soft">{escape(_STUDY)}</p>']
     for number, (summary, drawn) in enumerate(parts):
         body += [f"<h2>{escape(_capital(where(summary)))}</h2>", f"<p>{escape(_capital(f'{made}{how(summary)}'))}.</p>"]
         body += [*_table(summary), *_key(), *_notes(summary)]
         body += [line for each in drawn for line in _figure(each, summary, f"s{number}f{each.plot.number}-")]
-        body += [f"<p>{escape(_capital(missing))}</p>"] if missing else []
         body += _definitions(summary.experiments)
     return "\n".join(
         [

@@ -38,7 +38,7 @@ class Drawn:
 
 
 def draw(summary: Summary) -> list[Drawn]:
-    """All figures of which two levels at least were measured. Raises ImportError where matplotlib is missing."""
+    """All figures of which two levels at least were measured."""
     return [_drawn(each, summary) for each in curves(summary)]
 
 
