@@ -198,16 +198,19 @@ def test_a_home_of_another_user_is_not_this_users(tmp_path, monkeypatch):
 
 def test_writers_at_once_that_are_killed_leave_nothing_half(place):
     digests = [hashlib.sha256(bytes([number]) * 2_000_000).hexdigest() for number in range(3)]
+    place.mkdir(mode=0o700, parents=True)  # or they may be killed before one has
     for _ in range(5):
         argv = [sys.executable, "-I", "-S", "-c", WRITER, module.__file__]
         writers = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(2)]
-        for each in writers:
-            assert each.stdout
-            each.stdout.readline()
-        time.sleep(0.02)
-        for each in writers:
-            each.send_signal(signal.SIGKILL)
-            each.communicate()
+        try:
+            for each in writers:
+                assert each.stdout
+                each.stdout.readline()
+            time.sleep(0.02)
+        finally:
+            for each in writers:
+                each.send_signal(signal.SIGKILL)
+                each.communicate()
         for path in place.iterdir():
             if not path.name.startswith("new-"):
                 assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name

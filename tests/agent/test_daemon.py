@@ -116,7 +116,7 @@ def _leash(request, monkeypatch):
         monkeypatch.setattr(daemon_module, "leash", leash_module._relay)
 
 
-def _gone(pids, within_s=3.0):
+def _gone(pids, within_s=20.0):
     end = time.monotonic() + within_s
     while time.monotonic() < end:
         if not any((found := leash_module.process_of(pid)) and found.alive for pid in pids):

@@ -56,7 +56,7 @@ def test_an_end_that_hangs_is_told_and_marked_in_its_place(here, tmp_path, monke
     leaving.Leaving(here).leave()
     said = "the end of its agent has not come in 300 s; what that has made may still be there"
     assert here.said[-2:] == [("ok", [said]), 1]
-    assert set(here.said[:-2]) == {ALIVE}
+    assert set(here.said[:-2]) <= {ALIVE}
     assert marked().endswith(f": {said}")
 
 
