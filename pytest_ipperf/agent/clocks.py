@@ -30,19 +30,19 @@ Mark = tuple[int, float, float]
 """At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
 
 
-def realtime_ahead_ns() -> int:
-    """By how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, off by less than a microsecond on a healthy host."""
+def clock_ahead_ns(clock: int) -> int:
+    """By how much that clock is ahead of CLOCK_MONOTONIC, off by less than a microsecond on a healthy host."""
     found = []
     for _ in range(_LOOKS):
-        before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
-        found.append((after - before, real - (before + after) // 2))
+        before, there, after = time.monotonic_ns(), time.clock_gettime_ns(clock), time.monotonic_ns()
+        found.append((after - before, there - (before + after) // 2))
     return min(found)[1]
 
 
 def look() -> dict[str, Any]:
     """Whose CLOCK_MONOTONIC this is, how far the wall clock is ahead of it, and for how long this host has slept."""
-    slept_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return {"whose": clock_of_host(), "real_s": realtime_ahead_ns() * 1e-9, "slept_s": slept_ns * 1e-9}
+    real_ns, slept_ns = clock_ahead_ns(time.CLOCK_REALTIME), clock_ahead_ns(time.CLOCK_BOOTTIME)
+    return {"whose": clock_of_host(), "real_s": real_ns * 1e-9, "slept_s": slept_ns * 1e-9}
 
 
 def check_unset(host: str, before_ns: int, after_ns: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.clocks import DRIFT, WANDER, Ours, ahead, beyond_s
+from pytest_ipperf.agent.clocks import DRIFT, WANDER, Ours, ahead, beyond_s, look
 from tests.drifting import Truth
 
 SECOND = 10**9
@@ -24,6 +25,22 @@ def test_a_steady_drift_is_drawn_as_a_line():
 
 def test_a_look_that_was_held_up_is_left_out():
     assert ahead([(0, 1.0, 1e-4), (SECOND, 1.3, 0.5)], SECOND) == pytest.approx((1.0, 1e-4 + DRIFT))
+
+
+def test_a_host_that_is_held_up_between_two_clocks_has_not_slept(monkeypatch):
+    gettime_ns, asked, before = time.clock_gettime_ns, set(), look()
+
+    def held_up_once(clock):
+        told = gettime_ns(clock)
+        if clock not in asked:
+            asked.add(clock)
+            time.sleep(0.02)
+        return told
+
+    monkeypatch.setattr(time, "clock_gettime_ns", held_up_once)
+    after = look()
+    assert time.CLOCK_BOOTTIME in asked
+    assert after["slept_s"] == pytest.approx(before["slept_s"], abs=0.005)
 
 
 def test_of_marks_that_know_nothing_nothing_is_known():

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.catching import Catcher, first_word
-from pytest_ipperf.agent.clocks import Ours, check_unset, compared, realtime_ahead_ns
+from pytest_ipperf.agent.clocks import Ours, check_unset, clock_ahead_ns, compared
 from pytest_ipperf.agent.engines.base import Engine, Far, FlowOrder, Told
 from pytest_ipperf.agent.flooding import Flood
 from pytest_ipperf.agent.offset import OffsetServer, clock_of_host
@@ -66,7 +66,7 @@ class _UdpFar(Far):
             self._catcher = Catcher(sock, order.payload_bytes, base, flood=not _gap_s(order))
             stack.callback(self._catcher.close)
             self._stack = stack.pop_all()
-        self._ahead_ns = realtime_ahead_ns()
+        self._ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
         self.listening: Mapping[str, Any] = {
             "port": port, "clock": clock_of_host(), "clock_port": clocks.port, "byteorder": sys.byteorder
         }  # fmt: skip
@@ -105,7 +105,7 @@ class _UdpFar(Far):
         return told
 
     def _rows(self, began_ns: int, ours: Ours) -> array[float]:
-        ahead_ns = realtime_ahead_ns()
+        ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
         rows, of = array("d"), ours.of
         for number, sent_ns, came_ns in self._catcher.kept.rows():
             rows.extend((number, (sent_ns - began_ns) / 1e9, (of(came_ns - ahead_ns) - began_ns) / 1e9))
