@@ -93,11 +93,18 @@ def _seen(
     return Examined(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
 
 
-def _end(testbed: Testbed, links: Mapping[str, Link], staying: list[str], *raised: object) -> None:
+def _end(
+    testbed: Testbed,
+    links: Mapping[str, Link],
+    staying: list[str],
+    _kind: object,
+    error: BaseException | None,
+    _trace: object,
+) -> None:
     """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
     staying += left(links.values())
-    if staying and isinstance(raised[1], Exception):
-        raise left_error(staying, [testbed.name], raised[1])
+    if staying and isinstance(error, Exception):
+        raise left_error(staying, [testbed.name], error)
 
 
 def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
