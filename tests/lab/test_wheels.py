@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
@@ -210,7 +211,9 @@ def test_nothing_is_asked_twice_in_vain_nor_for_long(index, monkeypatch):
     every = Wheels()
     for name in ("ipperf-a", "ipperf-a", "ipperf-b"):
         assert every.find(Requirement(name), host()) is None
+    every.prepare(dict.fromkeys(map(Requirement, ("ipperf-a", "ipperf-b")), False), host())
     assert asked == ["ipperf-a", "ipperf-b"]
+    assert every.why(Requirement("ipperf-b"), host()) == "pip gave no answer in 60 s"
     monkeypatch.setattr(wheels, "_VAIN_S", -1.0)
     assert every.find(Requirement("ipperf-c"), host()) is None
     assert asked == ["ipperf-a", "ipperf-b"]
@@ -226,7 +229,7 @@ def test_without_an_index_within_reach_two_are_enough_to_know(index, monkeypatch
 
     monkeypatch.setattr(subprocess, "run", counted)
     every, wanted = Wheels(), [Requirement(f"ipperf-{letter}==1.0") for letter in "abcdef"]
-    every.prepare(wanted, host())
+    every.prepare(dict.fromkeys(wanted, False), host())
     assert [every.find(each, host()) for each in wanted] == [None] * 6
     assert asked == ["ipperf-f==1.0", "ipperf-a==1.0", "ipperf-b==1.0"]
 
@@ -242,19 +245,124 @@ def test_several_are_fetched_at_once_and_each_alone_where_one_is_missing(index, 
     wheel(index, "ipperf_a")
     wheel(index, "ipperf_b")
     every, wanted = Wheels(), [Requirement(f"ipperf-{letter}") for letter in "abc"]
-    every.prepare(wanted[:2], host())
+    every.prepare(dict.fromkeys(wanted[:2], False), host())
     assert [bool(every.find(each, host())) for each in wanted[:2]] == [True, True]
     assert len(fetched) == 1
     Cache(ROOM).clear()
     every = Wheels()
-    every.prepare(wanted, host())
+    every.prepare(dict.fromkeys(wanted, False), host())
     assert [bool(every.find(each, host())) for each in wanted] == [True, True, False]
+
+
+def test_of_the_same_version_the_wheel_that_fits_closest_is_taken(index):
+    tags = ["py3-none-any", "cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64"]
+    versions = [f"1.{minor}" for minor in range(12)]
+    for version in versions:
+        for tag in tags:
+            wheel(index, "ipperf_top", version, tag, compiled="none" not in tag)
+    for path in index.iterdir():
+        Cache(ROOM).put(path.read_bytes())
+    for python, tag in ((host(), tags[2]), (host(libc=("glibc", "2.17")), tags[1]), (host("3.13.1"), tags[0])):
+        taken = [found(f"ipperf-top=={version}", python) for version in versions]
+        assert taken == [(version, [tag]) for version in versions]
+    assert found("ipperf-top", host()) == (versions[-1], [tags[2]])
+
+
+def test_for_a_compiled_one_the_index_is_asked_once_where_a_pure_one_is_kept(index, monkeypatch):
+    asked, run = [], subprocess.run
+
+    def counted(argv, **more):
+        asked.append([each for each in argv if each.startswith("ipperf")])
+        return run(argv, **more)
+
+    wanted = {Requirement(f"ipperf-{letter}"): True for letter in "ab"}
+    for each in wanted:
+        wheel(index, each.name.replace("-", "_"))
+        assert found(each.name, host())
+    monkeypatch.setattr(subprocess, "run", counted)
+    every = Wheels()
+    for python in (host(libc=("", "")), host(), host()):
+        every.prepare(wanted, python)
+        got = [every.find(each, python, compiled=True) for each in wanted]
+        assert [each and each.compiled for each in got] == [False, False]
+    assert asked == [["ipperf-a", "ipperf-b"]], "only pure ones run where the C library is not known"
+    assert Wheels().find(Requirement("ipperf-a"), host()), "pure Python is as good where there is nothing else"
+    assert len(asked) == 1
+    monkeypatch.setattr(wheels, "_VAIN_S", -1.0)
+    assert Wheels().find(Requirement("ipperf-a"), host(), compiled=True)
+    assert len(asked) == 1
 
 
 def test_what_is_no_wheel_is_told(index):
     for data in (b"", b"PK", hashlib.sha256().digest()):
         with pytest.raises(ValueError, match="no wheel"):
             Wheel.of(data)
+
+
+# --- what pip says ----------------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_cannot_be_reached_is_told_without_its_password(index, monkeypatch):
+    installed(index.parent / "here", "ipperf_top", "Requires-Dist: ipperf-old")
+    monkeypatch.delenv("PIP_NO_INDEX")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and nobody listens
+        place = f"127.0.0.1:{silent.getsockname()[1]}/simple"
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://somebody:secret@{place}")
+        with pytest.raises(LabError) as caught:
+            parcel(("ipperf-top",), host())
+    said = str(caught.value)
+    assert said.startswith(
+        "its Python 3.12.4 needs ipperf-old, which is not installed here to be sent; install ipperf-top on the host, "
+        f"or ipperf-old here; pip said: Could not fetch URL http://{place}/ipperf-old/: connection error: "
+    )
+    assert "Connection refused" in said
+    assert not [each for each in ("somebody", "secret", "skipping", "\n") if each in said]
+
+
+@pytest.mark.parametrize(
+    ("said", "noted", "told"),
+    [
+        ("", "", ""),
+        ("WARNING: one\nERROR: \x1b[31mtwo\n", "", "pip said: ERROR: ?[31mtwo"),
+        (
+            "ERROR: none",
+            "T Could not fetch URL https://a/b/: 404 Client Error: Not Found - skipping",
+            "pip said: ERROR: none",
+        ),
+        (
+            "ERROR: none",
+            "T Could not fetch URL https://u:****@a/b/: a problem confirming the ssl certificate: no - skipping\nT",
+            "pip said: Could not fetch URL https://a/b/: a problem confirming the ssl certificate: no",
+        ),
+        (
+            "ValueError: Port of htp://u:se@cr/et@a:b/ and http://u@c",
+            "",
+            "pip said: ValueError: Port of htp://a:b/ and http://c",
+        ),
+    ],
+    ids=["nothing", "last", "not-there", "certificate", "users"],
+)
+def test_what_pip_complains_of_is_one_line_for_everyone(said, noted, told):
+    assert wheels._complaint(said, noted) == told
+
+
+@pytest.mark.parametrize(
+    ("pip", "told"),
+    [
+        ("/nowhere/pip", "pip cannot be started (No such file or directory)"),
+        ("/bin/false", "pip ended with status 1"),
+        ("/bin/true", ""),
+    ],
+)
+def test_a_pip_that_says_nothing_is_told(index, monkeypatch, pip, told):
+    monkeypatch.setattr(wheels, "_pip", lambda: (pip,))
+    every = Wheels()
+    assert every.find(Requirement("ipperf-a"), host()) is None
+    assert every.why(Requirement("ipperf-a"), host()) == told
+    assert every.why(Requirement("ipperf-b"), host()) == ""
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------
@@ -286,6 +394,18 @@ def test_without_a_wheel_for_it_pure_python_is_sent_and_said(index):
     assert not [name for name in contents(sent) if name.endswith(".so")]
 
 
+def test_a_pure_wheel_that_is_kept_does_not_stand_in_the_way_of_a_compiled_one(index, monkeypatch):
+    installed(index.parent / "here", "ipperf_top", compiled=True)
+    wheel(index, "ipperf_top")
+    assert parcel(("ipperf-top",), host(libc=("", ""))).stripped == ("ipperf-top",)
+    wheel(index, "ipperf_top", tag="cp312-cp312-manylinux_2_17_x86_64", compiled=True)
+    for _ in range(2):
+        afresh(monkeypatch)
+        sent = parcel(("ipperf-top",), host())
+        assert (sent.stripped, "ipperf_top_c.so" in contents(sent)) == ((), True)
+        shutil.rmtree(index, ignore_errors=True)
+
+
 def test_a_wheel_without_compiled_modules_is_pure_python_too(index):
     installed(index.parent / "here", "ipperf_top", compiled=True)
     wheel(index, "ipperf_top")
@@ -315,7 +435,8 @@ def test_an_older_version_goes_where_ours_does_not_run(index, monkeypatch):
         parcel(("ipperf-top",), host("3.10.9"))
     assert str(caught.value) == (
         "its Python 3.10.9 does not run ipperf-new 1.0, which is installed here and wants >=3.11; "
-        "install ipperf-top on the host, or an older ipperf-new here"
+        "install ipperf-top on the host, or an older ipperf-new here; "
+        "pip said: ERROR: No matching distribution found for ipperf-new"
     )
     afresh(monkeypatch)
     wheel(index, "ipperf_new", "0.5", python=">=3.8")

@@ -137,7 +137,7 @@ def _chosen(
             newly[name] = newly.get(name, SpecifierSet()) & each.specifier
         fresh = {canonicalize_name(each.name) for each in left} - found.keys()
         wishes = [_Wish(Requirement(f"{name}{newly[name]}"), host) for name in sorted(fresh)]
-        WHEELS.prepare([each.fetched for each in wishes if each.fetched], host)
+        WHEELS.prepare({each.fetched: each.compiled for each in wishes if each.fetched}, host)
         found |= {each.name: each.granted(instead) for each in wishes}
         keys = {(canonicalize_name(each.name), frozenset(each.extras or {""})) for each in left} - seen
         seen |= keys
@@ -165,6 +165,8 @@ class _Wish:
             runs = host.runs_what_is_compiled_for(Python.told(interpreter()))
             self._here = Installed(distribution(self.name), runs)
         self._meets = self._here is not None and host.meets(self._here.python)
+        self.compiled = self._here is not None and self._here.compiled
+        """Whether without compiled modules it would be slower than what is here."""
         self.fetched: Requirement | None = requirement
         """The wheel that is better than what is here; None where there is none."""
         if self._here and self._meets and requirement.specifier.contains(self._here.version, prereleases=True):
@@ -173,18 +175,19 @@ class _Wish:
 
     def granted(self, instead: str) -> Installed | Fetched:
         """What there is; LabError without anything that runs there."""
-        wheel = WHEELS.find(self.fetched, self._host) if self.fetched else None
+        wheel = WHEELS.find(self.fetched, self._host, compiled=self.compiled) if self.fetched else None
         if wheel:
-            return Fetched(wheel, stripped=self._here is not None and self._here.compiled and not wheel.compiled)
+            return Fetched(wheel, stripped=self.compiled and not wheel.compiled)
         if self._here and self._meets:
             return self._here
         python, way_out = self._host.marker("python_full_version"), f"install {instead} on the host"
+        why = f"; {said}" if self.fetched and (said := WHEELS.why(self.fetched, self._host)) else ""
         if not self._here:
             raise LabError(
                 f"its Python {python} needs {self.name}, which is not installed here to be sent; "
-                f"{way_out}, or {self.name} here"
+                f"{way_out}, or {self.name} here{why}"
             )
         raise LabError(
             f"its Python {python} does not run {self.name} {self._here.version}, which is installed here and wants "
-            f"{self._here.python}; {way_out}, or an older {self.name} here"
+            f"{self._here.python}; {way_out}, or an older {self.name} here{why}"
         )

@@ -1,7 +1,8 @@
 """Wheels: distributions for the Python of a host that are not installed here, from the user's own package index.
 
 pip fetches them, as it is configured here (index, proxies, folders of wheels, `PIP_NO_INDEX`), for a Python and a
-platform that it is told. Once fetched they are kept below `~/.cache`, and nothing is asked for again.
+platform that it is told. Once fetched they are kept below `~/.cache` and not asked for again, but for a pure one where
+a compiled one is wanted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from email.message import Message
 from email.parser import BytesParser
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from shutil import which
 from typing import Self
 
@@ -32,10 +34,16 @@ from packaging.version import Version
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.lab.sending.pythons import Python
+from pytest_ipperf.lab.sentences import printable
 
 ROOM = "wheels"
 # What pip says where it has found nothing of a distribution, and where it has reached no index.
 _NONE = re.compile(r"satisfies the requirement (\S+) \(from versions: none\)")
+# What it notes, and says nowhere else, of an index that gives no answer; 404 is one: that it has nothing of that name.
+_UNREACHED = re.compile(r"Could not fetch URL (?!.*: 404 Client Error).*(?= - skipping)")
+# User and password, for which it notes stars in most URLs, not in all.
+_SECRET = re.compile(r"(?<=://)\S*@")
+_LOG = "log"
 # For one answer of the index; for all wheels that are asked for at once; in vain, before nothing more is tried.
 _ANSWER_S, _WHEELS_S, _VAIN_S = 10, 60.0, 20.0
 
@@ -103,39 +111,60 @@ class Wheels:
         self._cache = Cache(ROOM)
         self._read: dict[str, Wheel] = {}
         self._found: dict[tuple[str, Python], Wheel | None] = {}
+        self._answered: set[tuple[str, Python]] = set()
+        self._why: dict[tuple[str, Python], str] = {}
+        self._failure = ""
         self._vain_s = 0.0
         self._none: dict[Python, set[str]] = defaultdict(set)
 
-    def prepare(self, requirements: Sequence[Requirement], python: Python) -> None:
-        """Fetches several at once, as each time takes a second; what cannot be had together `find` asks for alone."""
-        missing = [each for each in requirements if not self._kept(each, python)]
-        if len(missing) > 1:
-            self._fetch([_text(each) for each in missing], python)
+    def prepare(self, requirements: Mapping[Requirement, bool], python: Python) -> None:
+        """Fetches several at once, as each time takes a second; what cannot be had together `find` asks for alone.
 
-    def find(self, requirement: Requirement, python: Python) -> Wheel | None:
-        """The newest that meets it and runs there, of those that are kept here, else of the index; None without one."""
+        With each stands whether a `compiled` one is wanted.
+        """
+        missing = [
+            _text(each) for each, compiled in requirements.items() if self._lacks(each, python, compiled=compiled)
+        ]
+        if len(missing) > 1:
+            self._fetch(missing, python)
+
+    def find(self, requirement: Requirement, python: Python, *, compiled: bool = False) -> Wheel | None:
+        """The newest that meets it and fits closest there, of those that are kept here; None without one.
+
+        The index is asked where none is, or none that is `compiled` where that is wanted.
+        """
         key = _text(requirement), python
         if key not in self._found:
-            found = self._kept(requirement, python)
-            if not found:
+            if self._lacks(requirement, python, compiled=compiled):
                 self._fetch([key[0]], python)
-                found = self._kept(requirement, python)
-            self._found[key] = found
+            self._found[key], self._why[key] = self._kept(requirement, python), self._failure
         return self._found[key]
 
+    def why(self, requirement: Requirement, python: Python) -> str:
+        """Why `find` has none, as far as pip tells; else empty."""
+        return self._why.get((_text(requirement), python), "")
+
+    def _lacks(self, requirement: Requirement, python: Python, *, compiled: bool) -> bool:
+        """Whether the index is to be asked, which may have better than what is kept."""
+        key = _text(requirement), python
+        if key in self._found or key in self._answered:
+            return False
+        kept = self._kept(requirement, python)
+        return not kept or (compiled and not kept.compiled and bool(python.platforms))
+
     def _kept(self, requirement: Requirement, python: Python) -> Wheel | None:
-        tags = frozenset(python.tags())
+        places = {tag: -place for place, tag in enumerate(python.tags())}
         fits = [
-            (Version(wheel.version), digest)
+            (Version(wheel.version), max(places[tag] for tag in suits), digest)
             for digest, wheel in self._all().items()
             if wheel.name == canonicalize_name(requirement.name)
             and requirement.specifier.contains(wheel.version)
             and python.meets(wheel.python)
-            and wheel.tags & tags
+            and (suits := wheel.tags & places.keys())
         ]
         if not fits:
             return None
-        digest = max(fits)[1]
+        digest = max(fits)[-1]
         self._cache.get(digest)  # so that it counts as used
         return self._read[digest]
 
@@ -160,13 +189,12 @@ class Wheels:
             asked = [
                 *pip, "download", "--no-deps", "--only-binary=:all:", "--quiet", "--no-input",
                 "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
-                *_target(python), *requirements,
+                f"--log={folder}/{_LOG}", *_target(python), *requirements,
             ]  # fmt: skip
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                done = subprocess.run(
-                    asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_WHEELS_S, check=False
-                )
-                self._none[python] |= set(_NONE.findall(done.stderr))
+            said, self._failure = _run(asked, folder / _LOG)
+            self._none[python] |= set(_NONE.findall(said))
+            if not self._failure:
+                self._answered |= {(each, python) for each in requirements}
             for path in folder.glob("*.whl"):
                 self._add(data := path.read_bytes())
                 self._cache.put(data)
@@ -181,6 +209,27 @@ def _pip() -> tuple[str, ...]:
         return (sys.executable, "-P", "-m", "pip")
     found = which("pip3") or which("pip")
     return (found,) if found else ()
+
+
+def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
+    """What it says, and in a clause why it failed; empty where it has not."""
+    try:
+        done = subprocess.run(
+            pip, stdin=subprocess.DEVNULL, capture_output=True, errors="replace", timeout=_WHEELS_S, check=False
+        )
+    except OSError as error:
+        return "", f"pip cannot be started ({error.strerror})"
+    except subprocess.TimeoutExpired:
+        return "", f"pip gave no answer in {_WHEELS_S:g} s"
+    noted = log.read_text(errors="replace") if log.exists() else ""
+    failed = _complaint(done.stderr, noted) or f"pip ended with status {done.returncode}"
+    return done.stderr, failed if done.returncode else ""
+
+
+def _complaint(said: str, noted: str) -> str:
+    """Why no index was reached, else the last of what was said; without users and passwords."""
+    lines = _UNREACHED.findall(noted) or said.strip().splitlines()
+    return f"pip said: {_SECRET.sub('', printable(lines[-1]))}" if lines else ""
 
 
 def _text(requirement: Requirement) -> str:
