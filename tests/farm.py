@@ -28,7 +28,7 @@ import pytest
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.wires import _FORWARDING, _SYSCTLS
 from tests import machines
-from tests.machines import ADMIN, CLERK, Machine, bare_pythons, children, said
+from tests.machines import ADMIN, CLERK, Machine, bare_pythons, said
 
 ROOT = Path(__file__).parents[1]
 CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
@@ -82,7 +82,7 @@ _NEAR, _FAR = "near", "far"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarmHost:
-    """A host. `pid` is its first process and `sshd_pid` its sshd, as seen here; `entry` the words that enter it.
+    """A host. `pid` is its first process, as seen here; `entry` the words that enter it.
 
     `home` (root's) and `tmp`, which is its `/tmp` too, have the same paths there and here. `device` is on the measured
     link, at a router on the clients' one; `control_device` on the other.
@@ -90,7 +90,6 @@ class FarmHost:
 
     name: str
     pid: int
-    sshd_pid: int
     entry: list[str]
     control4: str
     control6: str
@@ -283,10 +282,10 @@ class Farm:
         machine, folder = self._machines[place.name], self.folder / place.name
         control4, control6 = self._control(place)
         ipv4, ipv6 = place.address(place.links[0])
+        _await_sshd(machine, folder)
         return FarmHost(
             name=place.name,
             pid=machine.pid,
-            sshd_pid=_listening(machine, folder),
             entry=self._with_home(machine),
             control4=control4,
             control6=control6,
@@ -427,13 +426,13 @@ def _processes(pid: int) -> dict[int, str]:
     return found
 
 
-def _listening(machine: Machine, folder: Path) -> int:
-    """The host's sshd, once it listens."""
+def _await_sshd(machine: Machine, folder: Path) -> None:
+    """Until the host's sshd listens."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         both = [Path(f"/proc/{machine.pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
         if all(_PORTS_OF_SSH in text for text in both):
-            return next(pid for pid in children(machine.pid) if Path(f"/proc/{pid}/comm").read_text() == "sshd\n")
+            return
         time.sleep(0.01)
     raise AssertionError(f"{machine.name}: sshd does not listen: {(folder / 'sshd.log').read_text()}")
 
