@@ -43,7 +43,7 @@ from pytest_ipperf.lab.sending.parcel import equip
 from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
-from tests.machines import SSHD_CONFIG, bare_pythons
+from tests.machines import SSHD_CONFIG, bare_pythons, sshd_program
 
 SERVER = f"""{SSHD_CONFIG}
 Port {{port}}
@@ -97,7 +97,7 @@ class Sshd:
 
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory):
-    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    program = sshd_program()
     if not program or not shutil.which("ssh"):
         pytest.skip("no sshd or no ssh here (Debian: apt-get install openssh-server openssh-client)")
     folder = tmp_path_factory.mktemp("sshd")
@@ -199,12 +199,9 @@ def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes
     sshd.host(folder)
     code = f"""
 import time
-import zipfile
-from importlib.metadata import version
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.sending.parcel import equip
 link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
 link.order("serve", "nameserver", {SERVED!r})
 print(flush=True)

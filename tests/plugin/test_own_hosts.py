@@ -27,16 +27,15 @@ from pytest_ipperf.lab.tunnelling import EXISTING
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import Place
-from tests.machines import SSHD_CONFIG
+from tests.machines import SSHD_CONFIG, sshd_program
 
 ROOT = Path(__file__).parents[2]
 BACKEND = "ebpf"
-SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="an sshd in a namespace needs root"),
     pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}"),
-    pytest.mark.skipif(SSHD is None, reason="no sshd here (Debian: apt-get install openssh-server)"),
+    pytest.mark.skipif(not sshd_program(), reason="no sshd here (Debian: apt-get install openssh-server)"),
     pytest.mark.skipif(
         not shutil.which("apache2", path="/usr/sbin:/usr/bin"),
         reason="apache2 is not installed (Debian: apt-get install apache2-bin)",
@@ -137,7 +136,7 @@ def hosts(tmp_path):
         entries = {role: named[host.name] for role, host in testbed.roles.items()}
         config = SSH_CONFIG.format(folder=tmp_path)
         for role, entry in entries.items():
-            proxy = shlex.join([*entry, str(SSHD), "-i", "-e", "-f", str(tmp_path / "sshd_config")])
+            proxy = shlex.join([*entry, sshd_program(), "-i", "-e", "-f", str(tmp_path / "sshd_config")])
             config = f"Host {NAMES[role]}\n    ProxyCommand {proxy} 2>/dev/null\n{config}"
         (tmp_path / "ssh_config").write_text(config)
         found = Hosts(testbed, entries, tmp_path)
