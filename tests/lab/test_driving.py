@@ -278,11 +278,11 @@ def first_packets(pcap, port):
     return found
 
 
+@pytest.mark.usefixtures("elsewhen")
 @pytest.mark.parametrize("apart_s", [0.0, 0.05])
-def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, elsewhen, monkeypatch, apart_s):
+def test_what_is_told_of_the_start_is_what_the_servers_device_sees(up, monkeypatch, apart_s):
     """Of clients with clocks of their own, one of which is made to begin later than it should."""
     standing, job = up(2), work(2)
-    del elsewhen
     service = standing.serve(job, "embedded")
     there = HostClock.there
 
