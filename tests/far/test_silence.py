@@ -60,6 +60,7 @@ class Trace:
             "-w",
             str(self._file),
             "-U",
+            "--immediate-mode",
             "-n",
             "-s",
             "100",
