@@ -10,13 +10,13 @@ from pytest_ipperf.agent.clocks import DRIFT, WANDER
 class Truth:
     """A far clock that is ahead by `offset_ns`; its drift is drawn, and how it wanders each millisecond."""
 
-    def __init__(self, offset_ns, seed, most=DRIFT, wander=WANDER):
+    def __init__(self, offset_ns, seed):
         self._offset_ns = offset_ns
         drawn = random.Random(seed)
-        steady = drawn.uniform(-1, 1) * (most - wander / 2)
+        steady = drawn.uniform(-1, 1) * (DRIFT - WANDER / 2)
         self._steps = [0.0]
         for _ in range(5000):
-            wandering = drawn.choice((-1, 1, drawn.uniform(-1, 1))) * wander / 2
+            wandering = drawn.choice((-1, 1, drawn.uniform(-1, 1))) * WANDER / 2
             self._steps.append(self._steps[-1] + (steady + wandering) * 1e6)
 
     def ahead_ns(self, at_ns):
