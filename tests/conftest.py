@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -20,6 +21,7 @@ hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
 
 
 _CLONE_NEWNET = 0x40000000
+_MARKS = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 # A shell starts what it puts in the background with Ctrl-C ignored, every child inherits that, and the tests that end
 # one by Ctrl-C would wait for ever.
@@ -30,6 +32,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         _leave_network()
+        _have_marks(config)
     else:
         _have_separation(config)
     config.addinivalue_line("markers", "evidence: takes minutes; runs only when -m names it (make evidence)")
@@ -46,12 +49,24 @@ def _leave_network() -> None:
     os.environ.pop("PYTEST_XDIST_WORKER", None)
 
 
+def _have_marks(config: pytest.Config) -> None:
+    """Gives a worker of xdist marks of its own: those of the machine tell all networks that one is not as it was."""
+    config.stash[_MARKS] = tempfile.TemporaryDirectory(prefix="pytest-ipperf-run-")
+    os.environ["IPPERF_RUN"] = config.stash[_MARKS].name
+
+
 def _have_separation(config: pytest.Config) -> None:
     """Makes the folder without which root's sshd serves nobody, for all workers, and takes it away at the end."""
     folder = Path("/run/sshd")
     if os.geteuid() == 0 and not folder.exists():
         folder.mkdir(mode=0o755)
         config.add_cleanup(folder.rmdir)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # A worker of xdist is not waited for any longer, so a clean-up of its `config` may never come.
+    if _MARKS in session.config.stash:
+        session.config.stash[_MARKS].cleanup()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

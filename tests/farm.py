@@ -44,7 +44,7 @@ SUITE = """
 # In a home: what is to stay there until `pytest-ipperf clean`.
 _CACHE = ".cache"
 _PATIENCE_S = 10.0
-_GOES_S = 5.0
+_GOES_S = 20.0
 # It has to be one path everywhere, and the hosts have `/tmp` for themselves.
 _PARENT = "/var/tmp"
 _REMOVING = 'folder=$1; shift; "$@"; rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }'
@@ -299,7 +299,8 @@ class Farm:
 
     def _with_home(self, machine: Machine, *options: str) -> list[str]:
         folder = self.folder / machine.name
-        return [*machine.entry, "env", *options, f"HOME={folder}/home", f"TMPDIR={folder}/tmp"]
+        # A machine has a `/run` for itself, and its marks in it.
+        return [*machine.entry, "env", "--unset=IPPERF_RUN", *options, f"HOME={folder}/home", f"TMPDIR={folder}/tmp"]
 
     def _ssh_config(self, host: FarmHost) -> str:
         return _SSH.format(name=host.name, control4=host.control4, keys=self.folder / "controller" / "keys")
@@ -378,7 +379,7 @@ class Farm:
         self._before = {name: self._state(name) for name in self._all}
 
     def left(self) -> list[str]:
-        """What is on a machine now and was not at the start; what is about to go has five seconds for it."""
+        """What is on a machine now and was not at the start; what is about to go has time for it."""
         end = time.monotonic() + _GOES_S
         while (found := self._left()) and time.monotonic() < end:
             time.sleep(0.1)
