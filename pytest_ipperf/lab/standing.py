@@ -218,6 +218,7 @@ class Standing:
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
         samples, notes = array("d", told.pop("rows")), told.pop("notes", ())
+        skew = {name: told.pop(name) for name in SKEW if name in told}
         completed = len(samples) // len(PHASES)
         self._settled = not after["busy"]
         clients = told.get("clients", {CLIENT: told})
@@ -248,7 +249,7 @@ class Standing:
             ),
             unsettled=tuple(after["busy"]),
             client=client_facts(told, after, workload),
-            facts={name: told[name] for name in SKEW if name in told},
+            facts=skew,
             notes=(*notes, *disturbances(clients, self._names)),
         )
 

@@ -26,7 +26,7 @@ from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import building, clocks, driving
 from pytest_ipperf.lab.clocks import HostClock
-from pytest_ipperf.lab.driving import shares
+from pytest_ipperf.lab.driving import SKEW, shares
 from pytest_ipperf.lab.labs import lab
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import unusable
@@ -158,6 +158,7 @@ def test_what_several_did_is_told_as_what_one_would_have(up, client):
             assert receipt.client
             assert receipt.client.connections in {one["attempted"] for one in each.values()}
             assert receipt.facts["start_skew_error_s"] == 0  # all clocks are one
+            assert not set(SKEW) & set(told)
             rows = list(receipt.outcome(10.0).rows())
             for burst in (rows[:connections], rows[connections:]):
                 assert [row[START] for row in burst] == sorted(row[START] for row in burst)
