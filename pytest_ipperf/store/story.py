@@ -104,7 +104,7 @@ def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
     for name, workload in measured:
         testbed = name.partition("-")[0]
         for epoch in workload.epochs[:1]:
-            listed = _listed(workload)
+            listed = _listed(workload, epoch["fingerprint"])
             for role, facts in epoch["fingerprint"].items():
                 if (testbed, role) not in seen:
                     seen.add((testbed, role))
@@ -118,8 +118,9 @@ def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
                     )
 
 
-def _listed(workload: KeptWorkload) -> dict[str, Mapping[str, Any]]:
+def _listed(workload: KeptWorkload, roles: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """By role what the inventory says of a host; nothing where the workload was broken off."""
     testbed = workload.complete.get("testbed", {})
     more = {f"client{number}": host for number, host in enumerate(testbed.get("more_clients", ()), start=2)}
-    return {role: host for role, host in {**testbed, **more}.items() if isinstance(host, dict)}
+    listed = {**testbed, **more}
+    return {role: listed[role] for role in roles if role in listed}
