@@ -12,7 +12,15 @@ import pytest
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
-pytest_plugins = ["pytester", "tests.farm", "tests.places", "tests.projects", "tests.uml.guest", "tests.users"]
+pytest_plugins = [
+    "pytester",
+    "tests.farm",
+    "tests.places",
+    "tests.projects",
+    "tests.uml.guest",
+    "tests.users",
+    "tests.workers",
+]
 
 # The same examples in every run, and no deadline, because a measuring machine is busy at times.
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 
-ASK = """
-import sys
-from pytest_ipperf.cli import main
-status = main(["doctor", *{arguments!r}, "--ipperf-hosts", {inventory!r}])
-print(f"status {{status}}")
-"""
-
-
-def asked(farm, *arguments):
-    """What the doctor prints, and his exit status."""
-    *lines, status = farm.python(ASK.format(arguments=arguments, inventory=str(farm.inventory))).splitlines()
-    return "\n".join(lines), int(status.removeprefix("status "))
-
-
-def findings(farm, *arguments):
-    """What he found, by host and topic, and his exit status."""
-    text, status = asked(farm, "--json", *arguments)
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for testbed in json.loads(text)["testbeds"]:
-        for each in testbed["findings"]:
-            told = f"{each['said']}: {each['remedy']}" if each["remedy"] else each["said"]
-            found.setdefault((each["host"], each["topic"]), []).append((each["grade"], told))
-    return found, status
+from tests.doctors import asked, findings
 
 
 def grades(found):

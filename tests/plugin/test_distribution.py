@@ -1,7 +1,5 @@
 """Under xdist: one testbed, one worker; testbeds that share a machine are one."""
 
-import textwrap
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,35 +11,7 @@ from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
 from pytest_ipperf.plugin.options import CLIENTS
 from pytest_ipperf.protocols import PROTOCOLS
-
-HOSTS = """
-[testbed one]
-client = a
-server = b
-[testbed two]
-client = c
-server = d
-[host a]
-way = ssh
-ssh = a.test
-ipv4 = 192.0.2.1
-ipv6 = 2001:db8::1
-[host b]
-way = ssh
-ssh = b.test
-ipv4 = 192.0.2.2
-ipv6 = 2001:db8::2
-[host c]
-way = ssh
-ssh = c.test
-ipv4 = 192.0.2.3
-ipv6 = 2001:db8::3
-[host d]
-way = ssh
-ssh = d.test
-ipv4 = 192.0.2.4
-ipv6 = 2001:db8::4
-"""
+from tests.workers import add_hook, run
 
 
 def remote(name: str, client: str, server: str, domain: str = "") -> Testbed:
@@ -89,25 +59,6 @@ def started(scheduling, nodes=NODES):
         scheduling.add_node_collection(worker, nodes)
     scheduling.schedule()
     return workers
-
-
-def run(project, *arguments, testbed="loopback"):
-    """An inner session that ends by itself, or the test fails."""
-    return project.pytester.runpytest_subprocess(*project._arguments(testbed, arguments), timeout=60)
-
-
-@pytest.fixture
-def two_testbeds(project):
-    """A project of two testbeds that share nothing; `--testbed=one,two` measures on both."""
-    project.network()
-    (project.pytester.path / "hosts.ini").write_text(HOSTS)
-    return project
-
-
-def add_hook(project, text):
-    """A hook for the conftest of the inner sessions."""
-    conftest = project.pytester.path / "conftest.py"
-    conftest.write_text(f"{conftest.read_text()}\n\n{textwrap.dedent(text)}")
 
 
 def auto_count(project, *arguments):
@@ -287,7 +238,7 @@ def test_auto_leaves_the_number_to_the_environment_where_that_has_one(two_testbe
 def test_auto_leaves_a_misspelt_testbed_to_the_usual_error(project):
     result = run(project, "-n", "auto", testbed="nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --testbed: 'nowhere' does not exist*"])
+    result.stderr.fnmatch_lines(["ERROR: --testbed: testbed 'nowhere' does not exist*"])
 
 
 def test_one_cell_on_each_of_two_testbeds_is_measured_by_two_workers(two_testbeds):

@@ -27,7 +27,7 @@ from pytest_ipperf.core.plan import plan_for
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.plugin.following import Journal, Worker
 from pytest_ipperf.plugin.screen import Board
-from tests.plugin.test_distribution import HOSTS, add_hook, run
+from tests.workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
 PLAN = plan_for(WORKLOAD, [Arm.parse("ipv4"), Arm.parse("ipv6")], DESIGNS["quick"], 1)
@@ -135,13 +135,6 @@ def test_without_a_terminal_the_same_lines_are_told_as_without_xdist(project):
     signed = [line for line in result.outlines if re.match(r"\[gw[01] loopback\] ", line)]
     assert len(signed) == 2
     assert said(run(project, "-n", "2", "-q")) == []
-
-
-@pytest.fixture
-def two_testbeds(project):
-    project.network()
-    (project.pytester.path / "hosts.ini").write_text(HOSTS)
-    return project
 
 
 def test_lines_come_before_the_outcome_that_they_explain(two_testbeds):
