@@ -197,7 +197,8 @@ def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
     receipt = long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.5
     assert receipt["failed"] == {"dns deadline": 3}
-    threading.Timer(1.4, os.kill, [pid_of(link), signal.SIGSTOP]).start()
+    # In the middle between the ends of two bursts.
+    threading.Timer(1.8, os.kill, [pid_of(link), signal.SIGSTOP]).start()
     began = time.monotonic()
     with pytest.raises(AgentError, match=r"no sign of life for 2\.5 s during order 'load'"):
         long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)

@@ -124,7 +124,7 @@ def owner_of(user, processes):
 def still_there(owner, processes):
     """What is left of the labs: processes, their folders."""
     left = processes.left()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while (folders := [found["folder"] for found in owner.labs if Path(found["folder"]).exists()]) and (
         time.monotonic() < end
     ):

@@ -10,6 +10,7 @@ import pickle
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -44,6 +45,8 @@ def snmpd(tmp_path_factory):
     places = {4: f"127.0.0.1:{port}", 6: f"[::1]:{port}"}
     listening = [f"udp:{places[4]}", f"udp6:{places[6]}"]
     argv = [program, "-f", "-Lf", folder / "log", "-C", "-c", folder / "snmpd.conf", *listening]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"", ("127.0.0.1", 9))  # or in a new network there may be nothing to count yet
     env = {**os.environ, "SNMP_PERSISTENT_DIR": str(folder), "MIBS": "", "MIBDIRS": str(folder)}
     with subprocess.Popen(argv, env=env) as process:
         try:

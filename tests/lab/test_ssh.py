@@ -231,13 +231,13 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
 
 def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
-    monkeypatch.setattr(link_module, "LEASH_S", 0.5)
+    monkeypatch.setattr(link_module, "LEASH_S", 2.0)
     with Link(sshd.host(folder).server) as link:
         link.order("serve", "nameserver", SERVED)
         agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.order("hello")["pid"]]
         assert len(agent) == 1
         os.kill(pid_of(link), signal.SIGSTOP)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 20
         while Path(f"/proc/{agent[0]}").exists() and time.monotonic() < end:
             time.sleep(0.02)
         assert not Path(f"/proc/{agent[0]}").exists()

@@ -341,6 +341,7 @@ def test_one_who_waits_says_for_whom_and_goes_on_when_it_is_free(name):
     assert sentence.startswith(f"waiting for this machine, which is held by {held}")
 
 
+@pytest.mark.usefixtures("name")
 def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
     """Each of its epochs is held by another process, since another time; another job is told of again."""
     owner, said = new_owner(["pytest"]), list[str]()

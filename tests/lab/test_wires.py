@@ -283,8 +283,8 @@ def test_the_kernel_holds_the_frames_where_it_can_and_else_the_program():
 WIRED = """
 for end in 1 2; do
     unshare --net sleep 60 & eval "pid$end=$!"
+    while [ "$(readlink /proc/$!/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
 done
-sleep 0.5
 unshare --net {wire} $pid1 eth0 $pid2 eth0 || exit 1
 for end in 1 2; do
     eval "pid=\\$pid$end"
