@@ -57,6 +57,8 @@ def nobody(me: User) -> Iterator[User]:
     with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
         Path(folder).chmod(0o755)
         for name in _PACKAGES:
-            shutil.copytree(Path(str(import_module(name).__file__)).parent, Path(folder, name))
+            # Other workers compile what they import meanwhile; such a file has a name of its own until it is whole.
+            half = shutil.ignore_patterns("*.pyc.*")
+            shutil.copytree(Path(str(import_module(name).__file__)).parent, Path(folder, name), ignore=half)
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         yield User(_AS_NOBODY, python, env)

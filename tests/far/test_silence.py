@@ -49,9 +49,9 @@ class Segment:
 
 
 class Trace:
-    """TCP on a device of a host, from construction to `end`."""
+    """TCP on a device of a host, from construction to `end`, or that of the stack."""
 
-    def __init__(self, host, device, only, folder):
+    def __init__(self, stack, host, device, only, folder):
         self._file = folder / f"{host.name}-{device}.pcap"
         words = [
             "tcpdump",
@@ -71,7 +71,8 @@ class Trace:
             only,
         ]
         enter = ["nsenter", "--target", str(host.pid), "--net"]
-        self._process = subprocess.Popen([*enter, *words], stderr=subprocess.PIPE, text=True)
+        self._process = stack.enter_context(subprocess.Popen([*enter, *words], stderr=subprocess.PIPE, text=True))
+        stack.callback(self._process.kill)
         assert self._process.stderr
         assert "listening on" in self._process.stderr.readline()
 
@@ -99,10 +100,8 @@ def measured(stands, *argv, suite):
     """The measured moments, and by host those at which something passed to the controller or from it."""
     client, server = stands.hosts["client1"], stands.hosts["server1"]
     with contextlib.ExitStack() as stack:
-        traces = [Trace(host, "control", "tcp port 22", stands.folder) for host in (client, server)]
-        busy = Trace(client, "eth0", "tcp", stands.folder)
-        for trace in (*traces, busy):
-            stack.callback(trace._process.kill)
+        traces = [Trace(stack, host, "control", "tcp port 22", stands.folder) for host in (client, server)]
+        busy = Trace(stack, client, "eth0", "tcp", stands.folder)
         process = stands.session("--design=smoke", *argv, suite=suite)
         said, _ = process.communicate(timeout=300)
         control = {trace._file.stem: [each.at for each in trace.end()] for trace in traces}
@@ -140,8 +139,10 @@ def test_what_passes_there_would_be_seen(farm):
     stands = farm()
     words = ["ssh", "-F", str(stands.ssh_config), "client1", "while sleep 0.01; do echo; done"]
     with subprocess.Popen([*stands.entry, *words], stdout=subprocess.DEVNULL) as talking:
-        spans, control = measured(stands, suite=HTTP)
-        talking.kill()
+        try:
+            spans, control = measured(stands, suite=HTTP)
+        finally:
+            talking.kill()
     found = within(spans, control)
     assert found["client1-control"]
     assert found["server1-control"] == []

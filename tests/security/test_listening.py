@@ -186,7 +186,8 @@ def test_the_watch_sees_what_listens_anywhere(address, kind):
         assert listening.stdout
         listening.stdout.readline()
         with Watch(lambda: below(listening.pid)) as watch:
-            while not watch.looks:
+            end = time.monotonic() + 20
+            while not watch.looks and time.monotonic() < end:
                 time.sleep(0.01)
         listening.communicate(b"\n")
     assert watch.addresses == {address}

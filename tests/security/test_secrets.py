@@ -138,18 +138,19 @@ def _watched(process, project, temporary, learnt):
         time.sleep(0.01)
     assert password, (project / "output").read_text()
     told = Told(password, "", project)
-    walk = subprocess.Popen(
-        [sys.executable, "-c", WALK, str(STRANGER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert walk.stdin
-    walk.stdin.write("\t".join([str(temporary), *(each.decode() for each in forms(password)), MAIL]) + "\n")
-    walk.stdin.flush()
-    looking = threading.Thread(target=_look, args=(process, told))
-    looking.start()
-    process.wait(300)
-    (temporary / "over").touch()
-    looking.join()
-    *told.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
+    words = [sys.executable, "-c", WALK, str(STRANGER)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as walk:
+        assert walk.stdin
+        walk.stdin.write("\t".join([str(temporary), *(each.decode() for each in forms(password)), MAIL]) + "\n")
+        walk.stdin.flush()
+        looking = threading.Thread(target=_look, args=(process, told))
+        looking.start()
+        try:
+            process.wait(300)
+        finally:
+            (temporary / "over").touch()
+        looking.join()
+        *told.readable, last = [line for line in walk.communicate(timeout=30)[0].splitlines() if line]
     told.read = int(last.split()[1])
     told.said = (project / "output").read_text()
     return told
@@ -241,6 +242,8 @@ def test_what_a_stranger_could_read_would_be_found(tmp_path):
             assert walk.stdout
             walk.stdin.write(f"{folder}\tsecret\n")
             walk.stdin.flush()
-            assert [walk.stdout.readline(), walk.stdout.readline()] == ["\n", f"{folder}/open\n"]
-            (folder / "over").touch()
+            try:
+                assert [walk.stdout.readline(), walk.stdout.readline()] == ["\n", f"{folder}/open\n"]
+            finally:
+                (folder / "over").touch()
             assert walk.stdout.readline().startswith("read ")
