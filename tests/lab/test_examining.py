@@ -20,7 +20,7 @@ from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.reboot import programs
 from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.labs import BUILTIN, lab
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Host, Testbed
@@ -558,6 +558,14 @@ def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
     assert seen.skew_s
     ahead_s, error_s = seen.skew_s
     assert abs(ahead_s - 2.5) < error_s + 0.001
+
+
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+def test_clients_that_no_way_joins_are_well():
+    findings = examined(lab("crowd", 3, clients=2), BUILTIN)
+    assert [each for each in findings if each.grade is Grade.WRONG and each.topic == "addresses"] == []
+    well = {(each.subject, each.said) for each in findings if each.topic == "addresses"}
+    assert ("client2", "198.18.2.1 and 2001:2:0:22::1 by eth0") in well
 
 
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")

@@ -28,6 +28,7 @@ from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.snmp import Source, description
 from pytest_ipperf.lab.testbed import AUTO, Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.transports.base import ROUTER
 
 MACHINE = "this machine"
 _OF_NODES = ("addresses", "limits", "ports")
@@ -122,13 +123,12 @@ def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
 def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
     """What the facts of a host are to tell of."""
     host = seen.host
-    others = [each for each in testbed.hosts if each.name != host.name] or [host]
     tunnelled = any(path.ends for path in testbed.paths.values())
     return {
         "addresses": [address for address in (host.ipv4, host.ipv6) if address],
         "peers": [
             (host.address(ipver), other.address(ipver))
-            for other in others
+            for other in _peers(testbed, seen)
             for ipver in (4, 6)
             if host.address(ipver) and other.address(ipver)
         ],
@@ -137,6 +137,13 @@ def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
         "backends": candidates(testbed, AUTO) if tunnelled else [],
         "existing": list(host.tunnels.values()),
     }
+
+
+def _peers(testbed: Testbed, seen: Seen) -> list[Host]:
+    """Whom a host meets: a client no other client, and the router where anything is tunnelled."""
+    never = {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(seen.roles) <= {*testbed.clients} else set()
+    others = [host for role, host in testbed.roles.items() if host.name != seen.host.name and role not in never]
+    return others or [seen.host]
 
 
 def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
