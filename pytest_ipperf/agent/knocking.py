@@ -25,6 +25,8 @@ class Door:
         try:
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 self._socks.append(socket.socket(_family(address), kind))
+                if kind == socket.SOCK_STREAM:  # who has knocked there before stays in TIME_WAIT for a minute
+                    self._socks[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 self._socks[-1].bind((address, self.port))
             self._socks[0].listen()
         except OSError as error:

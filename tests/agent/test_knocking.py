@@ -1,0 +1,28 @@
+"""Doors at which one knocks: each is answered, also where another one was a moment ago."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+
+import pytest
+
+from pytest_ipperf.agent.daemon import free_port
+from pytest_ipperf.agent.knocking import Door, unanswered
+from pytest_ipperf.agent.ports import taken
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_door_opens_where_one_was_knocked_at_before(address):
+    """Of whose connection TCP remembers the end for a minute."""
+    port = free_port([address], 20000, 29999, random.Random())
+    for _ in range(3):
+        end = time.monotonic() + 20
+        while taken(address, port, socket.SOCK_DGRAM) and time.monotonic() < end:  # until who answered there has gone
+            time.sleep(0.01)
+        door = Door(address, (port, port))
+        try:
+            assert unanswered(address, address, door.port) == {"tcp": "", "udp": ""}
+        finally:
+            door.close()
