@@ -231,18 +231,21 @@ def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
     )
     for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         argv = [*NIGHT, "-p", "no:randomly", "test_long.py"]
-        process = subprocess.Popen(argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE)
-        assert process.stdout
-        while not began.exists():  # before, an interruption is met by whatever pytest does then
-            assert process.poll() is None
-            time.sleep(0.02)
-        began.unlink()
-        child = _only_child(process.pid)
-        process.send_signal(ending)
-        status = process.wait(30)
+        with subprocess.Popen(
+            argv, cwd=project.pytester.path, start_new_session=True, stdout=subprocess.PIPE
+        ) as process:
+            try:
+                while not began.exists():  # before, an interruption is met by whatever pytest does then
+                    assert process.poll() is None
+                    time.sleep(0.02)
+                began.unlink()
+                child = _only_child(process.pid)
+                process.send_signal(ending)
+                status = process.wait(30)
+            finally:
+                process.kill()
         assert status == (-signal.SIGKILL if ending is signal.SIGKILL else 2)
         assert _gone(child)
-        process.stdout.close()
     assert not (project.pytester.path / ".ipperf" / "nights").exists()
 
 

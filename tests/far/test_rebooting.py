@@ -117,10 +117,10 @@ def test_a_session_starts_its_hosts_anew_before_each_epoch_but_the_first(farm, t
     stands = farm()
     asked = ("--ipperf-reboot=yes", "--design=smoke", "--connections=1", "--ipver=6", "--transport=native")
     give_reboot(stands, "server1")
-    said = stands.session(*asked).communicate(timeout=60)[0]
+    said = stands.session(*asked).communicate(timeout=200)[0]
     assert "ERROR: host client1 has no key reboot in hosts.ini, and --ipperf-reboot=yes needs one for each" in said
     give_reboot(stands, "client1")
-    said = stands.session(*asked, f"--ipperf-records={tmp_path}").communicate(timeout=60)[0]
+    said = stands.session(*asked, f"--ipperf-records={tmp_path}").communicate(timeout=200)[0]
     assert "ipperf: starting client1, server1 anew for epoch 1" in said
     assert "broken off" not in said
     (journal,) = tmp_path.glob("runs/*/main.jsonl")

@@ -9,7 +9,6 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -184,16 +183,18 @@ def test_nothing_is_left_on_the_hosts_when_the_session_is_killed(project, hosts)
     project.pytester.makepyfile(SUITE)
     before = hosts.state()
     argv = [sys.executable, "-m", "pytest", "-p", "no:randomly", *asked(hosts)]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         argv, cwd=project.pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    end = time.monotonic() + 30
-    while "ipperf-isatap" not in hosts.devices("router") and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    running = process.poll() is None
-    changed = hosts.state() != before
-    process.send_signal(signal.SIGKILL)
-    said = process.communicate()[0]
+    ) as process:
+        try:
+            end = time.monotonic() + 30
+            while "ipperf-isatap" not in hosts.devices("router") and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+            running = process.poll() is None
+            changed = hosts.state() != before
+        finally:
+            process.kill()
+        said = process.communicate()[0]
     assert running, said
     assert changed
     end = time.monotonic() + 20
