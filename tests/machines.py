@@ -56,6 +56,14 @@ root ALL=(ALL:ALL) ALL
 {ADMIN} ALL=(ALL:ALL) NOPASSWD: ALL
 {CLERK} ALL=(ALL:ALL) ALL
 """
+TOLD = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from pytest_ipperf.agent.packages import interpreter
+print(json.dumps(interpreter()))
+"""
+"""What an interpreter runs to tell of itself as that of a host does; the project's folder is its argument."""
 _ASKED = "import os, sys; print(*sys.version_info[:3], os.path.realpath(sys._base_executable))"
 
 

@@ -28,6 +28,7 @@ from pytest_ipperf.lab.standing import stand
 from pytest_ipperf.lab.ways import local
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import Application
+from tests.machines import TOLD, bare_pythons
 
 ROOT = Path(__file__).parents[2]
 OURS = Python.told(interpreter())
@@ -46,13 +47,6 @@ for module in list(sys.modules.values()):
     if where.startswith(folder) and where.endswith(".so"):
         print(where)
 """
-TOLD = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-sys.dont_write_bytecode = True
-from pytest_ipperf.agent.packages import interpreter
-print(json.dumps(interpreter()))
-"""
 
 
 def foreign(**markers):
@@ -62,18 +56,9 @@ def foreign(**markers):
     )
 
 
-def bare_pythons():
-    """Interpreters of 3.10 and later by their versions; with `-I -S` each has the standard library and nothing else."""
-    found: dict[tuple[int, ...], str] = {}
-    for path in ("/usr/bin/python3", *map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3"))):
-        with contextlib.suppress(OSError, ValueError):
-            code = "import sys; print(*sys.version_info[:2])"
-            said = subprocess.run([path, "-I", "-S", "-c", code], capture_output=True, text=True, check=False).stdout
-            found.setdefault(tuple(map(int, said.split())), path)
-    return [found[version] for version in sorted(found) if version >= (3, 10)]
-
-
-on_bare_pythons = pytest.mark.parametrize("python", bare_pythons(), ids=lambda path: path.replace("/", "_"))
+on_bare_pythons = pytest.mark.parametrize(
+    "python", [path for _, path in bare_pythons()], ids=lambda path: path.replace("/", "_")
+)
 
 
 def names_in(sent):

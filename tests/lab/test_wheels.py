@@ -25,17 +25,10 @@ from pytest_ipperf.lab.sending import needs, wheels
 from pytest_ipperf.lab.sending.parcel import parcel
 from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.lab.sending.wheels import ROOM, Wheel, Wheels
-from tests.machines import bare_pythons
+from tests.machines import TOLD, bare_pythons
 
 OURS = Python.told(interpreter())
 ROOT = Path(__file__).parents[2]
-TOLD = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-sys.dont_write_bytecode = True
-from pytest_ipperf.agent.packages import interpreter
-print(json.dumps(interpreter()))
-"""
 # Imports from a folder alone, with compiled modules that it then names.
 IMPORTED = """
 import importlib, sys
