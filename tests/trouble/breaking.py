@@ -58,7 +58,7 @@ sys.stdin.read()
 _LEASE = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from lease import Lease
+from pytest_ipperf.agent.lease import Lease
 lease = Lease("another\\nme@desk: pytest -m smtp")
 assert lease.acquire(0) == ""
 print("held", flush=True)
@@ -260,9 +260,10 @@ def _held(host: FarmHost, code: str, *arguments: str) -> Mend:
 def leased(farm: Farm, bed: Bed) -> Mend:
     """Another job holds the client's host."""
     _wait_for_agents(bed.client, 0)
-    # Alone, as a host has a /tmp of its own, and the package may be in ours.
-    shutil.copy(PACKAGE / "agent" / "lease.py", farm.folder / bed.client.name)
-    mend = _held(bed.client, _LEASE, str(farm.folder / bed.client.name))
+    # A copy, as a host has a /tmp of its own, and the package may be in ours.
+    folder, half = farm.folder / bed.client.name, shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=half, dirs_exist_ok=True)
+    mend = _held(bed.client, _LEASE, str(folder))
 
     def mended() -> None:
         _let_go(bed.client).touch()
