@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -378,10 +379,10 @@ class Farm:
         """From now on all that is on a machine counts as its own."""
         self._before = {name: self._state(name) for name in self._all}
 
-    def left(self) -> list[str]:
-        """What is on a machine now and was not at the start; what is about to go has time for it."""
+    def left(self, but: re.Pattern[str] | None = None) -> list[str]:
+        """What is on a machine now and was not at the start, `but` that; what is about to go has time for it."""
         end = time.monotonic() + _GOES_S
-        while (found := self._left()) and time.monotonic() < end:
+        while (found := [each for each in self._left() if not (but and but.search(each))]) and time.monotonic() < end:
             time.sleep(0.1)
         return found
 

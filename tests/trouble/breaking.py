@@ -248,12 +248,14 @@ def _held(host: FarmHost, code: str, *arguments: str) -> Mend:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout
-    assert process.stdout.readline() == "held\n"
 
     def mend() -> None:
         process.communicate()
 
+    assert process.stdout
+    if process.stdout.readline() != "held\n":
+        mend()
+        raise AssertionError(f"{host.name}: cannot hold {' '.join(arguments)}")
     return mend
 
 

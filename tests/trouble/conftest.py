@@ -212,8 +212,8 @@ class Session:
         return sorted(self.folder.glob(f"*/runs/*/*.{kind}"))
 
     def _left_s(self) -> list[str]:
-        """Processes, folders and namespaces that are still there after at most five seconds."""
-        end = time.monotonic() + 5
+        """Processes, folders and namespaces that are still there in the end."""
+        end = time.monotonic() + 20
         while (found := self._left()) and time.monotonic() < end:
             time.sleep(0.1)
         return found

@@ -198,8 +198,11 @@ class Inner:
     def wait_for(self, true: Callable[[], object], what: str) -> None:
         """Until that is so; an AssertionError when it does not come."""
         end = time.monotonic() + _HANGS_S
-        while not true():
-            assert self.process.poll() is None, f"the session ended without {what}"
+        while True:
+            over = not any(thread.is_alive() for thread in self._threads)  # before: until then more may have come
+            if true():
+                return
+            assert not over, f"the session ended without {what}"
             assert time.monotonic() < end, f"no {what} in {_HANGS_S:g} s"
             time.sleep(_LOOK_S)
 
@@ -295,7 +298,7 @@ def _of(event: dict[str, Any]) -> str:
 
 def left(farm: Farm) -> list[str]:
     """What is left on the farm; a listening sshd that had to be started anew is not."""
-    return [each for each in farm.left() if not _LISTENER.search(each)]
+    return farm.left(but=_LISTENER)
 
 
 # --- the processes of a machine ---------------------------------------------------------------------------------------

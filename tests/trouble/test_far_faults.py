@@ -69,7 +69,7 @@ HASTE = [
     ("lab/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
     ("lab/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
     ("lab/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
-    ("lab/ways/*.py", "ConnectTimeout=10", "ConnectTimeout=2"),
+    ("lab/ways/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
 ]
 # Longer than patience with an agent, as it is for a user.
 LEASH_S = {"short": "20.0", "long": "60.0"}
@@ -339,7 +339,7 @@ def test_what_breaks_on_the_controller_is_told_and_the_hosts_give_themselves_bac
     clocks = session("bed5-dns-c1-100", EMBEDDED, of=clocked)
     silence = session("bed6-smtp-c5-100", "--ipperf-server=silent_smtp")
     mends = []
-    for inner, bed in ((killed, "bed1"), (stopped, "bed2"), (main, "bed3"), (clocks, "bed5")):
+    for inner, bed in ((killed, "bed1"), (stopped, "bed2"), (clocks, "bed5"), (main, "bed3")):
         inner.wait(f"{bed}-dns-c1-100", "run")
         inner.begins(f"{bed}-dns-c1-100")
         if inner is clocks:
