@@ -166,9 +166,12 @@ def test_the_first_example_shows_a_packet_in_another(keep, me):
     with subprocess.Popen(
         ["sh", "-c", f"{kept.line('router')} {capture} -c 2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as tcpdump:
-        assert any("listening on eth0" in line for line in tcpdump.stderr or ())
-        kept.types("client", f"{ping} -c 1 -W 5")
-        assert "IP6 2001:2:0:41::1 > 2001:2:0:41::2: ICMP6, echo request" in tcpdump.communicate(timeout=10)[0]
+        try:
+            assert any("listening on eth0" in line for line in tcpdump.stderr or ())
+            kept.types("client", f"{ping} -c 1 -W 5")
+            assert "IP6 2001:2:0:41::1 > 2001:2:0:41::2: ICMP6, echo request" in tcpdump.communicate(timeout=10)[0]
+        finally:
+            tcpdump.kill()
 
 
 def test_who_measures_meanwhile_is_named(keep, me):
@@ -199,12 +202,15 @@ def test_a_signal_takes_it_down_in_order_with_all_that_runs_in_it(keep, me, numb
     kept = keep(me, "pair")
     shell = ["sh", "-c", f"{kept.line('server')} sh -c 'echo there; sleep 1000'"]
     with subprocess.Popen(shell, env=me.env, stdout=subprocess.PIPE, text=True) as inside:
-        assert inside.stdout
-        assert inside.stdout.readline() == "there\n"
-        # As a terminal does at Ctrl-C or its end, and as a person does.
-        (os.kill if number == signal.SIGTERM else os.killpg)(kept.process.pid, number)
-        assert kept.ended() == (0, "\npair is taken down.\n")
-        assert inside.wait(10) != 0
+        try:
+            assert inside.stdout
+            assert inside.stdout.readline() == "there\n"
+            # As a terminal does at Ctrl-C or its end, and as a person does.
+            (os.kill if number == signal.SIGTERM else os.killpg)(kept.process.pid, number)
+            assert kept.ended() == (0, "\npair is taken down.\n")
+            assert inside.wait(10) != 0
+        finally:
+            inside.kill()
     assert kept.left() == []
 
 

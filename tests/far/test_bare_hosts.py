@@ -110,7 +110,7 @@ def test_bare_hosts_are_measured_by_the_library_client(farm, protocol, package):
     stands = farm(pythons={"client1": client[1], "server1": server[1]})
     words = ("--client=library", "--ipperf-server=embedded", "--design=smoke", "--connections=20")
     process = stands.session(*words, suite=LIBRARY.format(protocol=protocol))
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=200)
     assert process.returncode == NOTHING_DECIDED, said
     assert stands.left() == []
     runs = stands.events("run")

@@ -141,7 +141,7 @@ def test_a_host_that_is_measured_on_is_left_in_peace(farm):
     server = hosts.hosts["server1"]
     code = (
         "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('\\0pytest-ipperf.lease'); s.listen(64); "
-        "print(flush=True); time.sleep(60)"
+        "print(flush=True); time.sleep(1000)"
     )
     argv = [*server.entry, server.python, "-c", code]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holder:

@@ -25,11 +25,11 @@ def test_who_comes_second_is_told_who_ordered_what_from_where_even_of_a_holder_t
     os.killpg(holder.pid, signal.SIGSTOP)
     try:
         second = stands.session("--design=smoke", "--ipperf-wait=1s", suite=LONG, env={"LOGNAME": "bob"})
-        said, _ = second.communicate(timeout=60)
+        said, _ = second.communicate(timeout=200)
     finally:
         os.killpg(holder.pid, signal.SIGCONT)
         holder.terminate()
-        holder.communicate(timeout=60)
+        holder.communicate(timeout=200)
     held = r"held by process \d+ of user 0 since \d\d:\d\d:\d\d \(alice@\S+: pytest .*--testbed=bed1 .*\)"
     assert re.search(rf"waiting for host (client|server)1, which is {held}$", said, re.MULTILINE), said
     assert re.search(rf"host (client|server)1 is still {held} after 1 s; wait for it or end it", said), said

@@ -21,7 +21,7 @@ def groups_of(stands, *names):
 def test_testbeds_of_a_domain_are_one(farm):
     stands = farm(testbeds=2, domain="switch")
     assert groups_of(stands, "bed1", "bed2") == 1
-    said, _ = stands.session("-n", "auto", "-k", "nothing").communicate(timeout=60)
+    said, _ = stands.session("-n", "auto", "-k", "nothing").communicate(timeout=200)
     assert re.search(r"^created: 1/1 worker$", said, re.MULTILINE), said
 
 

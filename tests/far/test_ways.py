@@ -123,7 +123,7 @@ def test_control_addresses_of_ipv6_bare_and_in_a_uri_with_a_port(farm):
     stands.change("client1", ssh=f"root@{client.control6}")
     stands.change("server1", ssh=f"ssh://root@[{server.control6}]:2222")
     process = stands.session("--design=smoke", "--ipperf-server=embedded", suite=ONE)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=200)
     assert process.returncode == NOTHING_DECIDED, said
     assert stands.left() == []
     assert [run["proof"]["control"] for run in stands.events("run")] == [0] * 8

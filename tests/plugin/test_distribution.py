@@ -308,7 +308,7 @@ def test_dist_each_is_refused_where_something_is_measured(project, mode):
 )
 def test_where_nothing_is_measured_xdist_distributes_as_ever(pytester, dist, scheduler, passed):
     pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(4))\ndef test_plain(n): pass")
-    result = pytester.runpytest_subprocess("-n", "2", f"--dist={dist}", "-v", "-p", "no:randomly", timeout=60)
+    result = pytester.runpytest_subprocess("-n", "2", f"--dist={dist}", "-v", "-p", "no:randomly", timeout=200)
     result.assert_outcomes(passed=passed)
     result.stdout.fnmatch_lines([f"scheduling tests via {scheduler}"])
     lines = [line for line in result.outlines if "PASSED" in line]

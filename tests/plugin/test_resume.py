@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import shutil
 import signal
@@ -76,25 +75,28 @@ class Sessions:
 
     def interrupted(self, number, *arguments, runs):
         """A session that is sent a signal when so many runs are done."""
-        inner = subprocess.Popen(
+        known = set(self.names)
+        with subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-        )
-        known = set(self.names)
-        end = time.monotonic() + 120
-        while True:
-            new = [name for name in self.names if name not in known]
-            if new and len(self.events(new[0], "run")) >= runs:
-                break
-            assert inner.poll() is None, inner.communicate()[0]
-            assert time.monotonic() < end, "no run in two minutes"
-            time.sleep(0.02)
-        os.kill(inner.pid, number)
-        said = inner.communicate(timeout=120)[0]
+        ) as inner:
+            try:
+                end = time.monotonic() + 120
+                while True:
+                    new = [name for name in self.names if name not in known]
+                    if new and len(self.events(new[0], "run")) >= runs:
+                        break
+                    assert inner.poll() is None, inner.communicate()[0]
+                    assert time.monotonic() < end, "no run in two minutes"
+                    time.sleep(0.02)
+                inner.send_signal(number)
+                said = inner.communicate(timeout=120)[0]
+            finally:
+                inner.kill()
         return inner.returncode, said
 
     @property

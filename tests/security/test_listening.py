@@ -154,7 +154,7 @@ def session_listens_on_measured_addresses_alone(farm, protocol):
     controller = stands.session("--design=smoke", "-q", suite=suite)
     pids = [host.pid for host in stands.hosts.values()]
     with Watch(lambda: [*below(controller.pid), *pids]) as watch:
-        said, _ = controller.communicate(timeout=120)
+        said, _ = controller.communicate(timeout=200)
     assert "1 inconclusive" in said, said
     measured = {address for host in stands.hosts.values() for address in (host.ipv4, host.ipv6)}
     control = {address for host in stands.hosts.values() for address in (host.control4, host.control6)}

@@ -400,9 +400,11 @@ def starved(inner, runs):
 
     thread = threading.Thread(target=follow)
     thread.start()
-    yield
-    ended.set()
-    thread.join()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @needs_lab
