@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.examining.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.examining.seen import Examined
-from pytest_ipperf.lab.testbed import AUTO
+from pytest_ipperf.lab.testbed import AUTO, Testbed
 
 
 class Tunnels(Check):
@@ -19,11 +19,7 @@ class Tunnels(Check):
     def of_testbed(self, found: Examined) -> Iterator[Finding]:
         """By host; of a lab for all of it."""
         if found.testbed.is_lab:
-            name, why = lab_backend(found.testbed, AUTO)
-            if why:
-                yield self.doubtful("", f"nothing can carry tunnels here: {why}", "measure natively, or as root")
-            else:
-                yield self.well("", f"carried by backend {name}")
+            yield from self._of_lab(found.testbed)
             return
         for seen in found.hosts():
             told, host = seen.fact("tunnels"), seen.host.name
@@ -44,6 +40,15 @@ class Tunnels(Check):
                     yield self.wrong(host, why, "make it, or correct the key in the inventory")
                 else:
                     yield self.well(host, f"device {device} is there, with its address")
+
+    def _of_lab(self, testbed: Testbed) -> Iterator[Finding]:
+        if not testbed.paths:
+            return
+        name, why = lab_backend(testbed, AUTO)
+        if why:
+            yield self.doubtful("", f"nothing can carry tunnels here: {why}", "measure natively, or as root")
+        else:
+            yield self.well("", f"carried by backend {name}")
 
 
 check = Tunnels()
