@@ -11,7 +11,6 @@ from pytest_ipperf.protocols import application
 
 _OTHERS = 64
 """Descriptors of a process beside those of its connections."""
-_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")  # of IPv6 too
 
 
 def enough_descriptors(order: LoadOrder) -> None:
@@ -37,9 +36,15 @@ def most_descriptors(order: LoadOrder) -> int:
     return share * (staying + protocol.sockets - 1) + _OTHERS
 
 
+def ephemeral_ports() -> tuple[int, int]:
+    """The first and the last port by which connections leave, those of IPv6 too."""
+    low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
+    return int(low), int(high)
+
+
 def enough_ports(order: LoadOrder) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
-    low, high = map(int, _PORTS.read_text(encoding="ascii").split())
+    low, high = ephemeral_ports()
     there, stays = high - low + 1, application(order.protocol).stays
     least = order.share * (order.bursts if stays else 1)
     if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,9 +18,7 @@ def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "ends": [ends[0], ends[2]] if ends else [],
         "boot": clock_of_host()["boot"],
-        "host": socket.gethostname(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "python": platform.python_version(),
-        "executable": sys.executable,
     }

@@ -20,10 +20,9 @@ def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """
     del asked
     found = [
-        {"path": str(mark.path), "user": mark.user,
-         "notes": [{"said": note["said"], "holds": holds(note)} for note in mark.notes]}
+        {"user": mark.user, "notes": [{"said": note["said"], "holds": holds(note)} for note in mark.notes]}
         for mark in marks()
-    ]  # fmt: skip
+    ]
     return {
         "holder": Lease("").holder(),
         "marks": found,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from pytest_ipperf.agent.limits import ephemeral_ports
 
 
 def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """`descriptors`, 0 where there is no limit; `ephemeral`, the first and the last port."""
     del asked
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    ports = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
-    return {"descriptors": 0 if hard == resource.RLIM_INFINITY else hard, "ephemeral": list(map(int, ports))}
+    return {"descriptors": 0 if hard == resource.RLIM_INFINITY else hard, "ephemeral": list(ephemeral_ports())}

@@ -9,8 +9,12 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import program
 
 
+def unusable() -> dict[str, str]:
+    """By server: why it cannot run here; empty where it can."""
+    return {name: SERVERS[name].missing() for name in SERVERS}
+
+
 def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     """By server why it is `missing`, empty where it is not; whether there is `setpriv`; where `programs` are."""
-    missing = {name: SERVERS[name].missing() for name in SERVERS}
     wanted = {name: program(name) or "" for name in asked["programs"]}
-    return {"missing": missing, "setpriv": bool(program("setpriv")), "programs": wanted}
+    return {"missing": unusable(), "setpriv": bool(program("setpriv")), "programs": wanted}

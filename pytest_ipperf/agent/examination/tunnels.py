@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.path import route
+from pytest_ipperf.agent.ports import is_here
 
 
 def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,10 +23,7 @@ def _wrong(device: str, address: str) -> str:
     names = [name for _, name in socket.if_nameindex()]
     if device not in names:
         return f"there is no device {device}"
-    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.bind((address, 0))
-        except OSError:
-            return f"address {address} is not on this host"
+    if not is_here(address):
+        return f"address {address} is not on this host"
     found = route(address).get("device", "")
     return "" if found in ("lo", device) else f"address {address} is on device {found}, not on {device}"

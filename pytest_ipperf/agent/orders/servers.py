@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
+from pytest_ipperf.agent.examination.servers import unusable
 from pytest_ipperf.agent.folder import lay_out
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.core.state import ServerState
@@ -24,7 +25,7 @@ class Servers(Part):
 
     def unusable(self) -> dict[str, str]:
         """By server: why it cannot run here; empty where it can."""
-        return {name: SERVERS[name].missing() for name in SERVERS}
+        return unusable()
 
     def provision(self, name: str, protocol: str, payload_bytes: int, state: dict[str, Any]) -> str:
         """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""

@@ -9,7 +9,7 @@ from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Seen
 
 _LIMITING = ("tbf", "netem", "htb", "hfsc", "cbq", "cake")
-_MERGING = ("gro", "gso", "tso", "lro")
+_MERGING = ("gro", "gso", "tso")
 
 
 class Devices(Check):
