@@ -14,19 +14,21 @@ _LEAVE_S = 20.0  # without a sign of life
 def left(links: Collection[Link]) -> list[str]:
     """Ends all agents, side by side; a sentence for everything that stays on a host, which is marked by then.
 
-    One that is not heard any more ends by itself, and marks its host by itself.
+    One that is not heard any more ends by itself, and marks its host by itself. None is gone before all have left: of
+    two hosts that are one machine one alone holds the lease.
     """
     with ThreadPoolExecutor(max(1, len(links))) as pool:
-        return [said for found in pool.map(_left, links) for said in found]
+        try:
+            return [said for found in pool.map(_said, links) for said in found]
+        finally:
+            list(pool.map(lambda link: link.close(), links))
 
 
-def _left(link: Link) -> list[str]:
+def _said(link: Link) -> list[str]:
     try:
-        said = [f"host {link.host.name}: {sentence}" for sentence in link.order("leave", patience_s=_LEAVE_S)]
+        return [f"host {link.host.name}: {sentence}" for sentence in link.order("leave", patience_s=_LEAVE_S)]
     except LabError:
-        said = []
-    link.close()
-    return said
+        return []
 
 
 def left_error(said: Collection[str], testbeds: Collection[str], earlier: object = None) -> RestoreError:

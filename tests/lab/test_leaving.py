@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from concurrent.futures import Future
 from functools import partial
 from types import SimpleNamespace
@@ -78,6 +79,25 @@ class Leaves:
 
     def close(self):
         pass
+
+
+def test_no_line_is_closed_before_all_agents_have_left():
+    """As one of them may hold the lease for two."""
+    done = []
+
+    def one(name, slow_s):
+        def order(*_, **__):
+            time.sleep(slow_s)
+            done.append(f"{name} left")
+            return []
+
+        close = partial(done.append, f"{name} closed")
+        return SimpleNamespace(host=SimpleNamespace(name=name), order=order, close=close)
+
+    links: Any = [one("a", 0.0), one("b", 0.2)]
+    assert left(links) == []
+    assert done[:2] == ["a left", "b left"]
+    assert sorted(done[2:]) == ["a closed", "b closed"]
 
 
 END = "; put it in order, then clear the mark: pytest-ipperf doctor --testbed=office --clear"
