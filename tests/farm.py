@@ -44,7 +44,7 @@ SUITE = """
 
 # In a home: what is to stay there until `pytest-ipperf clean`.
 _CACHE = ".cache"
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
 _GOES_S = 20.0
 # It has to be one path everywhere, and the hosts have `/tmp` for themselves.
 _PARENT = "/var/tmp"
@@ -429,11 +429,12 @@ def _processes(pid: int) -> dict[int, str]:
 
 
 def _await_sshd(machine: Machine, folder: Path) -> None:
-    """Until the host's sshd listens."""
+    """Until the host's sshd listens, and has the name that it keeps."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         both = [Path(f"/proc/{machine.pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
-        if all(_PORTS_OF_SSH in text for text in both):
+        named = any("[listener]" in words for words in _processes(machine.pid).values())
+        if named and all(_PORTS_OF_SSH in text for text in both):
             return
         time.sleep(0.01)
     raise AssertionError(f"{machine.name}: sshd does not listen: {(folder / 'sshd.log').read_text()}")

@@ -44,7 +44,7 @@ def two_testbeds(project):
 
 def run(project, *arguments, testbed="loopback"):
     """An inner session that ends by itself, or the test fails."""
-    return project.pytester.runpytest_subprocess(*project._arguments(testbed, arguments), timeout=60)
+    return project.pytester.runpytest_subprocess(*project._arguments(testbed, arguments), timeout=200)
 
 
 def add_hook(project, text):
