@@ -76,6 +76,9 @@ def listen_beside(host, port):
     own_key = f"Port {port}\n{config}".replace(f"{host.tmp.parent}/host_key", f"{folder}/host_key")
     (folder / "sshd_config").write_text(own_key)
     host.run(machines.sshd_program(), "-f", str(folder / "sshd_config"))
+    end = time.monotonic() + 20
+    while host.run("ps", "-Ao", "args").count("[listener]") < 2 and time.monotonic() < end:
+        time.sleep(0.02)  # it goes to the background before it listens
     return folder / "user_key", identity
 
 
