@@ -111,7 +111,7 @@ def sshd(tmp_path_factory):
     process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
     try:
         found = Sshd(process.pid, port, folder)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 20
         while not taken("127.0.0.1", port, socket.SOCK_STREAM) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
         plain = subprocess.run(

@@ -140,7 +140,7 @@ def hosts(tmp_path):
         (tmp_path / "ssh_config").write_text(config)
         found = Hosts(testbed, entries, tmp_path)
         found.run("router", "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/all/forwarding")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 20
         while "tentative" in str(found.state()) and time.monotonic() < end:  # as a new one is
             time.sleep(0.05)
         yield found

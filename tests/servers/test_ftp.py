@@ -108,7 +108,7 @@ def test_all_of_ten_and_of_a_hundred_have_the_file(name, client):
             assert (told["attempted"], told["failed"]) == (connections * bursts, {})
             assert told["sources"] == [address]
             assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
-            assert daemon.wait_quiet(10) == ""
+            assert daemon.wait_quiet(20) == ""
         assert daemon.exit_sentence() == ""
 
 
@@ -131,12 +131,12 @@ def test_no_session_ends_before_the_run_does(client):
     """The first process pauses when one ends, and the next burst would meet that."""
     with running("proftpd") as (site, daemon):
         for address in ADDRESSES:
-            assert daemon.wait_quiet(10) == ""
+            assert daemon.wait_quiet(20) == ""
             log = Path(site.folder, "log")
             before = len(log.read_text())
             told = made(site, address, 2, 10, client)
             assert not told["failed"]
-            assert daemon.wait_quiet(10) == ""
+            assert daemon.wait_quiet(20) == ""
             said = log.read_text()[before:]
             assert said.count("session opened") == said.count("session closed") == 20
             assert said.rindex("session opened") < said.index("session closed")
@@ -213,7 +213,7 @@ def test_secrets_are_nobodys_to_read(name):
     with running(name) as (site, daemon):
         secret = Path(site.data, "passwd") if name == "proftpd" else Path(site.folder, "accounts")
         assert secret.stat().st_mode & 0o777 == 0o600
-        assert daemon.wait_quiet(5) == ""  # the session of the probe may end while it is looked at
+        assert daemon.wait_quiet(20) == ""  # the session of the probe may end while it is looked at
         for pid in daemon.pids():
             assert PASSWORD.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
         for path in Path(site.folder).parent.rglob("*"):
@@ -243,10 +243,10 @@ def test_serves_the_given_address_only_and_leaves_nothing(name, address):
 
 def test_proftpd_says_what_still_goes_on():
     with running("proftpd") as (site, daemon):
-        assert daemon.wait_quiet(10) == ""
+        assert daemon.wait_quiet(20) == ""
         with session(site, "::1"):
             assert SERVERS["proftpd"].busy(site) == "1 session not ended"
-        assert daemon.wait_quiet(10) == ""
+        assert daemon.wait_quiet(20) == ""
         assert SERVERS["proftpd"].busy(site) == ""
 
 
@@ -290,7 +290,7 @@ with private_folder() as folder:
                 held = dataclasses.asdict(state)
                 told = load(LoadOrder("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
                 found.append([told["attempted"], told["failed"]])
-                found.append(daemon.wait_quiet(10))
+                found.append(daemon.wait_quiet(20))
     finally:
         daemon.stop()
 print(json.dumps([os.geteuid(), *found]))

@@ -88,7 +88,7 @@ def held(folder):
 def test_every_account_can_be_logged_in_to_and_holds_the_message(name, client, ipver):
     with running(name) as (site, daemon):
         assert burst(site, 20, ipver, client=client) == ({}, 20)
-        assert daemon.wait_quiet(5) == ""
+        assert daemon.wait_quiet(20) == ""
         pids, folder = daemon.pids(), Path(site.folder)
         assert pids
     assert not daemon.alive()
@@ -159,11 +159,11 @@ def test_no_run_changes_what_the_next_one_finds(name):
     """A server may note at its first look what it has seen; from then on it writes no more."""
     with running(name) as (site, daemon):
         assert burst(site, 20, 4) == ({}, 20)
-        assert daemon.wait_quiet(5) == ""
+        assert daemon.wait_quiet(20) == ""
         before = held(site.data)
         assert sum(name.endswith(":2,S") for name in before) == 20
         assert burst(site, 20, 6, bursts=3) == ({}, 60)
-        assert daemon.wait_quiet(5) == ""
+        assert daemon.wait_quiet(20) == ""
         assert held(site.data) == before
 
 
@@ -175,7 +175,7 @@ def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name, ipver):
     with running(name, state, connections=200) as (site, daemon):
         for n in (1, 10, 100, 200):
             assert burst(site, n, ipver, asked=asked, payload=1024) == ({}, n)
-            assert daemon.wait_quiet(10) == ""
+            assert daemon.wait_quiet(20) == ""
 
 
 @pytest.mark.parametrize("ipver", [4, 6])
@@ -416,7 +416,7 @@ import sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import test_imap as tests
 with tests.running("dovecot") as (site, daemon):
-    print([tests.burst(site, 20, ipver) for ipver in (4, 6)], daemon.wait_quiet(5))
+    print([tests.burst(site, 20, ipver) for ipver in (4, 6)], daemon.wait_quiet(20))
 """
 
 

@@ -51,6 +51,6 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
                 )  # fmt: skip
                 told = load(order)
                 assert (told["attempted"], told["failed"]) == (40, {})
-            assert daemon.wait_quiet(5.0) == ""
+            assert daemon.wait_quiet(20) == ""
         finally:
             daemon.stop()
