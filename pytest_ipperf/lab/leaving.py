@@ -17,10 +17,13 @@ def left(links: Collection[Link]) -> list[str]:
     One that is not heard any more ends by itself, and marks its host by itself. None is gone before all have left: of
     two hosts that are one machine one alone holds the lease.
     """
-    with ThreadPoolExecutor(max(1, len(links))) as pool:
-        try:
-            return [said for found in pool.map(_said, links) for said in found]
-        finally:
+    most = max(1, len(links))
+    try:
+        with ThreadPoolExecutor(most) as pool:  # whose end waits for all, also where a Ctrl-C comes
+            leaving = [pool.submit(_said, link) for link in links]
+            return [said for each in leaving for said in each.result()]
+    finally:
+        with ThreadPoolExecutor(most) as pool:
             list(pool.map(lambda link: link.close(), links))
 
 

@@ -6,7 +6,6 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.units import seconds_text
@@ -31,16 +30,19 @@ def start_anew(
     hosts = sorted({host.machine: host for host in testbed.hosts}.values(), key=lambda host: host.machine)
     began = time.monotonic()
     links: list[Link] = []
-    with ThreadPoolExecutor(len(hosts)) as pool:
-        try:
-            for host in hosts:
-                links.append(Link(host))
-                lease(links[-1])
-            before = list(pool.map(partial(_ended, down_s=down_s), links))
-        finally:  # side by side, as the end of a line to a host that is away takes its time
+    try:
+        for host in hosts:
+            links.append(Link(host))
+            lease(links[-1])
+        with ThreadPoolExecutor(len(links)) as pool:  # whose end waits for all, also where one refuses
+            ending = [pool.submit(_ended, link, down_s) for link in links]
+            before = [end.result() for end in ending]
+    finally:  # side by side, as the end of a line to a host that is away takes its time
+        with ThreadPoolExecutor(len(hosts)) as pool:
             list(pool.map(Link.close, links))
-        back = list(pool.map(partial(_wait_back, back_s=back_s), hosts, before))
-    return {host.name: round(at - began, 1) for host, at in zip(hosts, back, strict=True)}
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        coming = [pool.submit(_wait_back, host, boot, back_s) for host, boot in zip(hosts, before, strict=True)]
+    return {host.name: round(come.result() - began, 1) for host, come in zip(hosts, coming, strict=True)}
 
 
 def _ended(link: Link, down_s: float) -> str:

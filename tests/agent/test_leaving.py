@@ -33,7 +33,7 @@ def here(monkeypatch):
 
 
 def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
-    here.stack.callback(time.sleep, 0.3)
+    here.stack.callback(time.sleep, 0.6)
     assert leaving.Leaving(here).leave() == []
     count = len(here.said)
     assert count >= 2

@@ -81,23 +81,38 @@ class Leaves:
         pass
 
 
+class Slow:
+    """An agent that takes its time to leave, or a Ctrl-C that comes meanwhile."""
+
+    def __init__(self, name, done, slow_s=0.0, raises=None):
+        self.host, self._done = SimpleNamespace(name=name), done
+        self._slow_s, self._raises = slow_s, raises
+
+    def order(self, *_, **__):
+        if self._raises:
+            raise self._raises
+        time.sleep(self._slow_s)
+        self._done.append(f"{self.host.name} left")
+        return []
+
+    def close(self):
+        self._done.append(f"{self.host.name} closed")
+
+
 def test_no_line_is_closed_before_all_agents_have_left():
     """As one of them may hold the lease for two."""
-    done = []
-
-    def one(name, slow_s):
-        def order(*_, **__):
-            time.sleep(slow_s)
-            done.append(f"{name} left")
-            return []
-
-        close = partial(done.append, f"{name} closed")
-        return SimpleNamespace(host=SimpleNamespace(name=name), order=order, close=close)
-
-    links: Any = [one("a", 0.0), one("b", 0.2)]
+    done: list[str] = []
+    links: Any = [Slow("a", done), Slow("b", done, 0.2)]
     assert left(links) == []
-    assert done[:2] == ["a left", "b left"]
-    assert sorted(done[2:]) == ["a closed", "b closed"]
+    assert (sorted(done[:2]), sorted(done[2:])) == (["a left", "b left"], ["a closed", "b closed"])
+
+
+def test_an_end_that_is_broken_off_lets_all_others_leave_first():
+    done: list[str] = []
+    links: Any = [Slow("a", done, raises=KeyboardInterrupt()), Slow("b", done, 0.2)]
+    with pytest.raises(KeyboardInterrupt):
+        left(links)
+    assert (done[0], sorted(done[1:])) == ("b left", ["a closed", "b closed"])
 
 
 END = "; put it in order, then clear the mark: pytest-ipperf doctor --testbed=office --clear"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import pytest
 
-from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.lab import rebooting
 from pytest_ipperf.lab.rebooting import start_anew
 from pytest_ipperf.lab.testbed import Host, Testbed
@@ -61,3 +62,29 @@ def test_a_lost_line_is(answering, monkeypatch):
     monkeypatch.setattr(Answering, "breaks", True)
     assert list(start_anew(answering, lambda _: None)) == ["far"]
     assert Answering.boots == 2
+
+
+class Several(Answering):
+    """One host refuses, and another one does not go down."""
+
+    done: ClassVar[list[str]] = []
+
+    def close(self):
+        self.done.append(f"{self.host.name} closed")
+
+    def order(self, name, *_, **__):
+        if name == "reboot" and self.host.name == "far":
+            raise LabError("host far: no")
+        if name == "stay":
+            self.done.append(f"{self.host.name} stays")
+        return ""
+
+
+def test_where_one_refuses_the_others_are_told_to_stay(monkeypatch):
+    near = dataclasses.replace(FAR, name="near", settings={"ssh": "near.invalid"})
+    monkeypatch.setattr(rebooting, "Link", Several)
+    monkeypatch.setattr(Several, "done", [])
+    with pytest.raises(LabError, match=r"^host far: no$"):
+        start_anew(Testbed(name="office", client=FAR, server=near), lambda _: None, down_s=0.2)
+    assert Several.done[0] == "near stays"
+    assert sorted(Several.done[1:]) == ["far closed", "near closed"]

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import zipfile
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,7 @@ def test_nothing_is_asked_twice_in_vain_nor_for_long(index, monkeypatch):
     monkeypatch.setattr(wheels, "_VAIN_S", -1.0)
     assert every.find(Requirement("ipperf-c"), host()) is None
     assert asked == ["ipperf-a", "ipperf-b"]
+    assert every.why(Requirement("ipperf-c"), host()) == "", "which was not asked for"
 
 
 def test_without_an_index_within_reach_two_are_enough_to_know(index, monkeypatch):
@@ -284,6 +286,29 @@ def test_for_a_compiled_one_the_index_is_asked_once_where_a_pure_one_is_kept(ind
     monkeypatch.setattr(wheels, "_VAIN_S", -1.0)
     assert Wheels().find(Requirement("ipperf-a"), host(), compiled=True)
     assert len(asked) == 1
+
+
+def test_time_in_which_an_index_has_answered_is_not_in_vain(index):
+    """Also where it has nothing that is not kept."""
+    wheel(index, "ipperf_top")
+    assert found("ipperf-top", host())
+    every = Wheels()
+    assert every.find(Requirement("ipperf-top"), host(), compiled=True)
+    assert every._vain_s == 0
+
+
+def test_what_pip_notes_is_for_our_eyes_alone(index, monkeypatch):
+    seen, run = [], subprocess.run
+
+    def looked(argv, **settings):
+        (log,) = (Path(each.removeprefix("--log=")) for each in argv if each.startswith("--log="))
+        done = run(argv, **settings)
+        seen.append((log.stat().st_mode & 0o777, bool(log.read_text())))
+        return done
+
+    monkeypatch.setattr(subprocess, "run", looked)
+    assert Wheels().find(Requirement("ipperf-nothing"), host()) is None
+    assert seen == [(0o600, True)]
 
 
 def test_what_is_no_wheel_is_told(index):
@@ -484,5 +509,5 @@ def test_what_a_killed_pip_had_fetched_is_swept(tmp_path, monkeypatch):
     monkeypatch.setattr(wheels, "_pip", lambda: (sys.executable, "-c", code))
     monkeypatch.setattr(subprocess, "run", seen)
     assert Wheels().find(Requirement("nothing"), OURS) is None
-    assert told == ["['.lock']\n"]
+    assert [sorted(literal_eval(each)) for each in told] == [[".lock", "log"]]
     assert not list(tmp_path.glob("ipperf-*"))

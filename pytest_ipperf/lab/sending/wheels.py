@@ -179,6 +179,7 @@ class Wheels:
             self._read[hashlib.sha256(data).hexdigest()] = Wheel.of(data)
 
     def _fetch(self, requirements: Sequence[str], python: Python) -> None:
+        self._failure = ""
         if not (pip := _pip()) or self._vain_s > _VAIN_S or len(self._none[python]) > 1:
             return
         self._cache.tidy()
@@ -191,6 +192,7 @@ class Wheels:
                 "--disable-pip-version-check", "--retries=0", f"--timeout={_ANSWER_S}", f"--dest={folder}",
                 f"--log={folder}/{_LOG}", *_target(python), *requirements,
             ]  # fmt: skip
+            (folder / _LOG).touch(0o600)  # it may name an index with its password
             said, self._failure = _run(asked, folder / _LOG)
             self._none[python] |= set(_NONE.findall(said))
             if not self._failure:
@@ -198,7 +200,7 @@ class Wheels:
             for path in folder.glob("*.whl"):
                 self._add(data := path.read_bytes())
                 self._cache.put(data)
-        if len(self._read) == before:
+        if self._failure and len(self._read) == before:
             self._vain_s += time.monotonic() - began
 
 
@@ -221,7 +223,7 @@ def _run(pip: Sequence[str], log: Path) -> tuple[str, str]:
         return "", f"pip cannot be started ({error.strerror})"
     except subprocess.TimeoutExpired:
         return "", f"pip gave no answer in {_WHEELS_S:g} s"
-    noted = log.read_text(errors="replace") if log.exists() else ""
+    noted = log.read_text(errors="replace")
     failed = _complaint(done.stderr, noted) or f"pip ended with status {done.returncode}"
     return done.stderr, failed if done.returncode else ""
 
