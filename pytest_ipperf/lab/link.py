@@ -40,7 +40,7 @@ _GRACE_S, _REAP_S = 60.0, 90.0
 _PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
 _SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
-# Runs on a host whose agent was lost: one that was stopped goes by itself when it hears how its line has ended.
+# Runs on a host whose agent was lost: one that was stopped is woken, and told to end, as its line may do neither.
 _REAP = """
 import os, signal, time
 def lives():
@@ -48,9 +48,10 @@ def lives():
         fields = file.read().rsplit(")", 1)[1].split()
     return fields[19] == "{started_ticks}" and fields[0] not in "ZX"
 try:
-    for number, grace_s in ((signal.SIGCONT, {grace_s}), (signal.SIGKILL, 2)):
+    for numbers, grace_s in (((signal.SIGCONT, signal.SIGTERM), {grace_s}), ((signal.SIGKILL,), 2)):
         end = time.monotonic() + grace_s
-        lives() and os.kill({pid}, number)
+        for number in numbers:
+            lives() and os.kill({pid}, number)
         while lives() and time.monotonic() < end:
             time.sleep(0.05)
 except OSError:

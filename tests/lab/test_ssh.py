@@ -229,6 +229,28 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
     assert [entry.name for entry in folder.iterdir() if entry.name.startswith("ipperf-")] == []
 
 
+def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, monkeypatch):
+    """It hears no end of its line, as what leads there stands still."""
+    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
+    monkeypatch.setattr(link_module, "_REAP_S", 20.0)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
+        leading = [pid for pid, name in names.items() if name.startswith("sshd")]
+        assert leading
+        for pid in leading:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(AgentError, match="gave no sign of life"):
+                link.order("hello", patience_s=0.3)
+            link.close()
+            assert [entry.name for entry in folder.iterdir() if entry.name.startswith("ipperf-")] == []
+        finally:
+            for pid in leading:
+                os.kill(pid, signal.SIGCONT)
+    assert processes.left() == []
+
+
 def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
     monkeypatch.setattr(link_module, "LEASH_S", 2.0)
