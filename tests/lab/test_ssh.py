@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.daemon import free_port
-from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.leash import process_of, tree
 from pytest_ipperf.agent.ports import taken
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.cell import Arm, Workload
@@ -155,6 +155,11 @@ def pid_of(link):
     return link._process.pid
 
 
+def alive(pid):
+    found = process_of(pid)
+    return found is not None and found.alive
+
+
 def children():
     """This process's own, zombies too."""
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
@@ -244,7 +249,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
             with pytest.raises(AgentError, match="gave no sign of life"):
                 link.order("hello", patience_s=0.3)
             link.close()
-            assert [entry.name for entry in folder.iterdir() if entry.name.startswith("ipperf-")] == []
+            assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
         finally:
             for pid in leading:
                 os.kill(pid, signal.SIGCONT)
