@@ -25,8 +25,9 @@ NATIVE = ARMS[:2]
 SHORT = Duration(warmup_s=0.05, run_s=0.2)
 ACCOUNTS = ServerState(users=5, password="secret")
 HERE = sorted(name for name in SERVERS if name != "null" and not SERVERS[name].missing())
-# Those whose sockets are of our making, and one that is not; of the others the recipes are looked at as well.
-SHORTLY = {"postfix", *(name for name in HERE if SERVERS[name].embedded)}
+# Beside those whose sockets are of our making; of the others the recipes are looked at as well.
+SHORT_ONE = "postfix"
+MARKS: tuple[list[pytest.MarkDecorator], ...] = ([pytest.mark.evidence], [])
 FLOWS = [("tcp", "down"), ("udp", "5mbit"), ("rtt", "udp")]
 MORE_FLOWS = [("tcp", ""), ("rtt", "tcp"), ("rtt", "icmp")]
 lab = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
@@ -66,10 +67,14 @@ def addresses(end):
     return {host.ipv4, host.ipv6, *(getattr(path, end) for path in testbed.paths.values())}
 
 
+# Each that is not of our making once, as not all of them can be started anew in the folder of an epoch.
 @lab
-@pytest.mark.parametrize("arms", [NATIVE, pytest.param(ARMS, marks=pytest.mark.evidence)], ids=["native", "all"])
 @pytest.mark.parametrize(
-    "name", [name if name in SHORTLY else pytest.param(name, marks=pytest.mark.evidence) for name in HERE]
+    ("name", "arms"),
+    [
+        *(pytest.param(name, NATIVE, id=f"{name}-native") for name in HERE if SERVERS[name].embedded),
+        *(pytest.param(name, ARMS, id=f"{name}-all", marks=MARKS[name == SHORT_ONE]) for name in HERE),
+    ],
 )
 def test_a_server_listens_on_the_server_s_addresses_alone(up, name, arms):
     """Its name server, the null server, data connections of FTP and the probes of the paths too."""

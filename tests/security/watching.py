@@ -53,7 +53,9 @@ class Watch:
         return {address for _, address in self.found}
 
     def _run(self) -> None:
-        while not self._over.wait(_POLL_S):
+        over = False
+        while not over:
+            over = self._over.wait(_POLL_S)  # and once more then, as all may have been too quick for a look
             self._look()
             self.looks += 1
 
