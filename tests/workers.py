@@ -4,6 +4,13 @@ import textwrap
 
 import pytest
 
+HOST = """
+[host {name}]
+way = ssh
+ssh = {name}.test
+ipv4 = 192.0.2.{number}
+ipv6 = 2001:db8::{number}
+"""
 HOSTS = """
 [testbed one]
 client = a
@@ -11,27 +18,7 @@ server = b
 [testbed two]
 client = c
 server = d
-[host a]
-way = ssh
-ssh = a.test
-ipv4 = 192.0.2.1
-ipv6 = 2001:db8::1
-[host b]
-way = ssh
-ssh = b.test
-ipv4 = 192.0.2.2
-ipv6 = 2001:db8::2
-[host c]
-way = ssh
-ssh = c.test
-ipv4 = 192.0.2.3
-ipv6 = 2001:db8::3
-[host d]
-way = ssh
-ssh = d.test
-ipv4 = 192.0.2.4
-ipv6 = 2001:db8::4
-"""
+""" + "".join(HOST.format(name=name, number=number) for number, name in enumerate("abcd", start=1))
 
 
 @pytest.fixture

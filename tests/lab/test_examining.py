@@ -299,7 +299,7 @@ PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
 @pytest.mark.parametrize(
     ("trouble", "remedy"),
     [
-        ("bash: line 1: /root/python: Permission denied (exit status 126)",
+        ("bash: line 1: /srv/python: Permission denied (exit status 126)",
          "user me may not run it: correct key python, or its rights there"),
         ("me@alpha: Permission denied (publickey). (exit status 255)",
          "put your public key into authorized_keys there, or name the right user in key ssh"),

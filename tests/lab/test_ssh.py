@@ -160,6 +160,13 @@ def alive(pid):
     return found is not None and found.alive
 
 
+def folder_of(agent):
+    """The private folder of an agent's process, which holds its lock."""
+    opened = [each.readlink() for each in Path(f"/proc/{agent}/fd").iterdir()]
+    (found,) = {path.parent for path in opened if path.name == ".lock"}
+    return found
+
+
 def children():
     """This process's own, zombies too."""
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
@@ -227,11 +234,13 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
     with Link(sshd.host(folder).server) as link:
         link.order("serve", "nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
-        os.kill(link.order("hello")["pid"], signal.SIGSTOP)
+        agent = link.order("hello")["pid"]
+        private = folder_of(agent)
+        os.kill(agent, signal.SIGSTOP)
         with pytest.raises(AgentError, match=r"^host far: the agent gave no sign of life for 0\.3 s during order 'h"):
             link.order("hello", patience_s=0.3)
     assert processes.left() == []
-    assert [entry.name for entry in folder.iterdir() if entry.name.startswith("ipperf-")] == []
+    assert not private.exists()
 
 
 def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, monkeypatch):
@@ -243,6 +252,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
         leading = [pid for pid, name in names.items() if name.startswith("sshd")]
         assert leading
+        private = folder_of(link.order("hello")["pid"])
         for pid in leading:
             os.kill(pid, signal.SIGSTOP)
         try:
@@ -250,6 +260,7 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
                 link.order("hello", patience_s=0.3)
             link.close()
             assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
+            assert not private.exists()
         finally:
             for pid in leading:
                 os.kill(pid, signal.SIGCONT)

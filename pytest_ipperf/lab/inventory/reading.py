@@ -79,7 +79,8 @@ def read_sections(path: Path) -> list[Section]:
         where = f"{path}, line {number}"
         level, key = depth, ""
         if header := _HEADER.fullmatch(line.strip()):
-            section = _opened(where, Section(path, number, printable(header[1].replace("\t", "?"))), found)
+            title = printable(header[1]).replace("\t", "?")  # it stands within a line
+            section = _opened(where, Section(path, number, title), found)
         else:
             key = _noted(where, number, line.strip(), section)
     return list(found.values())
