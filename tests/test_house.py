@@ -9,7 +9,10 @@ import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 from pytest_ipperf.lab.sending.cargo import TRAVELS, cargo
+from tests.shadowing import shadowed
 
 TOP = Path(__file__).parents[1]
 PACKAGE = TOP / "pytest_ipperf"
@@ -76,3 +79,42 @@ def test_top_level_holds_only_what_was_agreed():
     ignored = [line.rstrip("/") for line in (TOP / ".gitignore").read_text().split()]
     names = {path.name for path in TOP.iterdir() if not path.name.startswith(".")}
     assert {name for name in names if not any(fnmatch(name, rule) for rule in ignored)} <= FOLDERS | FILES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("first = [row for row in rows]; return [row(each) for each in rows]", id="beside"),
+        pytest.param("return [row(each) for each in [row for row in rows]]", id="within"),
+        pytest.param("return [[row for row in rows] for each in rows if row(each)]", id="nested"),
+        pytest.param("return [row for row in rows] + [*{row(each) for each in rows}]", id="set"),
+        pytest.param("return {row: 0 for row in rows} or {each: row(each) for each in rows}", id="dict"),
+        pytest.param("return [lambda: row for row in rows], [row(each) for each in rows]", id="closed over"),
+        pytest.param("first = [row for row in rows]; return row(first)", id="plain"),
+    ],
+)
+def test_a_comprehension_that_hides_a_name_from_outside_is_found(body):
+    assert shadowed(f"def f(rows):\n    {body}\n") == [(1, "row")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("row = len; first = [row for row in rows]; return [row(each) for each in rows]", id="own"),
+        pytest.param("return [rows for rows in rows]", id="argument"),
+        pytest.param("return [[row + each for each in rows] for row in rows]", id="of the comprehension around"),
+        pytest.param("return any(row for row in rows) or [row(each) for each in rows]", id="not inlined"),
+        pytest.param("return [row for row in rows], lambda: row(rows)", id="another function"),
+        pytest.param("import row; return [row for row in rows], row.tell(rows)", id="imported"),
+    ],
+)
+def test_comprehensions_that_python_3_12_compiles_rightly_are_left_alone(body):
+    assert shadowed(f"def f(rows):\n    {body}\n") == []
+
+
+def test_no_comprehension_hides_a_name_that_its_function_reads():
+    folders = (PACKAGE, TOP / "suites", TOP / "benchmarks", TOP / "tests")
+    modules = [path for folder in folders for path in folder.rglob("*.py")]
+    assert len(modules) > 300
+    found = {path.relative_to(TOP).as_posix(): shadowed(path.read_text(encoding="utf-8")) for path in modules}
+    assert not {name: hits for name, hits in found.items() if hits}

@@ -36,7 +36,7 @@ def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
 
 def _tables(records: Sequence[Record], width: int | None) -> list[str]:
     if records and records[0].design == "paper":
-        return [line for table in study_tables(records) for line in table.lines(width)] + [*study_notes(records), ""]
+        return [line for study in study_tables(records) for line in study.lines(width)] + [*study_notes(records), ""]
     made = grouped(records)
     lines = [line for group in made for line in (*table(group).lines(width), "")]
     return lines + [line for note in dict.fromkeys(tuple(notes(group)) for group in made) for line in (*note, "")]

@@ -440,7 +440,7 @@ def test_code_is_sent_once(sshd, folder, kept, sent):
 
 
 def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, kept, sent):
-    others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
+    others = [path for release, path in bare_pythons() if release[:2] != sys.version_info[:2]]
     if not others:
         pytest.skip("no other Python from 3.10 on here")
     host = sshd.host(folder, python=others[0]).server
@@ -489,7 +489,7 @@ def counted(monkeypatch, link, orders):
 
 
 def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
-    others = [path for version, path in bare_pythons() if version[:2] != sys.version_info[:2]]
+    others = [path for release, path in bare_pythons() if release[:2] != sys.version_info[:2]]
     if not others:
         pytest.skip("no other Python from 3.10 on here")
     monkeypatch.setattr(wheels, "_pip", lambda: ())
