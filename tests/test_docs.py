@@ -43,7 +43,7 @@ from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.collection import MARKERS
-from pytest_ipperf.plugin.options import FACTORS, FILTERS, LEVELS, ONCE, SETTINGS
+from pytest_ipperf.plugin.declaring import FACTORS, FILTERS, LEVELS, ONCE, SETTINGS, ini_of, long_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
 from pytest_ipperf.protocols.base import PHASES
@@ -244,8 +244,9 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
     assert names(suites, "level", "value") == [*(name for name, *_ in LEVELS), *(f"--{name}" for name in FACTORS)]
     assert names(suites, "once", "value") == [name for name, *_ in ONCE]
     told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
-    twin = {name: "ipperf_" + re.sub("^--(ipperf-)?", "", name) for name, *_ in SETTINGS}
-    assert told == [[name, default, twin[name]] for name, _, default, _ in SETTINGS]
+    assert told == [[name, default, ini_of(name)] for name, _, default, _ in SETTINGS]
+    for kind in ("filter", "level"):
+        assert all(codes(row[2]) == [ini_of(codes(row[0])[0])] for row in table(suites, kind, "value", "ini twin"))
     known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
     shown = {code.split("=")[0] for row in table("README.md", "option") for code in codes(row[0])}
     assert shown <= known
@@ -253,7 +254,8 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_no_page_names_an_option_of_ours_that_is_not_there(path):
-    known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)}
+    short = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
+    known = {"--ipperf-NAME", *short, *map(long_of, short)}
     for order in ORDERS.values():
         parser = argparse.ArgumentParser()
         order.arguments(parser)

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import IpperfError, UsageError
-from pytest_ipperf.plugin import collection, hookspecs, options, outcome, summary
+from pytest_ipperf.plugin import aliases, collection, declaring, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.baseline import find_baseline
 from pytest_ipperf.plugin.ending import ENDING, Ending
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
@@ -30,7 +30,15 @@ __all__ = ["factors", "margin", "measured", "server_state"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the options and their ini twins."""
-    options.add_options(parser)
+    declaring.add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, object, object]:
+    """Rewrite the short names of options in the arguments."""
+    return (yield from aliases.loading(early_config, parser, args))
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -50,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         earlier = find_earlier(settings, config.invocation_params.dir)
         baseline = None if told else find_baseline(settings, config.invocation_params.dir)
     except IpperfError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(aliases.worded(config, str(error))) from None
     config.stash[SESSION] = known = Session(config, settings, told, earlier)
     known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
@@ -103,17 +111,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         known.check_client()
         known.check_reboot()
     except UsageError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(aliases.worded(session.config, str(error))) from None
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Names what is used and why."""
-    return summary.header(config, __version__)
+    return [aliases.worded(config, line) for line in summary.header(config, __version__)]
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """The plan and its forecast."""
-    return summary.plan(config)
+    return [aliases.worded(config, line) for line in summary.plan(config)]
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

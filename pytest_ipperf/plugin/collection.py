@@ -13,6 +13,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import Level, levels_of_text
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.lab.limits import beyond, too_many
+from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.levels import levels_of, refused
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
@@ -48,13 +49,13 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     session = metafunc.config.stash[SESSION]
     where = metafunc.definition.nodeid
     if session.settings.inventory_trouble:
-        raise pytest.Collector.CollectError(session.settings.inventory_trouble)
+        raise pytest.Collector.CollectError(worded(metafunc.config, session.settings.inventory_trouble))
     try:
         protocol = _protocol(metafunc)
         connections, payloads, factors = levels_of(metafunc.definition, session.settings, protocol)
         check_markers(metafunc.definition, protocol)
     except UsageError as error:
-        raise pytest.Collector.CollectError(f"{where}: {error}") from None
+        raise pytest.Collector.CollectError(worded(metafunc.config, f"{where}: {error}")) from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
     # and the first of them measures for all.
     settings, load = session.settings, _load(session.settings, protocol)
@@ -190,7 +191,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
             dropped.append(item)
         else:
             kept.append(item)
-    session.lacking = _left_out(lacking)
+    session.lacking = [worded(config, line) for line in _left_out(lacking)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept

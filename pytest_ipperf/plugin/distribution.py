@@ -22,9 +22,11 @@ from pytest_ipperf.core.factor import levels_of_text
 from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin import summary
+from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.collection import cell_from
+from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.forecast import duration_text
-from pytest_ipperf.plugin.options import CLIENTS, read_settings
+from pytest_ipperf.plugin.options import read_settings
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
@@ -147,7 +149,7 @@ class Distribution:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in [*summary.plan(self._config), *self._side_by_side()]:
-                reporter.write_line(line)
+                reporter.write_line(worded(self._config, line))
 
     def _side_by_side(self) -> list[str]:
         session = self._session

@@ -18,6 +18,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
+from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
 from pytest_ipperf.plugin.outcome import INVALID
 from pytest_ipperf.plugin.progress import Progress
@@ -104,7 +105,8 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, question: Que
             failures=found.failures,
             runs=found.runs,
         )
-    pytest.fail(sentence, pytrace=False)  # out here, where no chain of exceptions is printed with it
+    # Out here, where no chain of exceptions is printed with it.
+    pytest.fail(worded(session.config, sentence), pytrace=False)
 
 
 def _check_state(session: Session, cell: Cell, state: ServerState) -> None:

@@ -1,7 +1,6 @@
-"""The options: declared once, read once, frozen as `Settings`.
+"""The options: declared once (`declaring`), read once, frozen as `Settings`.
 
-Filters deselect what the suite declares, levels replace the suite's own, settings hold for the session and have an
-ini twin `ipperf_NAME`. Whatever makes no sense ends here, in one sentence.
+Whatever makes no sense ends here, in one sentence that calls an option by its short name (see `aliases.worded`).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pytest
 
 from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import DESIGNS, Design, design_named
+from pytest_ipperf.core.design import Design, design_named
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import Value
 from pytest_ipperf.core.margin import Margin
@@ -28,70 +27,12 @@ from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.plugin import values
+from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
-CLIENTS = ("lean", "library")
-_HOSTS = "hosts.ini"
 # The testbed in the id of a test.
 _NAMED = rf"\[(.+?)-(?:{'|'.join(PROTOCOLS)})-"
-
-FILTERS = (
-    ("--ipver", "4|6", "measure only these IP versions; 6 means every IPv6 arm, and the reference with them"),
-    ("--transport", "NAME", f"measure only these transports: {', '.join(TRANSPORTS)}"),
-    ("--testbed", "NAME", ("measure on these: lab (client, router and server as namespaces of this machine), pair "
-                           "(without the router), either with any rate (lab.100mbit), loopback, or one of hosts.ini; "
-                           "without it the better of lab and loopback that works here")),
-)  # fmt: skip
-LEVELS = (
-    ("--connections", "N", "connections at once, in place of the suite's own levels, such as 1,10,100"),
-    ("--payload", "SIZE", "size of page, file, message or query, in place of the suite's own levels, such as 1k,64k"),
-)
-FACTORS = {factor.name: (name, factor) for name in PROTOCOLS for factor in PROTOCOLS[name].factors}
-"""The protocols' own, by name: whose they are, and what they are; each has an option of its name for its levels."""
-
-ONCE = (
-    ("--ipperf-resume", "last|FOLDER", ("take over what an earlier session has measured whole, and measure the rest; "
-     "the session is the last one, or that of a folder of records")),
-    ("--ipperf-only", "FILE", "measure only the items whose node ids are the lines of this file"),
-    ("--ipperf-exceeds", "fail|flag", ("whether a cell beyond its margin fails (default), or is flagged for another "
-     "measurement, as pytest-ipperf night does")),
-    ("--ipperf-outcome", "FILE", "write there at the end, as JSON, how the session ended and where its records are"),
-    ("--ipperf-level", "P", "the one-sided level of a verdict, in place of the design's own, such as 0.01"),
-)  # fmt: skip
-"""Settings without an ini twin, as they are meant for one session."""
-SETTINGS = (
-    ("--design", "NAME", "quick", "how much is measured: "
-     + "; ".join(f"{d.name} ({d.size_text()}: {d.purpose})" for d in DESIGNS.values())),
-    ("--duration", "TIME", "", "how long a run of tcp, udp or rtt flows, in place of the design's own, such as 10s"),
-    ("--reference", "ARM", "ipv4", "the arm that every other is compared with, measured in the same blocks"),
-    ("--margin", "MARGIN", "", ("how much worse is acceptable, in place of the suite's margins, such as "
-     "10%%,0.5ms of a time, 1pp or 10%%,0.5pp of a share, 5%%+headers of a throughput")),
-    ("--client", "NAME", "lean", ("the measuring client: lean (the instrument) or library (what an application feels: "
-     "aiohttp, aioftp, aiosmtplib, aioimaplib, asyncio)")),
-    ("--arrivals", "closed|RATE", "closed", ("how connections begin: closed (all at once), or one by one at a rate "
-     "such as 200/s (at random instants, whatever becomes of those before)")),
-    ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
-    ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
-      f"names, with one of these words for the other protocols: {', '.join(values.MEASURED)}")),
-    ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
-     f"works) or one of {', '.join(preferred())}")),
-    ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
-    ("--ipperf-reboot", "no|yes", "no", ("whether every host is started anew before each epoch but the first, by its "
-     "command in hosts.ini")),
-    ("--ipperf-hosts", "FILE", _HOSTS, "the inventory of testbeds and hosts"),
-    ("--ipperf-seed", "N", "", "the seed of the order of measurement; without it a new one, which the header prints"),
-    ("--ipperf-budget", "TIME", "", "time for all measurements, such as 5min; what does not fit is INCONCLUSIVE"),
-    ("--ipperf-twin", "no|yes", "no", ("whether the reference is measured twice, as an arm of its own (A/A): what the "
-     "two differ by is no difference of networks")),
-    ("--ipperf-inconclusive", "report|fail", "report", "whether too little evidence for a cell fails the session"),
-    ("--ipperf-deadline", "TIME", "10s", "a connection without its end by then has failed"),
-    ("--ipperf-wait", "TIME", "10min", "how long to wait for a host on which another job measures"),
-    ("--ipperf-records", "FOLDER", ".ipperf", "where records and raw samples are kept"),
-    ("--ipperf-save", "NAME", "", "the name under which this session is saved, for later ones to compare with"),
-    ("--baseline", "NAME|last|FOLDER", "", ("tell at the end what has changed since the last session of that name, the "
-     "last one of all, or that of a folder of records; it decides nothing (pytest-ipperf night does)")),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,26 +71,6 @@ class Settings:
     flags: bool
     only: frozenset[str] | None
     outcome: Path | None
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Declares everything; the values are checked when they are read."""
-    group = parser.getgroup("ipperf", "network measurements (pytest-ipperf)")
-    own = [(f"--{name}", factor.title.upper().replace(" ", "_"), f"levels of {of}: {factor.help}")
-           for name, (of, factor) in FACTORS.items()]  # fmt: skip
-    for name, metavar, text in (*FILTERS, *LEVELS, *own):
-        group.addoption(name, action="append", default=[], metavar=metavar, help=f"{text} (comma list, repeatable)")
-    for name, metavar, default, text in SETTINGS:
-        told = f"; default {default}" if default else ""
-        group.addoption(name, default=None, metavar=metavar, help=f"{text} (ini: {_ini(name)}{told})")
-        parser.addini(_ini(name), text.replace("%%", "%"), type="string", default=default)
-    for name, metavar, text in ONCE:
-        group.addoption(name, default="", metavar=metavar, help=text)
-    parser.addini("ipperf_testbed", "the testbeds of this project, where --testbed names none", type="args", default=[])
-
-
-def _ini(option: str) -> str:
-    return "ipperf_" + option.removeprefix("--").removeprefix("ipperf-")
 
 
 def read_settings(config: pytest.Config, seed: int | None) -> Settings:
@@ -195,17 +116,17 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
 
 
 def _setting(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
-    asked = config.getoption(option)
+    asked = config.getoption(long_of(option))
     try:
-        return read(config.getini(_ini(option)) if asked is None else asked)
+        return read(config.getini(ini_of(option)) if asked is None else asked)
     except UsageError as error:
-        where = f"ini {_ini(option)}" if asked is None else option
+        where = f"ini {ini_of(option)}" if asked is None else option
         raise UsageError(f"{where}: {error}") from None
 
 
 def _once(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
     try:
-        return read(config.getoption(option))
+        return read(config.getoption(long_of(option)))
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
 
@@ -221,7 +142,13 @@ def _design(config: pytest.Config) -> Design:
 
 
 def _listed(config: pytest.Config, option: str, read: Callable[[str], Any]) -> tuple[Any, ...]:
-    return _read_list(option, config.getoption(option), read)
+    return _read_list(*_told(config, option), read)
+
+
+def _told(config: pytest.Config, option: str) -> tuple[str, list[str]]:
+    """Return where the comma lists of a filter or level stand, and the lists: the command line before the ini file."""
+    asked = config.getoption(long_of(option))
+    return (option, asked) if asked else (f"ini {ini_of(option)}", config.getini(ini_of(option)))
 
 
 def _read_list(option: str, told: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
@@ -236,7 +163,7 @@ def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
     """The inventory, and what is wrong with one that nobody named: a `hosts.ini` may be that of another tool."""
     asked = config.getoption("--ipperf-hosts")
     path = config.invocation_params.dir / asked if asked else config.rootpath / config.getini("ipperf_hosts")
-    named = asked or config.getini("ipperf_hosts") != _HOSTS
+    named = asked or config.getini("ipperf_hosts") != HOSTS
     if not named and not path.exists():
         return dict(BUILTIN), ""
     try:
@@ -249,7 +176,7 @@ def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
 
 def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Testbed]:
     """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
-    _, told = _asked_testbeds(config)
+    _, told = _told(config, "--testbed")
     named = [name.strip() for each in told for name in each.split(",")]
     for argument in config.args:
         for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
@@ -263,14 +190,8 @@ def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Te
     return found
 
 
-def _asked_testbeds(config: pytest.Config) -> tuple[str, list[str]]:
-    """Where testbeds are named, and how."""
-    asked = config.getoption("--testbed")
-    return ("--testbed", asked) if asked else ("ini ipperf_testbed", config.getini("ipperf_testbed"))
-
-
 def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
-    source, told = _asked_testbeds(config)
+    source, told = _told(config, "--testbed")
     if told and trouble:
         raise UsageError(trouble)
     return _read_list(source, told, lambda text: testbed_of(text, inventory).name)

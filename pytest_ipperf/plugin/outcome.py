@@ -14,6 +14,7 @@ import pytest
 from pytest_ipperf.core.errors import InvalidError, UndecidedError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.collection import cell_of
 from pytest_ipperf.plugin.session import SESSION
 
@@ -67,7 +68,7 @@ def _record(item: pytest.Item) -> Record | None:
 def _skip(item: pytest.Item, report: pytest.TestReport, sentence: str) -> None:
     path, line, _ = item.location
     report.outcome = "skipped"
-    report.longrepr = (path, (line or 0) + 1, sentence)
+    report.longrepr = (path, (line or 0) + 1, worded(item.config, sentence))
 
 
 def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseException | None) -> str:

@@ -7,6 +7,7 @@ import pytest
 from pytest_ipperf.core.cell import client_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.ending import ENDING, PAGE
 from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
@@ -68,14 +69,14 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public way to it
         for line in tables(tally.records, width):
             reporter.write_line(line)
-    _reasons(reporter, tally)
+    _reasons(reporter, tally, config)
     for line in session.lacking:
         reporter.write_line(_shorter(line) if line in session.told else line)
     _resumed(reporter, tally, session)
     for line in config.stash[ENDING].changes:
         reporter.write_line(line)
     for trouble in filter(None, (config.stash[KEEPER].trouble, *config.stash[ENDING].troubles)):
-        reporter.write_line(trouble, red=True)
+        reporter.write_line(worded(config, trouble), red=True)
     _kept(reporter, session, interrupted=interrupted)
     _exit_line(reporter, tally, config)
 
@@ -98,9 +99,9 @@ def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: b
         reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
 
 
-def _reasons(reporter: pytest.TerminalReporter, tally: Tally) -> None:
+def _reasons(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:
     for each in (*reasons(tally.records, tally.undecided), *twin_reasons(tally.records)):
-        reporter.write_line(each.text, red=each.red, yellow=not each.red and not each.plain)
+        reporter.write_line(worded(config, each.text), red=each.red, yellow=not each.red and not each.plain)
 
 
 def _resumed(reporter: pytest.TerminalReporter, tally: Tally, session: Session) -> None:

@@ -8,8 +8,8 @@ from pytest_ipperf.core.cell import Arm, Cell, Workload
 from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
-from pytest_ipperf.plugin.options import CLIENTS
 from pytest_ipperf.protocols import PROTOCOLS
 from tests.workers import add_hook, run
 

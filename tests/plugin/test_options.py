@@ -126,11 +126,11 @@ def test_the_help_teaches(project):
     assert "quick (6 epochs x 2 blocks: a person at a terminal)" in text
     assert "standard (1 to 3 looks of 10 epochs x 3 blocks: a decision)" in text
     assert "ini: ipperf_design; default quick" in text
-    assert "--margin=MARGIN" in text
+    assert "--ipperf-margin=MARGIN" in text
     assert "such as 10%,0.5ms of a time, 1pp or 10%,0.5pp of a share, 5%+headers of a throughput (ini" in text
     for protocol in map(application, applications()):
         for package in protocol.packages or ("asyncio",):
-            assert package.partition(">=")[0] in text.partition("--client")[2].partition("--arrivals")[0]
+            assert package.partition(">=")[0] in text.partition("--ipperf-client")[2].partition("--ipperf-arrivals")[0]
 
 
 def test_a_session_without_measurements_says_nothing_of_them(project):

@@ -33,7 +33,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the name of this night's history; default {_NAME}. Another selection of tests wants another name",
     )  # fmt: skip
     parser.add_argument(
-        "--baseline", default="", metavar="NAME",
+        "--baseline", "--ipperf-baseline", default="", metavar="NAME",
         help=(
             "the name of the nights to compare with; default: that of --ipperf-save. 'last' and the folder of a "
             "session only inform, as with pytest"
@@ -47,8 +47,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(asked: argparse.Namespace) -> int:
     _check(asked)
-    common = ["--design=nightly", "--ipperf-twin=yes"]
-    named = [f"--ipperf-save={asked.saved}", *([f"--baseline={asked.baseline}"] if asked.baseline else [])]
+    common = ["--ipperf-design=nightly", "--ipperf-twin=yes"]
+    named = [f"--ipperf-save={asked.saved}", *([f"--ipperf-baseline={asked.baseline}"] if asked.baseline else [])]
     screening = run_pytest([*common, *asked.rest, *named, "--ipperf-exceeds=flag"])
     if screening.session is None or screening.records is None or _has_stopped(screening):
         return _stopped(screening)
@@ -57,7 +57,7 @@ def _run(asked: argparse.Namespace) -> int:
 
     fresh = Ended(0, None, None)
     if found := suspects(screening.session):
-        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={asked.saved}{FRESH}", "--baseline="]
+        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={asked.saved}{FRESH}", "--ipperf-baseline="]
         fresh = _again([*common, *only_arguments(asked.rest), *own], found.items)
         if fresh.status in (2, _KILLED) or fresh.status < 0:
             return _stopped(fresh)
@@ -80,7 +80,9 @@ def _check(asked: argparse.Namespace) -> None:
     """UsageError before anything is measured that would be of no use afterwards."""
     if not asked.saved:
         raise UsageError("--ipperf-save: a night needs a name, as its history is that of the name")
-    designs, folders = (_values(asked.rest, option) for option in ("--design", "--ipperf-records"))
+    designs, folders = (
+        _values(asked.rest, *options) for options in (("--design", "--ipperf-design"), ("--ipperf-records",))
+    )
     if designs and designs[-1] in DESIGNS and DESIGNS[designs[-1]].looks > 1:
         raise UsageError(
             f"--design: {designs[-1]} takes {DESIGNS[designs[-1]].looks} looks, and the levels of a night are those of "
@@ -105,11 +107,11 @@ def _check_writable(folder: Path) -> None:
         raise UsageError(f"--ipperf-output: {folder} cannot be written")
 
 
-def _values(arguments: Sequence[str], option: str) -> list[str]:
-    """What that option of pytest has, in both of its forms."""
+def _values(arguments: Sequence[str], *options: str) -> list[str]:
+    """Return the values of an option of pytest by any of its names, in both of its forms."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     return [
-        word.partition("=")[2] if "=" in word else after for word, after in pairs if word.partition("=")[0] == option
+        word.partition("=")[2] if "=" in word else after for word, after in pairs if word.partition("=")[0] in options
     ]
 
 

@@ -1,0 +1,156 @@
+"""Aliases: the short names of options, read where nobody else has registered them.
+
+They are never registered, as a conftest that has one of the same name is loaded after every plugin, and pytest would
+stop there. Once the initial conftests are loaded it is known whose each name is; ours are then rewritten to the long
+ones in the arguments, in the hook that pytest has for that.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import sys
+from collections.abc import Collection, Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.plugin.declaring import ALIASES, SHORT, long_of
+
+_NOBODY = object()
+_NAME = re.compile(r"(?<![\w-])--[a-z]+(?![\w-])")
+_TYPED_LONG: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+"""The short names of the options that were typed by their long names."""
+
+
+def ours(config: pytest.Config) -> frozenset[str]:
+    """Return the short names that are read as ours: those that nobody has registered, or none at all.
+
+    UsageError where the ini key that switches them off says neither yes nor no.
+    """
+    try:
+        wanted = config.getini(ALIASES)
+    except (TypeError, ValueError, pytest.UsageError) as error:  # which of them, pytest's version decides
+        raise pytest.UsageError(f"ini {ALIASES}: {error}; right is yes or no") from None
+    return frozenset(name for name in SHORT if wanted and config.getoption(name, _NOBODY) is _NOBODY)
+
+
+def worded(config: pytest.Config, text: str) -> str:
+    """Return a sentence in which every option of ours has the name that works here, or that was typed.
+
+    The sentences of all rooms call options by their short names.
+    """
+    typed_long: frozenset[str] = config.stash.get(_TYPED_LONG, frozenset())
+    usable = ours(config) - typed_long
+
+    def name(match: re.Match[str]) -> str:
+        return match[0] if match[0] in usable or match[0] not in SHORT else long_of(match[0])
+
+    return _NAME.sub(name, text)
+
+
+def loading(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
+    """Wrap the loading of the initial conftests: rewrite `args` in place when they are loaded.
+
+    pytest takes the value in `--testbed lab` for a path as long as it does not know the option. Before, such values
+    are no longer paths unless there is something of that name; after, the conftests are loaded that pytest has missed
+    on that account.
+    """
+    given = list(_expanded(args))
+    config.stash[_TYPED_LONG] = frozenset(name for name in SHORT for word in given if _name(word) == long_of(name))
+    if not any(_name(word) in SHORT for word in given):
+        return (yield)
+    spaced = any(word in SHORT for word in given)
+    if spaced:
+        _place(config, parser, _rewritten(given, ours(config) - _unsure(config, given)))
+    result = yield
+    words = _checked(given, ours(config))
+    while spaced and _place(config, parser, words):
+        _load_more(config)
+        words = _checked(given, ours(config))
+    if words != given:
+        args[:] = words
+    return result
+
+
+def _expanded(args: Iterable[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the arguments with those of `@file`, as argparse reads it: one a line, perhaps with further files."""
+    for each in args:
+        word = os.fspath(each)
+        if not word.startswith("@"):
+            yield word
+            continue
+        encoding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+        try:
+            lines = Path(word[1:]).read_text(encoding, errors).splitlines()
+        except OSError:  # of which argparse tells
+            yield word
+        else:
+            yield from _expanded(lines)
+
+
+def _name(word: str) -> str:
+    return word.partition("=")[0]
+
+
+def _options(words: list[str]) -> int:
+    """Return how many words may be options: those before `--`."""
+    return words.index("--") if "--" in words else len(words)
+
+
+def _rewritten(words: list[str], names: Collection[str]) -> list[str]:
+    end = _options(words)
+    return [
+        long_of(_name(word)) + word[len(_name(word)) :] if at < end and _name(word) in names else word
+        for at, word in enumerate(words)
+    ]
+
+
+def _checked(words: list[str], names: Collection[str]) -> list[str]:
+    """Return them rewritten; UsageError where one lacks its value, of which argparse would tell by the long name."""
+    for at, word in enumerate(words[: _options(words)]):
+        if word in names and not _has_value(words, at):
+            raise pytest.UsageError(f"{word}: expected one argument, such as {word}={SHORT[word]}")
+    return _rewritten(words, names)
+
+
+def _unsure(config: pytest.Config, words: list[str]) -> set[str]:
+    """Return the options without a value, or with the path of something: another's may be a flag, and that a path."""
+    here = config.invocation_params.dir
+    return {
+        word
+        for at, word in enumerate(words)
+        if not _has_value(words, at) or _exists(here / words[at + 1].partition("::")[0])
+    }
+
+
+def _has_value(words: list[str], at: int) -> bool:
+    """Return whether argparse would take the next word for a value: what begins with a dash is an option's name."""
+    after = words[at + 1 : _options(words)][:1]
+    return bool(after and re.match(r"(?!-)|-\d|-$|-.* ", after[0]))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no file can have
+        return False
+
+
+def _place(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> bool:
+    """Set the paths of these arguments, for which pytest loads conftests; return whether they were others before."""
+    known: Any = getattr(config, "known_args_namespace", None)
+    paths = getattr(parser.parse_known_args(words, copy.copy(config.option)), "file_or_dir", None)
+    if known is None or paths is None or paths == known.file_or_dir:
+        return False
+    known.file_or_dir = paths
+    return True
+
+
+def _load_more(config: pytest.Config) -> None:
+    """Load the initial conftests of the paths that are known now, by pytest's own implementation of the hook."""
+    load = getattr(config, "pytest_load_initial_conftests", None)
+    if load is not None:
+        load(early_config=config)
