@@ -1,9 +1,11 @@
 """Settings for the project's own tests: hypothesis profiles, pytest's tester, and what runs only when asked for."""
 
 import ctypes
+import fcntl
 import os
 import signal
-import subprocess
+import socket
+import struct
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,8 @@ import pytest
 # and at the top level it would load the tester into every measurement.
 pytest_plugins = [
     "pytester",
+    # Before those that import it, or its assertions could not be rewritten any more.
+    "tests.needs",
     "tests.farm",
     "tests.places",
     "tests.projects",
@@ -29,6 +33,7 @@ hypothesis.settings.load_profile(os.environ.get("IPPERF_HYPOTHESIS", "project"))
 
 
 _CLONE_NEWNET = 0x40000000
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _MARKS = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 # A shell starts what it puts in the background with Ctrl-C ignored, every child inherits that, and the tests that end
@@ -52,7 +57,9 @@ def _leave_network() -> None:
     if libc.unshare(_CLONE_NEWNET):
         number = ctypes.get_errno()
         raise pytest.UsageError(f"-n takes root, as each worker needs a network of its own: {os.strerror(number)}")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # Not by `ip`, which a minimal system lacks.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
     # What a test starts is no worker.
     os.environ.pop("PYTEST_XDIST_WORKER", None)
 

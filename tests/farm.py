@@ -30,6 +30,7 @@ from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.wires import _FORWARDING, _SYSCTLS
 from tests import machines
 from tests.machines import ADMIN, CLERK, Machine, bare_pythons, said
+from tests.needs import lacking
 
 ROOT = Path(__file__).parents[1]
 CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
@@ -481,8 +482,8 @@ def trouble() -> str:
         return "a farm of hosts needs root"
     if why := unusable():
         return f"a farm of hosts cannot stand: {why}"
-    if not machines.sshd_program():
-        return "no sshd here (Debian: apt-get install openssh-server)"
+    if absent := lacking("ssh", "ssh-keygen", "sshd"):
+        return absent
     return "" if bare_pythons() else "no Python here that hosts with a /tmp of their own can run"
 
 

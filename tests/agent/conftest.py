@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import require
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 
@@ -36,6 +38,7 @@ def isolated(own_network):
 
     `up` sets up the network first, in shell; its default is a loopback device that works.
     """
+    require("ip", "tc")
 
     def run(code, up="ip link set lo up"):
         paths = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(HERE)!r}]\n"

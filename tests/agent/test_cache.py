@@ -190,7 +190,7 @@ def test_no_room_leaves_nothing(place, monkeypatch):
 def test_a_home_of_another_user_is_not_this_users(tmp_path, monkeypatch):
     """As with sudo, which leaves `$HOME` as it was."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/proc/1" if os.geteuid() else str(tmp_path))
+    monkeypatch.setenv("HOME", "/usr" if os.geteuid() else str(tmp_path))
     if os.geteuid() == 0:
         os.chown(tmp_path, 12345, 12345)
     assert Cache().folder != f"{os.environ['HOME']}/.cache/{NAME}"

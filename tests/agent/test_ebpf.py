@@ -9,6 +9,7 @@ import pytest
 
 from pytest_ipperf.agent import bpf
 from pytest_ipperf.agent.backends import BACKENDS, ebpf
+from tests.needs import needs
 
 MISSING = BACKENDS["ebpf"].missing()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"BPF programs: {MISSING}")
@@ -19,6 +20,7 @@ with Pair({near!r}, {far!r}):
 """
 
 
+@needs("ping")
 @pytest.mark.parametrize(("near", "far"), [("ebpf", "ebpf"), ("ebpf", "userspace")])
 def test_pings_fragments_streams_and_datagrams_are_carried(isolated, near, far):
     tunnel, isatap = ast.literal_eval(isolated(CARRIED.format(near=near, far=far)))

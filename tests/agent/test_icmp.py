@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.icmp import Request
+from tests.needs import needs
 
 
 def checksum(packet):
@@ -60,7 +60,7 @@ def test_where_the_kernel_sums_there_is_no_checksum(six, raw, kind):
     assert request.message[:8] == bytes([kind, 0, 0, 0, 0, 1, 0, 7])
 
 
-@pytest.mark.skipif(not shutil.which("tcpdump"), reason="tcpdump is not installed (Debian: apt-get install tcpdump)")
+@needs("tcpdump")
 def test_the_packets_are_right_on_the_wire(isolated):
     """As the kernel makes them too, for a device that does not make them itself."""
     code = """

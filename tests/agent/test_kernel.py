@@ -15,6 +15,7 @@ import pytest
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
+from tests.needs import needs
 from tests.uml.guest import uml  # noqa: F401 - a fixture
 
 PLACES = {
@@ -114,6 +115,7 @@ def test_it_works_for_root_and_for_a_user_without_rights(host):
     """) == ["", ""]
 
 
+@needs("ip")
 def test_a_kernel_without_the_driver_is_named():
     why = BACKENDS["kernel"].missing()
     if not why:

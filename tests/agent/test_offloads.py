@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import os
 import socket
 
 import pytest
 
 from pytest_ipperf.agent.offloads import offloads
+from tests.needs import require
 
 UP = "ip link add one type veth peer name two"
 SHOWN = """
@@ -29,8 +29,7 @@ def set_by_ethtool(name, on):
 
 @pytest.fixture(scope="module")
 def beside_ethtool(isolated):
-    if not any(os.access(f"{folder}/ethtool", os.X_OK) for folder in ("/usr/sbin", "/sbin", "/usr/bin")):
-        pytest.skip("no ethtool here (Debian: apt-get install ethtool)")
+    require("ethtool")
     return lambda code: ast.literal_eval(isolated(SHOWN + code, UP))
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent import offset
 from pytest_ipperf.agent.offset import OffsetServer, clock_of_host, estimate, exchange
 from pytest_ipperf.core.errors import LabError
+from tests.needs import require
 
 ROOT = str(Path(__file__).parents[2])
 PORTS = (21000, 21999)
@@ -92,7 +93,9 @@ told = estimate(exchange("127.0.0.1", "127.0.0.1", port, 500))
 server.communicate()
 print((told, clock, clock_of_host()))
 """
-    words = [*own_network, "sh", "-c", 'ip link set lo up; exec "$@"', "sh", sys.executable, "-c", near]
+    require("ip")
+    up = 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"'
+    words = [*own_network, "sh", "-c", up, "sh", sys.executable, "-c", near]
     argv = [*words, *other, sys.executable, "-c", SERVER, "127.0.0.1"]
     env = {**os.environ, "PYTHONPATH": ROOT}
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, env=env)

@@ -19,6 +19,7 @@ from pytest_ipperf.agent.receiving import Receiving
 from pytest_ipperf.agent.streams import Streams
 from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
 from pytest_ipperf.core.errors import LabError
+from tests.needs import needs
 
 FACTORS = {"window": "auto", "direction": "up", "congestion": "auto"}
 ORDER = FlowOrder(
@@ -36,6 +37,7 @@ def ends():
         yield near, far
 
 
+@needs("ss")
 def test_it_is_what_ss_says(ends):
     near, far = ends
     near.sendall(bytes(500_000))

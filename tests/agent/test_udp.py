@@ -21,6 +21,7 @@ from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.core.outcome import Outcome
 from pytest_ipperf.metrics import METRICS
+from tests.needs import require
 
 USED = """
 import json, os, subprocess, sys, tempfile
@@ -55,6 +56,7 @@ def watched(isolated, own_network):
     """As `isolated`, with tcpdump."""
     if "--user" in own_network:
         pytest.skip("tcpdump needs root")
+    require("tcpdump")
     return isolated
 
 

@@ -17,6 +17,7 @@ from pytest_ipperf.agent.backends import BACKENDS, preferred, userspace
 from pytest_ipperf.agent.packets import Rules
 from pytest_ipperf.lab.sending.cargo import cargo
 from pytest_ipperf.transports.base import End
+from tests.needs import needs
 
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 LOCAL, PEER = (ipaddress.IPv4Address(f"198.18.0.{number}").packed for number in (1, 2))
@@ -107,6 +108,7 @@ def test_what_a_configured_tunnel_takes_isatap_leaves():
     assert ISATAP.decapsulated(packet, {PEER}) is None
 
 
+@needs("ip", "tc", "ping")
 def test_both_tunnels_carry_and_refuse_without_root():
     words = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
     if subprocess.run([*words, "true"], capture_output=True, check=False).returncode:

@@ -24,6 +24,7 @@ from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.tunnelling import Tunnels
+from tests.needs import needs
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -131,6 +132,7 @@ def addresses_in(kept, host):
     return {device: addresses for device, addresses in told.items() if addresses}
 
 
+@needs("ping")
 def test_all_that_is_told_is_there_and_every_arm_answers(keep, user):
     kept = keep(user, "lab.100mbit")
     screen = kept.screen
@@ -155,6 +157,7 @@ def timeless(screen):
     return re.sub(r"built in .*?;|-t \d+|  by .*|(?s:Load would disturb .*?\)\.\n)", "", screen)
 
 
+@needs("ping", "tcpdump")
 def test_the_first_example_shows_a_packet_in_another(keep, me):
     if os.geteuid():
         pytest.skip("tcpdump needs root")
@@ -325,6 +328,7 @@ def test_a_lab_that_cannot_stand_here_is_one_sentence(capsys, monkeypatch):
     )  # fmt: skip
 
 
+@pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
 def test_ctrl_c_before_it_stands_is_told_and_leaves_the_signals_as_they_were(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests import machines
 from tests.farm import ROOT
+from tests.needs import needs
 
 LOOK = "import importlib.metadata as m, os; print(os.uname().nodename, len(list(m.distributions())), os.getcwd())"
 KILLED = """
@@ -23,6 +24,7 @@ with contextlib.ExitStack() as stack:
 """
 
 
+@needs("ping", "ss")
 def test_hosts_are_machines_of_their_own(farm):
     stands = farm(testbeds=2, clients=2, routed=True)
     assert list(stands.hosts) == [

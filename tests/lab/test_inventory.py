@@ -20,6 +20,7 @@ from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.snmp import Source
 from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links
 from pytest_ipperf.servers import SERVERS
+from tests.needs import needs
 
 GOOD = """
 # two machines in one room
@@ -129,6 +130,7 @@ def test_a_testbed_tells_which_arms_it_lacks(read):
         assert testbed.lacks(Arm(4, "native")) == testbed.lacks(Arm(6, "native")) == ""
 
 
+@needs("ssh")
 def test_a_testbed_names_the_machines_and_links_that_it_needs_for_itself(read):
     found = read(GOOD)
     assert found["office"].guarded == {"this machine", "ssh beta.example.org port 22", "domain floor1"}
@@ -281,6 +283,7 @@ def test_no_destination_can_be_taken_for_an_option_or_a_command(refused, keys, s
     assert refused(SSH + keys) == told(SSH + keys, "host alpha", sentence)
 
 
+@needs("ssh")
 @pytest.mark.parametrize("destination", ["beta", "admin@beta.example.org", "admin@192.0.2.1", "2001:db8::1", "a_b-c"])
 def test_what_ssh_takes_as_a_destination_may_stand_there(read, destination):
     found = read(f"{SSH}ssh = {destination}\n[testbed t]\nclient = alpha\nserver = alpha\n")
@@ -352,6 +355,7 @@ def test_an_address_that_two_hosts_of_a_testbed_have_is_told_at_the_second(read,
     assert set(read(f"{hosts}[testbed one]\nclient = beta\nserver = beta\n")) > {"one"}
 
 
+@needs("ssh")
 @pytest.mark.parametrize(("way", "address"), [("way = ssh\nssh = me@beta", "192.0.2.10"), ("way = local", "127.0.0.1")])
 def test_two_ways_into_one_machine_may_have_one_address(read, way, address):
     text = f"[host alpha]\n{way}\nipv4 = {address}\n[host beta]\nway = ssh\nssh = you@beta\nipv4 = {address}\n"
@@ -383,6 +387,7 @@ ipv4 = 192.0.2.30
 """
 
 
+@needs("ssh")
 def test_several_clients_drive_one_server(read):
     office = read(f"{CLIENTS}[testbed office]\nclient = alpha, gamma\nserver = beta\n")["office"]
     assert office.clients == ("client", "client2")
@@ -565,6 +570,7 @@ def test_a_testbed_sets_networks_apart_for_its_tunnels(read):
     assert office.addresses(frozenset({"tunnel"})) == ["192.0.2.20", "2001:db8:1::20", "2001:db8:41::2"]
 
 
+@needs("ssh")
 def test_a_router_takes_part_in_isatap_alone(read):
     keys = "router = gamma\ntunnel = 2001:db8:41::/64\nisatap = 2001:db8:5e::/64 2001:db8:12::/64\n"
     office = read(f"{THREE}{OFFICE}{keys}")["office"]

@@ -11,6 +11,7 @@ from pytest_ipperf.lab.reaching import Reaching
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import ssh
 from pytest_ipperf.lab.ways.ssh import Ssh
+from tests.needs import needs
 
 ALPHA = Host(name="alpha", way="ssh", settings={"ssh": "ssh://alpha.invalid:22"})
 AWAY = "host alpha: no agent could be started by way ssh: "
@@ -81,6 +82,7 @@ def test_hosts_here_are_never_asked_beforehand(away):
         assert away.tried == ["start"]
 
 
+@needs("ssh")
 def test_a_knock_tells_in_the_words_of_ssh():
     """Here of an address at which somebody listens and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as mute:

@@ -11,6 +11,7 @@ from execnet.xspec import XSpec
 
 from pytest_ipperf.lab.ways import local, ssh
 from pytest_ipperf.lab.ways.base import SUDO
+from tests.needs import needs
 
 SSH, LOCAL = ssh.way, local.way
 
@@ -78,6 +79,7 @@ def test_the_words_before_a_python_stand_before_it_there():
     assert LOCAL.command({}, SUDO)[:4] == ["sudo", "-n", "--", sys.executable]
 
 
+@needs("ssh")
 def test_a_machine_is_where_the_configuration_leads(tmp_path):
     (tmp_path / "config").write_text(
         "Host alpha\n HostName Gate.example.org\nHost beta\n HostName gate.example.org\n User me\n"

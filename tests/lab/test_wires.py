@@ -25,6 +25,7 @@ from pytest_ipperf.lab.namespaces import namespaces, unusable
 from pytest_ipperf.lab.pace import train_rates
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.lab.wires import lay_wires, ports
+from tests.needs import require
 from tests.uml import guest
 
 uml = guest.uml
@@ -53,6 +54,7 @@ def standing(testbed):
 
 def pinging(entry, address, *arguments):
     """A ping of an address, under way."""
+    require("ping")
     argv = [*entry, "ping", "-q", *arguments, address]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS, preferred
+from tests.needs import require
 from tests.uml.guest import Guest, Told, in_guest, missing
 from tests.users import User
 
@@ -65,8 +65,7 @@ class Paths:
         """
         if os.geteuid() != 0:
             pytest.skip("tcpdump captures for root alone in a lab's nodes")
-        if not shutil.which("tcpdump", path=SEARCH):
-            pytest.skip("tcpdump is not installed (Debian: apt-get install tcpdump)")
+        require("tcpdump")
         entry = self.entries[role]
         target = entry[entry.index("--target") + 1]
         argv = ["nsenter", "--target", target, "--net", "timeout", str(_CAPTURE_S), "tcpdump", "-Z", "root", "-n",
@@ -97,9 +96,7 @@ class Paths:
 @contextlib.contextmanager
 def standing(backend: str, user: User, *bare: str) -> Iterator[Paths]:
     """A lab whose tunnels that backend carries, but for hosts in these roles; skips where it cannot."""
-    for program, package in (("ping", "iputils-ping"), ("iperf3", "iperf3")):
-        if not shutil.which(program, path=SEARCH):
-            pytest.skip(f"{program} is not installed (Debian: apt-get install {package})")
+    require("ping", "iperf3")
     with subprocess.Popen(
         [*user.words, user.python, "-c", (HERE / "owner.py").read_text(), backend, TESTBED, *bare],
         env={**os.environ, "PATH": SEARCH, "PYTHONPATH": user.env["PYTHONPATH"]}, cwd="/", text=True,

@@ -57,7 +57,13 @@ def test_says_why_it_cannot_run_as_the_end_of_a_sentence(name):
 @every_recipe
 def test_lays_out_parents_first_and_stays_in_its_folder(name):
     seen = {PurePosixPath(".")}
-    for entry in SERVERS[name].entries(SITE):
+    try:
+        entries = SERVERS[name].entries(SITE)
+    except KeyError:  # of a user, whom the package makes
+        missing = SERVERS[name].missing()
+        assert missing
+        pytest.skip(f"{name} cannot run here: {missing}")
+    for entry in entries:
         path = PurePosixPath(entry.path)
         assert not path.is_absolute()
         assert ".." not in path.parts
