@@ -21,19 +21,31 @@ from pytest_ipperf.agent import kernel_stamps
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import Told
 from pytest_ipperf.agent.engines.rtt import _taken, engine
+from pytest_ipperf.agent.icmp import echo_socket
 from pytest_ipperf.agent.probes import datagrams
 from pytest_ipperf.agent.probes.frame import HEAD
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.core.errors import LabError
 from tests.agent.rtt_ends import known, order, rows
+from tests.needs import require
 
 HERE = "127.0.0.1"
+ENOUGH = 30  # probes, the fastest of which was not held up by other work
 WAYS = [
     (probe, waiting)
     for probe in ("udp", "tcp", "connect", "icmp")
     for waiting in ("path", "application", "wire")
     if waiting != "wire" or probe in ("udp", "icmp")
 ]
+
+
+def _may_ping():
+    """Skips the test for a user whom this network lets send no echo."""
+    try:
+        echo_socket(six=False)[0].close()
+    except LabError as error:
+        assert os.geteuid() != 0
+        pytest.skip(str(error))
 
 
 @contextlib.contextmanager
@@ -66,7 +78,7 @@ print(told)
 
 def checked(told):
     """Of each way, the times; after all that each of them tells of itself."""
-    times = {}
+    times, warmed = {}, set()
     for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in told:
         found, attempted, failed, facts = counts
         assert (found, failed, facts) == (attempted, {}, {"sent": attempted, "lost": 0})
@@ -77,20 +89,26 @@ def checked(told):
         assert ats == sorted(set(ats))
         assert ats[0] == 0
         assert 0 < min(rtts) <= max(rtts) < 2.0
-        # There was a warm-up, but of the last handshake the end may still be under way.
-        assert (answered is None) if probe == "icmp" else (answered >= attempted + (probe != "connect"))
+        # The kernel shakes hands by itself, however late the far end takes what it has shaken.
+        assert (answered is None) if probe == "icmp" else (answered >= attempted or probe == "connect")
+        warmed |= {probe} if answered and answered > attempted else set()
         assert [note for note in notes if "other work had" not in note] == []
         assert detail["waited"] == ("looked all the time" if waiting == "path" else "slept until a packet came")
         assert ("kernel" in detail["stamps"]) == (waiting == "wire")
         assert ("alone" in detail["stamps"]) == (waiting == "wire" and probe == "icmp")
         assert ("payload" in detail) == (probe == "connect")
         times[ipver, probe, waiting, size] = rtts
+    # Each has a warm-up, for which a busy machine may leave some of them no processor.
+    assert warmed >= {"udp", "tcp"}
     return times
 
 
 def test_every_probe_waits_in_every_way_and_takes_every_size(isolated):
     times = checked(ast.literal_eval(isolated(MATRIX.format(delay_s=0, ways=WAYS, sizes=(32, 1400, 65499)))))
     assert len(times) == 2 * len(WAYS) * 3
+    while min(len(rtts) for (*_, size), rtts in times.items() if size == 32) < ENOUGH:
+        for way, rtts in checked(ast.literal_eval(isolated(MATRIX.format(delay_s=0, ways=WAYS, sizes=(32,))))).items():
+            times[way] += rtts
     for ipver in (4, 6):
         for probe in ("udp", "icmp"):
             # All that the others contain is beside the kernels' own work.
@@ -108,7 +126,9 @@ def test_a_delay_there_and_back_is_in_every_time(own_network):
 def isolated_by(words, code):
     here = Path(__file__)
     paths = f"import sys; sys.path[:0] = {[str(here.parents[2]), str(here.parent)]}\n"
-    argv = [*words, "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", sys.executable, "-c", paths + code]
+    require("ip")
+    up = 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"'
+    argv = [*words, "sh", "-ec", up, "sh", sys.executable, "-c", paths + code]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -333,6 +353,7 @@ def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
 
 
 def test_replies_without_stamps_are_left_out(monkeypatch):
+    _may_ping()
     stamps = iter(range(10**9))
     real = kernel_stamps.arrival_ns
     monkeypatch.setattr(datagrams, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)

@@ -150,7 +150,12 @@ def of_kind(told, kind):
 @pytest.mark.parametrize(("name", "fault", "kind"), FAULTS)
 def test_every_failure_is_counted_by_phase_and_kind(name, fault, kind):
     for n, address in ((1, V4), (10, V6), (100, V4))[kind.endswith("deadline") :]:
-        told = run(name, fault, address, n, deadline_s=deadline_of(kind))
+        deadline_s = deadline_of(kind)
+        told = run(name, fault, address, n, deadline_s=deadline_s)
+        # On a busy machine some have not come so far when their time is up; with more of it, all fail there.
+        while kind.endswith("deadline") and of_kind(told, kind) < n and deadline_s < ENOUGH_S:
+            deadline_s *= 4
+            told = run(name, fault, address, n, deadline_s=deadline_s)
         assert told["attempted"] == n
         assert (of_kind(told, kind), told["rows"]) == (n, b"") if kind else not told["failed"], told["failed"]
 
