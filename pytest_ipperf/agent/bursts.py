@@ -14,6 +14,7 @@ from typing import Any
 from pytest_ipperf.protocols.base import PHASES
 
 _ROW = struct.Struct(f"{len(PHASES)}d")
+_INDEX = struct.Struct("Q")
 _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", "total"))
 
 
@@ -21,6 +22,7 @@ _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", 
 class BurstTold:
     """What is told of one burst: its rows, what its sockets were, and the client's own part in it.
 
+    `indices` are the indices of the connections of its rows, in the same order, as unsigned integers of 64 bits.
     `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
     after the instant that it was given it really began; 0 where it was given none. `beside_s` is all the processor time
     of processes other than this one, the making of the burst included.
@@ -36,6 +38,7 @@ class BurstTold:
     peak: int
     cpu_s: float
     wall_s: float
+    indices: bytes
     woke_s: float = 0.0
     beside_s: float = 0.0
 
@@ -66,9 +69,18 @@ class BurstTold:
 
 def merged(told: Sequence[BurstTold]) -> BurstTold:
     """The parts of one burst that were made side by side, as if one process had made it all."""
-    rows = sorted((row for each in told for row in _ROW.iter_unpack(each.rows)), key=lambda row: row[_START])
+    numbered = sorted(
+        (
+            (row, index)
+            for each in told
+            for row, (index,) in zip(_ROW.iter_unpack(each.rows), _INDEX.iter_unpack(each.indices), strict=True)
+        ),
+        key=lambda pair: pair[0][_START],
+    )
+    rows = [row for row, _ in numbered]
     return BurstTold(
         rows=b"".join(_ROW.pack(*row) for row in rows),
+        indices=b"".join(_INDEX.pack(index) for _, index in numbered),
         failed=sum((each.failed for each in told), Counter[str]()),
         peers=sum((each.peers for each in told), Counter[str]()),
         sources=frozenset().union(*(each.sources for each in told)),
@@ -96,6 +108,7 @@ class RunTold:
     def __init__(self, connections: int) -> None:
         self._connections = connections
         self._rows: list[bytes] = []
+        self._indices: list[bytes] = []
         self._failed, self._peers = Counter[str](), Counter[str]()
         self._sources, self._families = set[str](), set[int]()
         self._retries = 0
@@ -107,6 +120,7 @@ class RunTold:
     def add(self, told: BurstTold) -> None:
         """The next one."""
         self._rows.append(told.rows)
+        self._indices.append(told.indices)
         self._failed += told.failed
         self._peers += told.peers
         self._sources |= told.sources
@@ -122,6 +136,7 @@ class RunTold:
         """All of it, as `load` tells it."""
         return {
             "rows": b"".join(self._rows),
+            "indices": b"".join(self._indices),
             "attempted": len(self._rows) * self._connections,
             "failed": dict(self._failed),
             "families": sorted(socket.AddressFamily(each).name for each in self._families),

@@ -89,6 +89,16 @@ class Daemon:
             self.stop()
             raise
 
+    @property
+    def recipe(self) -> Server:
+        """What it was made from."""
+        return self._server
+
+    @property
+    def site(self) -> Site:
+        """Where it lives, and what it holds."""
+        return self._site
+
     def alive(self) -> bool:
         """Whether the server runs."""
         return self._popen is not None and self._popen.poll() is None

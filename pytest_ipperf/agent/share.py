@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -63,6 +64,9 @@ class Share:
             peak=burst.peak,
             cpu_s=cpu_s,
             wall_s=last - burst.began,
+            indices=array(
+                "Q", (index for at, index in enumerate(self._indices) if not burst.connections[at].failure)
+            ).tobytes(),
             woke_s=burst.woke - burst.began,
         )
 
@@ -76,11 +80,12 @@ class Share:
         order, stay = self._order, self._protocol.stays
         before, count, stride = number * order.connections + self._places.start, len(self._places), self._places.step
         ident, first = order.ident + before, order.first_index + before
+        self._indices = range(first, first + count * stride, stride)
         instants = starts(order, number)[self._places.start :: stride]
         hold = stay or (order.hold and not instants)
         if order.client == "lean":
             talk, state = self._protocol.conversation, self._state
-            talks = [talk(state, first + at * stride, order.ipver) for at in range(count)]
+            talks = [talk(state, index, order.ipver) for index in self._indices]
             kind = DatagramBurst if self._protocol.datagram else Burst
             return kind(
                 self._target, talks, order.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,

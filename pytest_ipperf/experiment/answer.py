@@ -24,6 +24,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
+from pytest_ipperf.lab.accepting import CONTENT
 from pytest_ipperf.lab.driving import SKEW
 from pytest_ipperf.lab.pace import arms_header_cost, layers
 from pytest_ipperf.metrics import METRICS
@@ -44,7 +45,8 @@ class Answer:
     `effects` and `records` have one for each look. Under a design of a single epoch, which has no spread to tell, there
     is no effect, and `failures` (the difference of the failed shares in percentage points) is None. The records hold
     no question yet. `stopped` says why not all looks were taken; `runs` are the workload's until the last one. `doubts`
-    says of verdicts why they are not to be believed: they would tell of what carried a tunnel, or too little was sent.
+    says of verdicts why they are not to be believed: they would tell of what carried a tunnel, too little was sent, or
+    something else was moved than what the server was given.
     """
 
     effects: tuple[Effect, ...]
@@ -82,7 +84,11 @@ def answer(measurement: Measurement, cell: Cell, conditions: Conditions, questio
             for look in range(1, looks + 1)
         ),
         runs=runs,
-        doubts={**_doubts(measurement, cell.arm, conditions.reference), **_too_few(runs, cell, conditions, question)},
+        doubts={
+            **_doubts(measurement, cell.arm, conditions.reference),
+            **_too_few(runs, cell, conditions, question),
+            **_other_content(runs, cell, conditions),
+        },
         stopped="" if looks == plan.looks else _ANSWERED if cell.arm in measurement.answered else measurement.stopped,
     )
 
@@ -214,6 +220,18 @@ def _too_few(runs: Iterable[Run], cell: Cell, conditions: Conditions, question: 
     remedy = f"{least} would do (--duration)" if least else "a margin in percentage points could be shown"
     why = f"of {fewest} that were sent none was lost, and up to {100 * _OF_NONE / fewest:.2g} % might be; {remedy}"
     return {Verdict.WITHIN: why}
+
+
+def _other_content(runs: Iterable[Run], cell: Cell, conditions: Conditions) -> dict[Verdict, str]:
+    """Doubt agreement where connections of either side had other content: both may be fast because both are wrong."""
+    lost: Counter[Arm] = Counter()
+    for run in runs:
+        if run.arm in (cell.arm, conditions.reference):
+            lost[run.arm] += sum(count for kind, count in run.failed.items() if kind.partition(":")[0] == CONTENT)
+    sides = ", ".join(f"{count} by {arm}" for arm, count in sorted(lost.items(), key=str) if count)
+    if not sides:
+        return {}
+    return {Verdict.WITHIN: f"connections moved something else than what the server was given ({CONTENT}: {sides})"}
 
 
 def _backend(measurement: Measurement, *arms: Arm) -> str:

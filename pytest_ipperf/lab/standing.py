@@ -16,6 +16,7 @@ from pytest_ipperf.core.errors import AgentError, LabError
 from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contradictions, run_contradictions
 from pytest_ipperf.core.run import leading
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.lab.accepting import accepted, check_keeps, hands_over, make_room
 from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.driving import SKEW, driven, shares
 from pytest_ipperf.lab.flowing import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
@@ -78,6 +79,7 @@ class Standing:
         addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
         self._serving = Serving(self._server, addresses, state, provisioning)
         service = self._serving.serve(workload, wanted)
+        check_keeps(workload.protocol, service)
         if workload.client != LEAN:
             protocol = application(workload.protocol)
             texts = (equip_client(self._links[role], protocol) for role in self._testbed.clients)
@@ -210,13 +212,22 @@ class Standing:
     def _run(
         self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
     ) -> Receipt:
+        counted = hands_over(workload.protocol, service)
+        if counted:
+            make_room(self._server, service, bursts * workload.connections)
         settled = self._drained() and self._settled
         order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
-        told = self._load(dataclasses.replace(order, pattern=pattern), arm)
+        # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
+        first = order.ident if counted else order.first_index
+        told = self._load(dataclasses.replace(order, pattern=pattern, first_index=first), arm)
         after = self._server.order("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
         for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
+        differences: list[str] = []
+        if counted:
+            told, differences = accepted(self._server, service, workload.protocol, told)
+        del told["indices"]
         samples, notes = array("d", told.pop("rows")), told.pop("notes", ())
         skew = {name: told.pop(name) for name in SKEW if name in told}
         completed = len(samples) // len(PHASES)
@@ -250,7 +261,7 @@ class Standing:
             unsettled=tuple(after["busy"]),
             client=client_facts(told, after, workload),
             facts=skew,
-            notes=(*notes, *disturbances(clients, self._names)),
+            notes=(*differences, *notes, *disturbances(clients, self._names)),
         )
 
     @property

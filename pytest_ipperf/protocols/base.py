@@ -229,6 +229,8 @@ class Application(Protocol):
     """Whether sessions stay open until the run is over: for servers that pause when one ends."""
     sockets: int = 1
     """How many a transaction has open at once, at most."""
+    hands_over: bool = False
+    """Whether each connection leaves something at the server, which keeps it until it is counted and compared."""
     null: str = "null"
     """The server against which the floor is measured."""
 
@@ -252,6 +254,19 @@ class Application(Protocol):
     @abstractmethod
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         """A new transaction; `index` numbers the connections of a run."""
+
+    def sent_by(self, sender: str) -> int | None:
+        """Return the index of the connection that handed over what this sender sent; None for a sender not ours.
+
+        Only of a protocol that `hands_over`, as `difference`.
+        """
+        del sender
+        return None
+
+    def difference(self, state: ServerState, message: bytes) -> str:
+        """Say where a message, as the server keeps it, is not the one that was sent; empty where it is."""
+        del state, message
+        return ""
 
     @abstractmethod
     def script(self, state: ServerState) -> Script:

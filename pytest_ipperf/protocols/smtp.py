@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,27 +22,38 @@ from pytest_ipperf.protocols.base import (
 )
 
 _HEADERS = b"From: <client@ipperf.test>\r\nTo: <server@ipperf.test>\r\nSubject: pytest-ipperf\r\n\r\n"
+# Each connection has a sender of its own, by which its message is known at the server; all are of the same length.
+_SENDER = "client-%010d@ipperf.test"
+_SENT_BY = re.compile(r"client-(\d{10,})@ipperf\.test")
+# What a server may put on top of a message (RFC 5321, section 4.4; Delivered-To by custom, X-... by anybody), with the
+# lines by which a field goes on, and the empty line where what was sent begins with no header.
+_TRACE = re.compile(
+    rb"(?:(?:Received|Return-Path|Delivered-To|X-[!-9;-~]+):[^\n]*\n(?:[ \t][^\n]*\n)*)*\n?", re.IGNORECASE
+)
+_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:")
+_SHOWN_BYTES = 16
 # The greeting answers nothing, so the n-th reply is the answer to the n-th line of this table.
 _COMMANDS = (
     ("the greeting", b"EHLO client.ipperf.test\r\n", b"2"),
-    ("EHLO", b"MAIL FROM:<client@ipperf.test>\r\n", b"2"),
+    ("EHLO", b"", b"2"),
     ("MAIL", b"RCPT TO:<server@ipperf.test>\r\n", b"2"),
     ("RCPT", b"DATA\r\n", b"2"),
     ("DATA", b"", b"3"),
     ("the message", b"", b"2"),
 )
-_LAST = 5
+_MAIL, _LAST = 1, 5
 
 
 class Send(Replies):
     """One message handed over."""
 
-    __slots__ = ("_message", "_step")
+    __slots__ = ("_mail", "_message", "_step")
 
     goodbye = b"QUIT\r\n"
 
-    def __init__(self, message: bytes) -> None:
+    def __init__(self, message: bytes, sender: str) -> None:
         super().__init__()
+        self._mail = b"MAIL FROM:<%s>\r\n" % sender.encode()
         self._message = message
         self._step = 0
 
@@ -57,8 +69,9 @@ class Send(Replies):
         if last:
             self.finished = True
             return b""
+        said = following or (self._mail if self._step == _MAIL else self._message)
         self._step += 1
-        return following or self._message
+        return said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +82,9 @@ class Smtp(Application):
     """
 
     name: str = "smtp"
+    # The second: Postfix holds messages, which takes less than to discard them in the midst of a burst.
+    version: int = 2
+    hands_over: bool = True
     title: str = "SMTP"
     host: str = "mail.ipperf.test"
     source: str = "RFC 5321; paper 000, section 2.5"
@@ -85,8 +101,20 @@ class Smtp(Application):
         return filled
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
-        del index, ipver
-        return Send(_dotted(state.content))
+        del ipver
+        return Send(_dotted(state.content), _SENDER % index)
+
+    def sent_by(self, sender: str) -> int | None:
+        found = _SENT_BY.fullmatch(sender)
+        return int(found[1]) if found else None
+
+    def difference(self, state: ServerState, message: bytes) -> str:
+        sent, kept = state.content.replace(b"\r\n", b"\n"), message.replace(b"\r\n", b"\n")
+        on_top = kept[: max(0, len(kept) - len(sent))]
+        if kept.endswith(sent) and _may_stand_on_top(on_top, sent):
+            return ""
+        trace = _TRACE.match(kept)
+        return _first_difference(sent, kept[trace.end() :] if trace else kept)
 
     def script(self, state: ServerState) -> Script:
         del state
@@ -103,6 +131,23 @@ class Smtp(Application):
             await _sent_by_library(call, state.content)
 
         yield send
+
+
+def _may_stand_on_top(added: bytes, sent: bytes) -> bool:
+    """Whether a server may have put this before what was sent: trace headers, and an empty line only to end them."""
+    if not _TRACE.fullmatch(added):
+        return False
+    ended = added == b"\n" or added.endswith(b"\n\n")
+    return not ended or not _HEADER.match(sent)
+
+
+def _first_difference(sent: bytes, kept: bytes) -> str:
+    """Say where a kept message, its trace headers removed, first differs from what was sent; both have LF alone."""
+    at = next((at for at, (left, right) in enumerate(zip(sent, kept, strict=False)) if left != right), None)
+    if at is None:
+        return f"{len(kept)} bytes are kept of {len(sent)} that were sent"
+    expected, seen = sent[at : at + _SHOWN_BYTES], kept[at : at + _SHOWN_BYTES]
+    return f"from byte {at} on {expected!r} was sent and {seen!r} is kept"
 
 
 @lru_cache(maxsize=1)  # all connections of a run send the same
@@ -129,7 +174,7 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
         asked = "EHLO"
         await client.ehlo()
         asked = "MAIL"
-        await client.mail("client@ipperf.test")
+        await client.mail(_SENDER % call.index)
         asked = "RCPT"
         await client.rcpt("server@ipperf.test")
         asked = "DATA"

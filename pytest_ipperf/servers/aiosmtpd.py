@@ -1,4 +1,4 @@
-"""aiosmtpd: an embedded SMTP server that takes every message, answers as Postfix does, and forgets it."""
+"""aiosmtpd: an embedded SMTP server that takes every message, answers as Postfix does, and keeps it in a file."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import itertools
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
 
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers.base import Entry, Kept, Server, Site
 
 _BACKLOG = 4096
 _TIMEOUT_S = 300
+_FOLDER = "kept"
+# The envelope's sender goes on top as servers write it at the final delivery (RFC 5321, section 4.4).
+_RETURN_PATH = b"Return-Path: <%s>\r\n"
 
 
 class Aiosmtpd(Server):
-    """One process and one thread; nothing is stored, so nothing can be relayed."""
+    """One process and one thread; nothing that it keeps goes anywhere, so nothing can be relayed."""
 
     name = "aiosmtpd"
     protocol = "smtp"
@@ -26,6 +31,7 @@ class Aiosmtpd(Server):
     apt = "python3-aiosmtpd"
     packages = ("aiosmtpd",)
     probe = (b"", b"220 ")
+    keeps = True
 
     def missing(self) -> str:
         return "" if find_spec("aiosmtpd") else "aiosmtpd is not installed for this Python (pip install aiosmtpd)"
@@ -35,25 +41,46 @@ class Aiosmtpd(Server):
 
     def entries(self, site: Site) -> Sequence[Entry]:
         del site
-        return ()
+        return (Entry(_FOLDER, mode=0o700),)
 
     def argv(self, site: Site) -> Sequence[str]:
-        return ("python", "-m", __name__, json.dumps({"addresses": site.addresses, "port": site.port}))
+        order = {"addresses": site.addresses, "port": site.port, "folder": f"{site.folder}/{_FOLDER}"}
+        return ("python", "-m", __name__, json.dumps(order))
+
+    def kept(self, site: Site) -> Iterator[Kept]:
+        before, after = _RETURN_PATH.split(b"%s")
+        for path in Path(site.folder, _FOLDER).iterdir():
+            with path.open("rb") as file:
+                line = file.readline()
+            yield Kept(path, line.removeprefix(before).removesuffix(after).decode("latin-1"))
 
 
-class _Discard:
-    def __init__(self) -> None:
+class _Envelope(Protocol):
+    mail_from: str
+    content: bytes
+
+
+class Keep:
+    """Keep each message in a file of `folder`, named by a number."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._numbers = itertools.count(1)
 
-    async def handle_DATA(self, *_: object) -> str:  # noqa: N802 - the name that aiosmtpd calls
-        return f"250 2.0.0 Ok: queued as {next(self._numbers):08X}"
+    async def handle_DATA(self, server: object, session: object, envelope: _Envelope) -> str:  # noqa: N802 - aiosmtpd's
+        """Answer as Postfix does, once the message is in its file."""
+        del server, session
+        name = f"{next(self._numbers):08X}"
+        with open(f"{self._folder}/{name}", "xb") as file:  # noqa: PTH123, ASYNC230 - faster than a thread would be
+            file.write(_RETURN_PATH % envelope.mail_from.encode("latin-1", "replace") + envelope.content)
+        return f"250 2.0.0 Ok: queued as {name}"
 
 
-async def _serve(addresses: Sequence[str], port: int) -> None:
+async def _serve(addresses: Sequence[str], port: int, folder: str) -> None:
     from aiosmtpd.smtp import SMTP  # noqa: PLC0415 - a host without it must still be able to read the recipe
 
     loop = asyncio.get_running_loop()
-    handler = _Discard()
+    handler = Keep(folder)
 
     def connected() -> SMTP:
         return SMTP(handler, hostname="mail.ipperf.test", data_size_limit=0, timeout=_TIMEOUT_S, loop=loop)
@@ -68,7 +95,7 @@ async def _serve(addresses: Sequence[str], port: int) -> None:
 def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     order = json.loads(argv[0])
-    asyncio.run(_serve(order["addresses"], order["port"]))
+    asyncio.run(_serve(order["addresses"], order["port"], order["folder"]))
 
 
 server = Aiosmtpd()

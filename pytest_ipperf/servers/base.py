@@ -61,6 +61,14 @@ class Entry:
     group: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message that a server has accepted and keeps in a file, by the sender in its envelope (RFC 5321, MAIL FROM)."""
+
+    path: Path
+    sender: str
+
+
 class Server(ABC):
     """A recipe for one server program."""
 
@@ -80,6 +88,8 @@ class Server(ABC):
     """Whether, unless it is named, it serves only where no other program for its protocol can run."""
     provisioned: bool = False
     """Whether it has `provisions`."""
+    keeps: bool = False
+    """Whether it keeps the messages that it accepts (see `kept`), without which its protocol cannot be measured."""
 
     @abstractmethod
     def missing(self) -> str:
@@ -108,6 +118,15 @@ class Server(ABC):
         An embedded server is `("python", "-m", module, *arguments)`: the agent fills in the interpreter and the path to
         the code that travelled.
         """
+
+    def kept(self, site: Site) -> Iterable[Kept]:
+        """List the messages that it has accepted and that nobody has removed; only read between runs."""
+        del site
+        return ()
+
+    def message(self, path: Path) -> bytes:
+        """Return a kept message: trace headers of its own first, then what was sent; lines may end in LF alone."""
+        return path.read_bytes()
 
     def busy(self, site: Site) -> str:
         """What still goes on after a run (a queue that drains), as a few words; empty when quiet."""

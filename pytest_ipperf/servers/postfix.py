@@ -1,5 +1,6 @@
-"""Postfix: takes every message with `250 2.0.0 Ok: queued as`, queues it on disk and discards it.
+"""Postfix: takes every message with `250 2.0.0 Ok: queued as`, and holds it in its queue on disk.
 
+Held messages are counted and compared after a run, and removed. Nothing is delivered while others are still measured.
 Never an open relay: it listens on the site's addresses alone, and the only way out of its queue is `discard`.
 """
 
@@ -8,18 +9,23 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from pytest_ipperf.servers.base import Entry, Server, Site, program, true_root, words
+from pytest_ipperf.servers.base import Entry, Kept, Server, Site, program, true_root, words
 
 _USER, _GROUP = "postfix", "postdrop"
 _BUSY_QUEUES = ("maildrop", "incoming", "active", "deferred")
 _QUEUES = ("incoming", "active", "deferred", "defer", "bounce", "corrupt", "flush", "hold", "saved", "trace", "private")
+_HOLD = "queue/hold"
+# The envelope, which comes first in a queue file, has about 600 bytes; a sender's address may have 256 (RFC 5321).
+_ENVELOPE_BYTES = 4096
 # Room for connections that have ended at the client but not yet here.
 _SPARE = 50
 
 # The compatibility level is the highest that all versions from 3.4 on can read. Processes are kept once they run: a new
-# one takes 10 ms and more to start, one after the other, and would hit a random connection in a hundred.
+# one takes 10 ms and more to start, one after the other, and would hit a random connection in a hundred. Headers are
+# left as they were sent, so that a message can be compared.
 _MAIN = """\
 compatibility_level = 2
 queue_directory = {folder}/queue
@@ -36,7 +42,9 @@ inet_protocols = {families}
 mynetworks = 0.0.0.0/0 [::]/0
 smtpd_relay_restrictions = permit_mynetworks, reject
 smtpd_relay_before_recipient_restrictions = yes
-smtpd_recipient_restrictions =
+smtpd_recipient_restrictions = check_recipient_access static:HOLD
+local_header_rewrite_clients =
+message_drop_headers =
 smtpd_peername_lookup = no
 smtpd_tls_security_level = none
 default_process_limit = {limit}
@@ -88,6 +96,7 @@ class Postfix(Server):
     embedded = False
     apt = "postfix"
     probe = (b"", b"220 ")
+    keeps = True
 
     def missing(self) -> str:
         if not program("postfix"):
@@ -122,6 +131,19 @@ class Postfix(Server):
     def argv(self, site: Site) -> Sequence[str]:
         return (program("postfix") or "postfix", "-c", f"{site.folder}/etc", "start-fg")
 
+    def kept(self, site: Site) -> Iterator[Kept]:
+        for path in Path(site.folder, _HOLD).iterdir():
+            with path.open("rb") as file:
+                envelope = file.read(_ENVELOPE_BYTES)
+            yield Kept(path, next((value.decode("latin-1") for kind, value in _records(envelope) if kind == b"S"), ""))
+
+    def message(self, path: Path) -> bytes:
+        lines = []
+        for kind, value in _records(path.read_bytes()):
+            if kind in {b"N", b"L"}:  # a line with its end, and the first part of one that is long
+                lines.append(value + b"\n" * (kind == b"N"))
+        return b"".join(lines)
+
     def busy(self, site: Site) -> str:
         count = sum(
             len(files)
@@ -129,6 +151,24 @@ class Postfix(Server):
             for _, _, files in os.walk(os.path.join(site.folder, "queue", queue))  # noqa: PTH118 - asked often
         )
         return f"{count} message{'s' * (count != 1)} in the queue" if count else ""
+
+
+def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Split a queue file into records: a type of one byte, a length in groups of seven bits, lowest first, a value.
+
+    The last one may be cut off. Source: Postfix, `src/global/rec_type.h` and `record.c`.
+    """
+    at = 0
+    while at < len(queue_file):
+        kind, length, shift = queue_file[at : at + 1], 0, 0
+        for at in range(at + 1, len(queue_file)):  # noqa: B020 - where the length ends, the value begins
+            length |= (queue_file[at] & 0x7F) << shift
+            shift += 7
+            if queue_file[at] < 0x80:
+                break
+        at += 1
+        yield kind, queue_file[at : at + length]
+        at += length
 
 
 def _main(site: Site) -> str:

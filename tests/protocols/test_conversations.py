@@ -12,7 +12,7 @@ from pytest_ipperf.protocols.base import Application, Conversation
 
 SMTP = [
     (b"220 mail.ipperf.test ESMTP\r\n", b"EHLO client.ipperf.test\r\n"),
-    (b"250-mail.ipperf.test\r\n250-SIZE\r\n250 8BITMIME\r\n", b"MAIL FROM:<client@ipperf.test>\r\n"),
+    (b"250-mail.ipperf.test\r\n250-SIZE\r\n250 8BITMIME\r\n", b"MAIL FROM:<client-0000000000@ipperf.test>\r\n"),
     (b"250 2.1.0 Ok\r\n", b"RCPT TO:<server@ipperf.test>\r\n"),
     (b"250 2.1.5 Ok\r\n", b"DATA\r\n"),
     (b"354 End data with <CR><LF>.<CR><LF>\r\n", b"(the message)"),

@@ -23,7 +23,7 @@ from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
-from pytest_ipperf.servers.base import Site
+from pytest_ipperf.servers.base import Site, program
 
 ADDRESSES = ("127.0.0.1", "::1")
 SENDERS = ("", "victim@example.org")
@@ -110,8 +110,15 @@ def attempts(port: int) -> dict[str, list[int]]:
     return said
 
 
+def _release(folder: str) -> None:
+    """Have Postfix deliver all that it holds: also that must lead nowhere."""
+    env = {**os.environ, "MAIL_CONFIG": f"{folder}/etc"}
+    for command in (("postsuper", "-H", "ALL"), ("postqueue", "-f")):
+        subprocess.run([program(command[0]), *command[1:]], env=env, check=True, capture_output=True)
+
+
 def main(name: str) -> None:
-    """Tells the answers, the log, the ports that were seen, and how the queue is left."""
+    """Tells the answers, the log, the ports that were seen, how many messages are kept, and how the queue is left."""
     wires = Wires()
     protocol = application("smtp")
     state = protocol.filled(ServerState(), 1000)
@@ -128,9 +135,12 @@ def main(name: str) -> None:
                     for family, address in ((socket.AF_INET, "192.0.2.25"), (socket.AF_INET6, "2001:db8::25")):
                         with socket.socket(family, socket.SOCK_DGRAM) as sock:
                             sock.sendto(b"leak", (address, 25))
+                kept = len(list(recipe.kept(daemon.site)))
+                if name == "postfix":
+                    _release(daemon.site.folder)
                 quiet = daemon.wait_quiet(10.0)
                 time.sleep(0.5)  # for whatever is done later
-                told = {"said": said, "quiet": quiet, "log": daemon.log(), "port": port}
+                told = {"said": said, "quiet": quiet, "log": daemon.log(), "port": port, "kept": kept}
                 told["files"] = sorted(str(path) for path in folder.rglob("relayed"))
             finally:
                 daemon.stop()

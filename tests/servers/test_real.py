@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import random
 import smtplib
 import socket
 import struct
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.servers import SERVERS
-from pytest_ipperf.servers.base import Site, true_root
+from pytest_ipperf.servers.base import Site, program, true_root
 
 ADDRESSES = ("127.0.0.1", "::1")
 PAGE = b"<html><body>" + b"x" * 10_000 + b"</body></html>\n"
@@ -178,6 +180,11 @@ def test_postfix_sends_nothing_anywhere():
         code, _ = send("127.0.0.1", site.port, recipient="<someone@example.org>")
         assert code == 250
         assert daemon.wait_quiet(20) == ""
+        assert len(list(SERVERS["postfix"].kept(site))) == 1
+        # Also a message that somebody releases goes nowhere.
+        for command in (("postsuper", "-c", f"{site.folder}/etc", "-H", "ALL"), ("postqueue", "-f")):
+            config = {**os.environ, "MAIL_CONFIG": f"{site.folder}/etc"}
+            subprocess.run([program(command[0]), *command[1:]], env=config, check=True, capture_output=True)
         # Its log has a process of its own, which may be behind an empty queue.
         log, end = Path(site.folder, "log"), time.monotonic() + 20
         while "status=" not in log.read_text() and time.monotonic() < end:

@@ -64,7 +64,7 @@ class Driving(Part):
     def drive_close(self) -> dict[str, Any]:
         """What `load` tells, with the packets counted around it; in place of its rows the `bursts`, one by one."""
         told = self._loading.told()
-        del told["rows"]
+        del told["rows"], told["indices"]
         bursts = [each.plain() for each in self._bursts]
         self._under_way.close()
         return {**told, "control": self._watch.control, **self._here.counting.run(), "bursts": bursts}

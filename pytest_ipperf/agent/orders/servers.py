@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
+from pytest_ipperf.agent.accepting import HandedOver, HandingOver, look, make_room
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.examination.servers import unusable
 from pytest_ipperf.agent.folder import lay_out
@@ -68,6 +70,18 @@ class Servers(Part):
         counting = self._here.counting
         since = {"tcp": counting.tcp(), "cpu_s": self._cpu_s - before}
         return {"busy": busy, "dead": dead, **counting.packets(), **since}
+
+    def make_room(self, handing: dict[str, Any]) -> None:
+        """Prepare a server for a run of `HandingOver`; see `accepting.make_room`."""
+        order = HandingOver(**handing)
+        daemon = self._daemons[order.server]
+        make_room(daemon.recipe, daemon.site, order)
+
+    def accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
+        """Return the `Acceptance` of a run of `HandedOver`; see `accepting.look`."""
+        order = HandedOver(**handed)
+        daemon = self._daemons[order.server]
+        return dataclasses.asdict(look(daemon.recipe, daemon.site, order))
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log."""
