@@ -31,6 +31,7 @@ from pytest_ipperf.lab.wires import _FORWARDING, _SYSCTLS
 from tests import machines
 from tests.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.needs import lacking
+from tests.settings import STRICT
 
 ROOT = Path(__file__).parents[1]
 CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
@@ -345,7 +346,7 @@ class Farm:
             cwd = self.folder / f"session-{self._sessions}"
             cwd.mkdir()
             (cwd / "test_suite.py").write_text(textwrap.dedent(suite))
-            (cwd / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+            (cwd / "pyproject.toml").write_text(STRICT)
         beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
         named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
         words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]

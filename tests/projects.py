@@ -10,6 +10,8 @@ import textwrap
 
 import pytest
 
+from tests.settings import STRICT
+
 SUITE = """
     import pytest
 
@@ -113,7 +115,7 @@ class Project:
         self.pytester = pytester
         self.log = pytester.path / "measured.log"
         pytester.makepyfile(SUITE)
-        pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
+        pytester.makepyprojecttoml(STRICT)
 
     def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0, twin=0.0):
         """From now on the inner pytest measures a made network; `slower` is for all workloads, or by their texts.

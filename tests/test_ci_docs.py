@@ -278,7 +278,7 @@ def repository(tmp_path):
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "test_small.py").write_text(SUITE)
     (tmp_path / "pyproject.toml").write_text(
-        '[tool.pytest]\ntestpaths = ["suites"]\nipperf_testbed = ["loopback"]\nipperf_design = "smoke"\n'
+        '[tool.pytest.ini_options]\ntestpaths = ["suites"]\nipperf_testbed = ["loopback"]\nipperf_design = "smoke"\n'
         'ipperf_server = "embedded"\naddopts = ["-p", "no:randomly"]\n'
     )
     (tmp_path / ".venv").mkdir()

@@ -52,6 +52,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, Journal
 from pytest_ipperf.transports import TRANSPORTS
+from tests.settings import STRICT
 
 TOP = Path(__file__).parents[1]
 DOCS = TOP / "docs"
@@ -110,7 +111,7 @@ def collected(pytester, *arguments):
 def test_the_readmes_suite_has_the_ids_that_it_shows(pytester):
     text = page("README.md")
     (suite,) = blocks(text, "python")
-    pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
+    pytester.makepyprojecttoml(STRICT)
     pytester.makepyfile(test_mail=suite)
     shown = re.findall(r"^test_mail\.py::.*$", text, re.MULTILINE)
     asked = re.search(r"`~/ipperf/bin/pytest (-m smtp .*)` measures it", text)

@@ -139,7 +139,7 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         owner=session.owner,
         wait_s=settings.wait_s,
         state=state,
-        provisioning=session.config.stash[VACATING].provisioning,
+        provisioning=session.config.stash[VACATING].provisioning(),
         backend=settings.backend,
         capture=settings.capture,
         reboot=settings.reboot,

@@ -25,9 +25,11 @@ class Vacating:
         self._provisioning: Provisioning | None = None
         self._last: pytest.Item | None = None
 
-    @property
     def provisioning(self) -> Provisioning:
-        """What keeps the servers' state on their hosts, opened when it is first asked for."""
+        """Open what keeps the servers' state on their hosts, when it is first asked for.
+
+        No property: pytest 8 reads those of every plugin that it registers, and would load execnet for each user.
+        """
         if self._provisioning is None:
             from pytest_ipperf.lab.provisioning import Provisioning  # noqa: PLC0415 - loads execnet
 

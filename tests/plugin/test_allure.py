@@ -22,6 +22,7 @@ from pytest_ipperf.plugin.ending import ENDING
 from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION
 from tests.projects import SYNTHETIC
+from tests.settings import STRICT
 
 theirs = pytest.importorskip("allure_pytest.utils", reason="allure-pytest is not installed (pip install allure-pytest)")
 
@@ -81,7 +82,7 @@ class Folder:
         self.path = path
         (path / "mail_servers").mkdir()
         (path / "mail_servers" / "test_mail.py").write_text(textwrap.dedent(SUITE))
-        (path / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+        (path / "pyproject.toml").write_text(STRICT)
 
     def network(self, **change) -> None:
         known = {"slower": NIGHT, "noise": 0.02, "broken": ("loopback-smtp-c16-6384",), "invalid": "", "from_epoch": 0,

@@ -11,6 +11,7 @@ from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
 from pytest_ipperf.protocols import PROTOCOLS
+from tests.settings import STRICT
 from tests.workers import add_hook, run
 
 
@@ -226,7 +227,7 @@ def test_auto_counts_the_testbeds_that_can_be_measured_side_by_side(two_testbeds
     ],
 )
 def test_auto_means_as_many_workers_as_the_named_testbeds_need(two_testbeds, arguments, ini, count):
-    two_testbeds.pytester.makepyprojecttoml(f"[tool.pytest]\nstrict = true\n{ini}\n")
+    two_testbeds.pytester.makepyprojecttoml(f"{STRICT}{ini}\n")
     assert auto_count(two_testbeds, *arguments) == count
 
 

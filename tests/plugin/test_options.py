@@ -79,7 +79,7 @@ def test_every_setting_has_an_ini_twin(project):
     project.network()
     project.pytester.makepyprojecttoml(
         """
-        [tool.pytest]
+        [tool.pytest.ini_options]
         ipperf_design = "standard"
         ipperf_reference = "ipv6"
         ipperf_margin = "25%"
@@ -107,17 +107,17 @@ def test_arrivals_and_workers_are_part_of_the_workload_and_of_the_tables(project
 
 
 def test_the_command_line_beats_the_ini_file(project):
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "standard"\n')
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_design = "standard"\n')
     project.ask("--collect-only", "--design=smoke").stdout.fnmatch_lines(["ipperf *; design smoke; *"])
 
 
 def test_an_inventory_that_the_ini_file_names_must_be_there(project):
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_hosts = "nowhere.ini"\n')
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_hosts = "nowhere.ini"\n')
     project.ask(testbed="").stderr.fnmatch_lines(["ERROR: *nowhere.ini: cannot be read (No such file or directory); *"])
 
 
 def test_a_wrong_ini_value_names_the_ini_key(project):
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_design = "fast"\n')
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_design = "fast"\n')
     project.ask().stderr.fnmatch_lines(["ERROR: ini ipperf_design: design 'fast' does not exist; *"])
 
 

@@ -12,6 +12,7 @@ from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.report.paper.printed import MEANS
+from tests.settings import STRICT
 
 TOP = Path(__file__).parents[2]
 SUITE = TOP / "suites" / "response_time" / "test_response_time.py"
@@ -49,7 +50,7 @@ def test_everyday_levels_are_few_and_have_the_payload_of_the_grid(pytester):
 
 def test_a_small_part_of_the_study_is_measured_and_told_as_the_study_did(pytester):
     pytester.makepyfile(test_response_time=SUITE.read_text())
-    pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
+    pytester.makepyprojecttoml(STRICT)
     result = pytester.runpytest_subprocess(
         "--testbed=loopback", "--design=paper", "--connections=2", "--ipperf-server=embedded", "-p", "no:randomly",
         "-m", "http or dns",

@@ -25,6 +25,7 @@ from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.resuming import _check_workload
 from pytest_ipperf.store import KeptWorkload, read_session
+from tests.settings import STRICT
 
 SUITE = """
 import pytest
@@ -136,7 +137,7 @@ def measured_once(tmp_path_factory):
     """A folder in which one session has measured all, with what it said."""
     sessions = Sessions(tmp_path_factory.mktemp("once"))
     (sessions.folder / "test_it.py").write_text(SUITE)
-    (sessions.folder / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+    (sessions.folder / "pyproject.toml").write_text(STRICT)
     status, said = sessions.run()
     assert status == NOTHING_DECIDED, said
     return sessions, said

@@ -210,7 +210,9 @@ def test_the_workers_of_xdist_know_a_testbed_with_a_rate(project):
 
 
 def test_an_ini_file_may_name_a_testbed_with_a_rate(project):
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_testbed = ["pair.100mbit"]\nipperf_backend = "auto"\n')
+    project.pytester.makepyprojecttoml(
+        '[tool.pytest.ini_options]\nipperf_testbed = ["pair.100mbit"]\nipperf_backend = "auto"\n'
+    )
     found = ids(project.ask("--collect-only", "-q", "--connections=1", "--transport=native", testbed=""))
     assert found == ["pair.100mbit-smtp-c1-1k-ipv6"]
 

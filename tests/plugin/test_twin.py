@@ -21,7 +21,7 @@ def test_a_twin_is_an_item_of_its_workload_when_it_is_asked_for(project):
 
 
 def test_the_ini_file_may_ask_for_it_and_the_command_line_beats_it(project):
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_twin = "yes"\n')
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_twin = "yes"\n')
     assert len(collected(project)) == 4
     assert collected(project, "--ipperf-twin=no") == CELLS
 

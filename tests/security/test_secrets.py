@@ -116,7 +116,7 @@ def session(folder, servers):
     learnt.touch(mode=0o600)
     (project / "test_suite.py").write_text(textwrap.dedent(SUITE))
     (project / "conftest.py").write_text(textwrap.dedent(LEARN))
-    (project / "pyproject.toml").write_text("[tool.pytest]\n")
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     env = {**os.environ, "TMPDIR": str(temporary), "IPPERF_TEST_LEARNT": str(learnt), "PYTHONPATH": str(ROOT)}
     words = [
         sys.executable, "-m", "pytest", "-vv", "--setup-show", "--showlocals", "-pno:randomly", "-pno:cacheprovider",

@@ -29,6 +29,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
+from tests.settings import STRICT
 from tests.trouble.rows import Row
 
 PAIR = BUILTIN["pair"]
@@ -294,7 +295,7 @@ def session(pytester: pytest.Pytester, site_of: Callable[..., Path]) -> Iterator
 
     def start(*argv: str, changes: Sequence[Change] = (), entry: Sequence[str] = ()) -> Session:
         pytester.makepyfile(SUITE)
-        pytester.makepyprojecttoml("[tool.pytest]\nstrict = true\n")
+        pytester.makepyprojecttoml(STRICT)
         started.append(Session(pytester.path, site_of(*changes), argv, entry))
         return started[-1]
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from pytest_ipperf.agent.leash import tree
 from tests.farm import Farm, FarmHost
+from tests.settings import STRICT
 from tests.trouble.rows import Row
 
 PAYLOADS = [str(100 * n) for n in range(1, 10)]
@@ -131,7 +132,7 @@ class Inner:
         self._seen = Path(f"/proc/{farm.controller.pid}/root{self.folder}")  # with what is mounted there
         (self.folder / "conftest.py").write_text(_IN_ORDER.format(cells=list(cells), folder=str(self.folder)))
         (self.folder / "test_suite.py").write_text(_SUITE + "".join(sorted(set(map(_test, cells)))))
-        (self.folder / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+        (self.folder / "pyproject.toml").write_text(STRICT)
         named = sorted({cell.partition("-")[0] for cell in cells})
         if not gates:
             for cell in cells:

@@ -48,7 +48,7 @@ class Nights:
         self._package = folder / "site" / "pytest_ipperf"
         source = Path(pytest_ipperf.__file__).parent
         shutil.copytree(source, self._package, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, text in (("test_nights.py", SUITE), ("conftest.py", SHORTER), ("pyproject.toml", "[tool.pytest]\n")):
+        for name, text in (("test_nights.py", SUITE), ("conftest.py", SHORTER), ("pytest.ini", "[pytest]\n")):
             (folder / name).write_text(text)
 
     def order(self, *arguments: str) -> subprocess.CompletedProcess[str]:

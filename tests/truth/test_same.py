@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
+from tests.settings import STRICT
 
 SUITE = """
 import pytest
@@ -39,7 +40,7 @@ pytestmark = [
 @pytest.mark.evidence
 def test_an_arm_measured_twice_differs_from_itself_no_more_often_than_chance_has_it(tmp_path, tell):
     (tmp_path / "test_twins.py").write_text(SUITE)
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+    (tmp_path / "pyproject.toml").write_text(STRICT)
     argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=pair", "--ipperf-twin=yes", "--ipver=4", "--ipperf-seed=1",
             f"--connections={','.join(map(str, CONNECTIONS))}", f"--payload={','.join(PAYLOADS)}"]  # fmt: skip
     done = subprocess.run([sys.executable, *argv], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -25,6 +25,7 @@ import pytest
 import pytest_ipperf
 from pytest_ipperf.core.interval import t_quantile
 from pytest_ipperf.lab.namespaces import unusable
+from tests.settings import STRICT
 
 SLOWER_SERVER = Path(__file__).parent / "slower.py"
 SUITE = """
@@ -103,7 +104,7 @@ def run_session(folder: Path, server: str, schedule: Schedule, seed: int, size: 
     (package / "servers" / f"{server}.py").write_text(text)
     (folder / "test_slower.py").write_text(SUITE)
     (folder / "conftest.py").write_text(SIZE.format(size=dict(size)))
-    (folder / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+    (folder / "pyproject.toml").write_text(STRICT)
     argv = ["-m", "pytest", "-p", "no:randomly", "-q", "--testbed=pair", "--transport=native",
             f"--ipperf-server={server}", f"--ipperf-seed={seed}",
             f"--connections={','.join(map(str, schedule))}"]  # fmt: skip
