@@ -1,0 +1,123 @@
+"""`init` lays a project to measure in: the studies' suites, an inventory, pytest's settings and a recipe of CI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+
+from pytest_ipperf import __version__
+from pytest_ipperf.cli import starter
+from pytest_ipperf.cli.orders.base import Order, write_lines
+from pytest_ipperf.core.errors import UsageError
+
+# How the files of each service's recipe begin; docs/ci.md has them all.
+_SERVICES = {"github": (".github/",), "gitlab": (".gitlab-ci",), "jenkins": ("Jenkinsfile",), "none": ()}
+_SETTINGS = """\
+# pytest's settings for this project. docs/suites.md of pytest-ipperf explains those of measurements:
+#     pytest-ipperf docs suites
+[pytest]
+testpaths = suites
+addopts = -ra --strict-markers --import-mode=importlib
+# The same testbed in every job; without it the best of lab and loopback that works on the machine.
+# ipperf_testbed = lab.100mbit
+# ipperf_design = quick
+# ipperf_margin = 10%,0.5ms
+"""
+_REQUIREMENTS = f"""\
+# Where jobs get pytest-ipperf from: a name and a version, or the path of a wheel or a checkout.
+pytest-ipperf=={__version__}
+"""
+_IGNORED = ".ipperf/\n.venv/\nreport/\n__pycache__/\n.pytest_cache/\n"
+# pytest takes its settings from one file: a second one would silently replace them, or be left unread.
+_OTHER_SETTINGS = ("pytest.toml", ".pytest.toml", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "directory", nargs="?", default=".", metavar="DIRECTORY", help="made where it does not exist; default: this one"
+    )
+    parser.add_argument(
+        "--ci", choices=tuple(_SERVICES), default="github", help="the service whose recipe is laid; default github"
+    )
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """Return 0; UsageError where a file is in the way, and then nothing was written."""
+    directory = Path(asked.directory)
+    files = _files(asked.ci)
+    _check(directory, files)
+    _write(directory, files)
+    write_lines([*(f"{directory / name}" for name in files), "", *_next(directory)])
+    return 0
+
+
+def _files(service: str) -> dict[str, str]:
+    """Return what is laid, by path."""
+    recipes = {name: text for name, text in starter.recipes().items() if name.startswith(_SERVICES[service])}
+    return {
+        **starter.suites(),
+        "hosts.ini": starter.hosts(),
+        "pytest.ini": _SETTINGS,
+        "requirements.txt": _REQUIREMENTS,
+        ".gitignore": _IGNORED,
+        **recipes,
+    }
+
+
+def _check(directory: Path, files: dict[str, str]) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file; name a directory")
+    blocked = [name for name in (*files, *_OTHER_SETTINGS) if _in_the_way(directory, name)]
+    if blocked:
+        raise UsageError(
+            f"in {directory.resolve()} there is already: {', '.join(dict.fromkeys(blocked))}; nothing was written, "
+            "name an empty directory"
+        )
+
+
+def _in_the_way(directory: Path, name: str) -> bool:
+    """Return whether the path exists, be it a dangling link, or a folder on the way to it is none."""
+    path = directory / name
+    above = [each for each in path.parents if each != directory and directory in each.parents]
+    return os.path.lexists(path) or any(os.path.lexists(each) and not each.is_dir() for each in above)
+
+
+def _write(directory: Path, files: dict[str, str]) -> None:
+    """Write all files or none; OSError where one cannot be written."""
+    made: list[Path] = []
+    try:
+        for name, text in files.items():
+            path = directory / name
+            for folder in reversed([path.parent, *path.parent.parents]):
+                if not folder.exists():
+                    folder.mkdir()
+                    made.append(folder)
+            with path.open("x", encoding="utf-8") as file:  # another `init` may be at it
+                made.append(path)
+                file.write(text)
+    except BaseException:
+        for path in reversed(made):
+            path.rmdir() if path.is_dir() else path.unlink()
+        raise
+
+
+def _next(directory: Path) -> list[str]:
+    here = directory.resolve() == Path.cwd()
+    return [
+        "Next, here:" if here else f"Next, after cd {shlex.quote(str(directory))}:",
+        "  pytest -m smtp --ipver=6    # SMTP over IPv6 beside IPv4, in some minutes",
+        "  pytest-ipperf docs          # the pages of the documentation",
+    ]
+
+
+order = Order(
+    help="lay suites, an inventory, pytest's settings and a CI recipe into a directory",
+    description=(
+        "Lays the studies' suites, a commented inventory, pytest's settings and a CI recipe into a directory. Writes "
+        "nothing where one of its files, or another file of pytest's settings, is there already."
+    ),
+    arguments=_arguments,
+    run=_run,
+)

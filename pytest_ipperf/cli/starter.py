@@ -1,0 +1,51 @@
+"""Find what the project ships to begin with: its suites, the inventory, the pages and the recipes of CI in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest_ipperf
+from pytest_ipperf.core.errors import UsageError
+
+_PACKAGE = Path(pytest_ipperf.__file__).parent
+# A recipe on the page of CI: the name of its file begins a paragraph, and its text is the next fenced block.
+_RECIPE = re.compile(r"^`([\w./-]+)`(?:(?!^```).)*^```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def _folder() -> Path:
+    """Return the folder with `suites`, `docs` and `hosts.ini`: of a wheel in the package, of a checkout beside it."""
+    for folder in (_PACKAGE / "starter", _PACKAGE.parent):
+        if (folder / "suites").is_dir() and (folder / "docs" / "ci.md").is_file():
+            return folder
+    raise UsageError(f"neither in {_PACKAGE} nor beside it are suites and pages; install pytest-ipperf from its wheel")
+
+
+def suites() -> dict[str, str]:
+    """Return the text of each module of the suites, by its path."""
+    folder = _folder()
+    found = sorted((folder / "suites").rglob("*.py"))
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def hosts() -> str:
+    """Return the text of the commented inventory."""
+    return (_folder() / "hosts.ini").read_text(encoding="utf-8")
+
+
+def recipes() -> dict[str, str]:
+    """Return the text of each file of a recipe of CI, by its path in a repository."""
+    return dict(_RECIPE.findall(page("ci")))
+
+
+def pages() -> list[str]:
+    """Return the names of the pages of the documentation, without `.md`."""
+    return sorted(path.stem for path in (_folder() / "docs").glob("*.md"))
+
+
+def page(name: str) -> str:
+    """Return a page of the documentation, in Markdown; UsageError for one that does not exist."""
+    found = name.removeprefix("docs/").removesuffix(".md")
+    if found not in pages():
+        raise UsageError(f"page {name!r} does not exist; there are {', '.join(pages())}")
+    return (_folder() / "docs" / f"{found}.md").read_text(encoding="utf-8")
