@@ -118,3 +118,9 @@ def test_no_comprehension_hides_a_name_that_its_function_reads():
     assert len(modules) > 300
     found = {path.relative_to(TOP).as_posix(): shadowed(path.read_text(encoding="utf-8")) for path in modules}
     assert not {name: hits for name, hits in found.items() if hits}
+
+
+def test_settings_of_pytest_are_in_the_table_that_pytest_8_reads_too():
+    texts = [*(TOP / "tests").rglob("*.py"), *(TOP / "docs").rglob("*.md"), TOP / "README.md", TOP / "pyproject.toml"]
+    table = re.compile(r"[\s\"']\[tool\.pytest\](\\n|\n)")
+    assert not [str(path) for path in texts if table.search(path.read_text(encoding="utf-8"))]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from xdist.report import report_collection_diff
-from xdist.scheduler import LoadScheduling
+from xdist.workermanage import parse_tx_spec_config
 
 from pytest_ipperf.core.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.errors import UsageError
@@ -62,11 +62,6 @@ def auto_workers(config: pytest.Config) -> int | None:
     except UsageError:
         return None
     return len(independent(settings.inventory[name] for name in settings.testbeds)) or None
-
-
-def _workers(config: pytest.Config) -> int:
-    """Return how many workers xdist starts, by the one name for it that all of its releases have."""
-    return int(LoadScheduling(config).numnodes)
 
 
 def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
@@ -162,7 +157,7 @@ class Distribution:
         for workload, plan in session.plans.items():
             seconds[workload.testbed] = seconds.get(workload.testbed, 0) + session.forecast_s(plan)
         groups = independent(session.settings.inventory[name] for name in seconds)
-        workers = min(len(groups), _workers(self._config))
+        workers = min(len(groups), len(parse_tx_spec_config(self._config)))
         if workers < 2:
             return []
         longest = max(sum(seconds[name] for name in group) for group in groups)
@@ -233,7 +228,7 @@ class TestbedScheduling:
         self._begin = begin
         self._pattern = cell_pattern(inventory)
         self._unit_of_testbed: dict[str, str] = {}
-        self._expected = _workers(config)
+        self._expected = len(parse_tx_spec_config(config))
         self._collections: dict[Any, list[str]] = {}
         self._waiting: OrderedDict[str, list[int]] = OrderedDict()
         self._given: dict[Any, list[int]] = {}

@@ -70,14 +70,14 @@ def test_arguments_that_come_from_elsewhere_are_rewritten_too(project, monkeypat
     if where == "environment":
         monkeypatch.setenv("PYTEST_ADDOPTS", "--design smoke")
     else:
-        project.pytester.makepyprojecttoml("[tool.pytest]\naddopts = ['--design', 'smoke']\n")
+        project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = ['--design', 'smoke']\n")
     assert "design smoke;" in header(project.ask("--co"))
 
 
 def test_the_value_of_an_option_is_no_path(project):
     """Neither where nothing of that name is there, nor where something is: the conftests of testpaths are the first."""
     tester = project.pytester
-    tester.makepyprojecttoml("[tool.pytest]\ntestpaths = ['suites']\n")
+    tester.makepyprojecttoml("[tool.pytest.ini_options]\ntestpaths = ['suites']\n")
     for folder in ("suites", "tests", "loopback"):
         tester.mkdir(folder)
     (tester.path / "suites" / "conftest.py").write_text(
@@ -127,7 +127,7 @@ def test_advice_names_the_long_option_where_somebody_else_has_the_short_one(proj
 
 
 def test_the_ini_file_can_switch_the_short_names_off(project):
-    project.pytester.makepyprojecttoml("[tool.pytest]\nipperf_aliases = false\n")
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\nipperf_aliases = false\n")
     result = project.ask("--design=smoke", testbed="")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*: error: unrecognized arguments: --design=smoke"])
@@ -152,7 +152,7 @@ def test_a_wrong_switch_is_told_in_a_sentence(project):
 
 
 def test_filters_and_levels_have_an_ini_twin_too(project):
-    project.pytester.makepyprojecttoml("[tool.pytest]\nipperf_connections = ['7']\nipperf_ipver = ['6']\n")
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\nipperf_connections = ['7']\nipperf_ipver = ['6']\n")
     result = project.ask("--co", "-q")
     assert [line.partition("[")[2] for line in result.outlines if "::" in line] == ["loopback-smtp-c7-1k-ipv6]"]
     result = project.ask("--co", "-q", "--connections=3")

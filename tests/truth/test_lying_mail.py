@@ -16,6 +16,7 @@ import pytest
 
 import pytest_ipperf
 from pytest_ipperf.servers import SERVERS
+from tests.settings import STRICT
 
 LIARS = Path(__file__).parents[1] / "agent" / "liars.py"
 SERVER = """
@@ -50,7 +51,7 @@ def session(folder, kind, lie):
     (package / "servers" / "liar.py").write_text(SERVER.format(kind=kind, lie=lie))
     (folder / "test_mail.py").write_text(SUITE)
     (folder / "conftest.py").write_text(SHORT)
-    (folder / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+    (folder / "pyproject.toml").write_text(STRICT)
     argv = ["-m", "pytest", "-p", "no:randomly", "--testbed=loopback", "--ipver=6", "--ipperf-server=liar"]
     done = subprocess.run(
         [sys.executable, *argv], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "site")},
