@@ -16,8 +16,11 @@ from pytest_ipperf.agent.datagram import DatagramBurst
 from pytest_ipperf.agent.figures import packed
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
+from pytest_ipperf.core.errors import bounded
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application
+
+_LONGEST_KIND = 300
 
 if TYPE_CHECKING:
     from pytest_ipperf.agent.library import LibraryBurst
@@ -99,4 +102,5 @@ class Share:
 
 
 def _counted(texts: Iterable[str]) -> Counter[str]:
-    return Counter(text for text in texts if text)
+    """Count failures by kind; a server's reply in one is no longer than a line of a table can show."""
+    return Counter(bounded(text, _LONGEST_KIND) for text in texts if text)

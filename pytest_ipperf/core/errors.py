@@ -6,13 +6,55 @@ Each message is one sentence: the thing, the bad value, and what would be right.
 
 from __future__ import annotations
 
+_SHOWN = 60
+_SENTENCE, _REPORT = 1000, 8000
+
+
+def bounded(sentence: str, most: int = _SENTENCE) -> str:
+    """Return the sentence in at most `most` characters (no fewer than 300), and say how many are left out.
+
+    A quoted value gives way first, so that the thing and what would be right stay; then the middle does.
+    """
+    if len(sentence) <= most:
+        return sentence
+    shorter = _without_value(sentence, most // 3)
+    if len(shorter) <= most:
+        return shorter
+    half = (most - len(_left_out(len(sentence)))) // 2
+    return f"{sentence[:half]}{_left_out(len(sentence) - 2 * half)}{sentence[-half:]}"
+
+
+def _without_value(sentence: str, near: int) -> str:
+    """Shorten what stands between the first quote and the last one, where these are near the ends."""
+    begins = {sentence.find(quote, 0, near): quote for quote in "'\""}
+    begin = min((at for at in begins if at >= 0), default=-1)
+    end = sentence.rfind(begins[begin], len(sentence) - near) if begin >= 0 else -1
+    if end < 0:
+        return sentence
+    begin += 1
+    return f"{sentence[: begin + _SHOWN]}...{sentence[end]} ({end - begin} characters){sentence[end + 1 :]}"
+
+
+def _left_out(characters: int) -> str:
+    return f" ... ({characters} characters left out) ... "
+
 
 class IpperfError(Exception):
-    """Root of all errors that the project raises on purpose."""
+    """Root of all errors that the project raises on purpose.
+
+    Whatever a message quotes, a value of 20 MB or a server's reply, it is `bounded` to `longest` characters.
+    """
+
+    longest = _REPORT
+
+    def __init__(self, *about: object) -> None:
+        super().__init__(*(bounded(each, self.longest) if isinstance(each, str) else each for each in about))
 
 
 class UsageError(IpperfError):
     """The question is wrong: an option, a marker or a line of `hosts.ini`."""
+
+    longest = _SENTENCE
 
 
 class LabError(IpperfError):

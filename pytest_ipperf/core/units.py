@@ -17,7 +17,8 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 def _split(text: str, units: dict[str, float] | dict[str, int]) -> tuple[float, str] | None:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z%]*)", str(text).strip().lower())
-    return (float(match[1]), match[2]) if match and match[2] in units else None
+    found = (float(match[1]), match[2]) if match and match[2] in units else None
+    return found if found and found[0] < math.inf else None
 
 
 def parse_bytes(text: str | int) -> int:

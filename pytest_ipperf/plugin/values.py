@@ -19,6 +19,7 @@ MEASURED = [name for name in SERVERS if SERVERS[name].protocol in PROTOCOLS]
 """The servers of what can be measured."""
 
 _MOST_WORKERS = 64
+_MOST_DIGITS = 4000
 _MOST_CAPTURED = 10000
 _SHORTEST_S, _LONGEST_S = 0.1, 3600.0
 _SERVER_WORDS = ("auto", "real", "embedded")
@@ -37,6 +38,11 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
     return read
 
 
+def _whole(text: str) -> int | None:
+    """Return the number of a text of digits; None where it is none, or has more digits than Python reads."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
 def ip_version(text: str) -> int:
     """4 or 6."""
     if text not in ("4", "6"):
@@ -46,9 +52,9 @@ def ip_version(text: str) -> int:
 
 def connections(text: str) -> int:
     """How many at once."""
-    if not text.isdecimal() or int(text) < 1:
+    if (number := _whole(text)) is None or number < 1:
         raise UsageError(f"{text!r} is not a number of connections such as 1, 10 or 100")
-    return int(text)
+    return number
 
 
 def rate(text: str) -> float:
@@ -67,16 +73,16 @@ def rate(text: str) -> float:
 
 def workers(text: str) -> int:
     """How many processes."""
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
+    if (number := _whole(text)) is None or not 1 <= number <= _MOST_WORKERS:
         raise UsageError(f"{text!r} is not a number of processes from 1 to {_MOST_WORKERS}")
-    return int(text)
+    return number
 
 
 def capture(text: str) -> int:
     """How many packets."""
-    if not text.isdecimal() or int(text) > _MOST_CAPTURED:
+    if (number := _whole(text)) is None or number > _MOST_CAPTURED:
         raise UsageError(f"{text!r} is not a number of packets from 0 to {_MOST_CAPTURED}")
-    return int(text)
+    return number
 
 
 def reference(text: str) -> Arm:
@@ -119,9 +125,9 @@ def seed(text: str) -> int:
     """That of the text, else a new one."""
     if not text:
         return secrets.randbelow(2**31)
-    if not text.isdecimal():
-        raise UsageError(f"{text!r} is not a whole number of zero or more")
-    return int(text)
+    if (number := _whole(text)) is None:
+        raise UsageError(f"{text!r} is not a whole number of zero or more of at most {_MOST_DIGITS} digits")
+    return number
 
 
 def saved(text: str) -> str:

@@ -109,7 +109,7 @@ class Archive:
         there = self.sessions()
         if not there:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
-        if match := re.fullmatch(rf"{LAST}(?:~(\d+))?", name):
+        if match := re.fullmatch(rf"{LAST}(?:~(\d{{1,9}}))?", name):
             back, whole = int(match[1] or 0), [entry for entry in there if not entry.saved.endswith(FRESH)]
             if back >= len(whole):
                 raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.inventory import HOST_KEYS as KEYS_OF_HOSTS
+from pytest_ipperf.lab.inventory import LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.reading import read_sections
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.snmp import Source
 from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links
+from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.servers import SERVERS
 from tests.needs import needs
 
@@ -810,3 +812,44 @@ def test_a_file_of_another_encoding_is_told(tmp_path):
     with pytest.raises(UsageError) as caught:
         read_inventory(path)
     assert str(caught.value) == f"{path}: byte 5 is not UTF-8; save the file as UTF-8"
+
+
+LONG = 300_000
+# Numbers of so many digits Python refuses to read; words and lines are split and joined.
+LARGE = ["x" * LONG, "9" * LONG, "1-" + "9" * LONG, "1," * (LONG // 2), "a b " * (LONG // 4), "'\"" * (LONG // 2),
+         "1\n  " * (LONG // 4), "ssh://" + "a" * LONG]  # fmt: skip
+WAY_KEYS = frozenset().union(*(WAYS[name].keys for name in WAYS if WAYS[name].in_inventory))
+
+
+KEYS = {"host beta": KEYS_OF_HOSTS | WAY_KEYS, "testbed bed": TESTBED_KEYS, "lab mine": LAB_KEYS, "none": {"key"}}
+
+
+def check_bounded(path, text):
+    path.write_text(text)
+    try:
+        read_inventory(path)
+    except UsageError as error:
+        assert len(str(error)) <= 1000  # noqa: PT017 - some texts are right
+
+
+@pytest.mark.parametrize("value", LARGE, ids=range(len(LARGE)))
+@pytest.mark.parametrize("title", KEYS)
+def test_no_message_quotes_more_than_a_sentence(tmp_path, title, value):
+    path = tmp_path / "hosts.ini"
+    for key in sorted(KEYS[title]):
+        sections = {"host alpha": {}, "host beta": {"way": "ssh", "ssh": "beta"}, "lab mine": {}}
+        sections["testbed bed"] = {"client": "alpha", "server": "beta"}
+        sections.setdefault(title, {})[key] = value
+        lines = (
+            f"[{name}]\n" + "".join(f"{each} = {said}\n" for each, said in sections[name].items()) for name in sections
+        )
+        check_bounded(path, "".join(lines))
+    for text in (value, f"[{value}]", f"[host {value}]", f"[lab x]\n{value}", f"[lab x]\n{value} = 1"):
+        check_bounded(path, text)
+
+
+def test_a_value_of_many_lines_is_read_in_one_go(tmp_path):
+    path = tmp_path / "hosts.ini"
+    path.write_text("[host alpha]\nservers = apache,\n" + "  bind,\n" * 2 + "  bind\n")
+    (section,) = read_sections(path)
+    assert section.keys == {"servers": "apache,\nbind,\nbind,\nbind"}

@@ -15,6 +15,8 @@ from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.servers import SERVERS
 
+_LONGEST_COMMAND = 4096
+
 HOST_KEYS = frozenset(
     {
         *("way", "ipv4", "ipv6", "ports", "cpus", "sudo", "servers", "max_connections", "max_rate", "reboot", "snmp"),
@@ -98,7 +100,7 @@ def _ports(section: Section) -> tuple[int, int]:
     text = section.keys.get("ports")
     if text is None:
         return DEFAULT_PORTS
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text, re.ASCII)
+    match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", text, re.ASCII)
     low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 0 < low <= high < 65536:
         raise section.wrong(f"ports = {text!r} is not a range of ports such as 20000-29999")
@@ -109,7 +111,7 @@ def _cpus(section: Section) -> tuple[int, ...]:
     text = section.keys.get("cpus")
     if text is None:
         return ()
-    if not re.fullmatch(r"\d+(,\s*\d+)*", text, re.ASCII):
+    if not re.fullmatch(r"\d{1,6}(,\s*\d{1,6})*", text, re.ASCII):
         raise section.wrong(f"cpus = {text!r} is not a list of processor numbers such as 0,1")
     return tuple(map(int, text.split(",")))
 
@@ -155,6 +157,8 @@ def _reboot(section: Section, way: str) -> str:
         return ""
     if not WAYS[way].far:
         raise section.wrong(f"reboot = {text!r} would end pytest, which runs on this machine; give it to another host")
+    if len(text) > _LONGEST_COMMAND:  # to split it takes time by the square of its length
+        raise section.wrong(f"reboot = {text!r} is longer than {_LONGEST_COMMAND} characters")
     try:
         words = shlex.split(text)
     except ValueError as error:

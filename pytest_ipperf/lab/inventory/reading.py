@@ -71,10 +71,11 @@ def read_sections(path: Path) -> list[Section]:
         raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     found: dict[str, Section] = {}
     section, key, level = None, "", 0
+    continued: list[tuple[Section, str, list[str]]] = []
     for number, line in _lines(text):
         depth = len(line) - len(line.lstrip())
         if section and key and depth > level:  # as Python's configparser has it: more of the same value
-            section.keys[key] = f"{section.keys[key]}\n{line.strip()}".strip()
+            continued[-1][2].append(line.strip())
             continue
         where = f"{path}, line {number}"
         level, key = depth, ""
@@ -82,7 +83,10 @@ def read_sections(path: Path) -> list[Section]:
             title = printable(header[1]).replace("\t", "?")  # it stands within a line
             section = _opened(where, Section(path, number, title), found)
         else:
-            key = _noted(where, number, line.strip(), section)
+            section, key = _noted(where, number, line.strip(), section)
+            continued.append((section, key, [section.keys[key]]))
+    for owner, name, parts in continued:
+        owner.keys[name] = "\n".join(parts).strip()
     return list(found.values())
 
 
@@ -100,8 +104,8 @@ def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:
     return section
 
 
-def _noted(where: str, number: int, line: str, section: Section | None) -> str:
-    """Takes down `KEY = VALUE` and gives the key."""
+def _noted(where: str, number: int, line: str, section: Section | None) -> tuple[Section, str]:
+    """Takes down `KEY = VALUE` and gives the section and the key."""
     key, equals, value = (part.strip() for part in line.partition("="))
     key = key.lower()
     if section is None:
@@ -113,7 +117,7 @@ def _noted(where: str, number: int, line: str, section: Section | None) -> str:
         raise UsageError(f"{where}: key {key!r} is in [{section.title}] already, in line {earlier}; give it once")
     section.keys[key] = value
     section.lines[key] = number
-    return key
+    return section, key
 
 
 def listed(text: str) -> list[str]:
