@@ -20,10 +20,10 @@ from pytest_ipperf.core.errors import bounded
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application
 
-_LONGEST_KIND = 300
-
 if TYPE_CHECKING:
     from pytest_ipperf.agent.library import LibraryBurst
+
+_LONGEST_KIND = 300
 
 
 class Share:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -98,6 +99,54 @@ def test_a_machine_is_where_the_configuration_leads(tmp_path):
     }
     config = str(tmp_path / "config")
     assert {name: SSH.machine({"ssh": name, "ssh_config": config}) for name in expected} == expected
+
+
+@needs("ssh")
+@pytest.mark.parametrize("text", [
+    "", "Host *\n User me\n ForwardAgent no\n", "# HostName elsewhere\n", "Include more.conf\n",
+    "Include none/*.conf\n",
+    "Match host alpha\n HostName elsewhere\n", "Host a*\n  hostname=elsewhere\n", "Include redirecting.conf\n",
+    "Host alpha\n Port 2222\n", "CanonicalizeHostname yes\nCanonicalDomains example.org\n",
+])  # fmt: skip
+def test_a_machine_is_the_one_that_ssh_says_whether_it_is_asked_or_not(tmp_path, monkeypatch, text):
+    """Of ten thousand hosts ssh cannot be asked one by one; where nothing leads a name elsewhere it need not be."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "more.conf").write_text("Compression yes\n")
+    (tmp_path / "redirecting.conf").write_text("Host alpha\n HostName elsewhere\n")
+    config = tmp_path / "config"
+    config.write_text(text.replace("Include ", f"Include {tmp_path}/"))
+    for name in (
+        "alpha",
+        "ALPHA",
+        "me@alpha",
+        "ssh://alpha:0443",
+        "10.0.0.2",
+        "2001:DB8::1",
+        "ssh://me@[2001:db8::1]:22",
+    ):
+        made = SSH.machine({"ssh": name, "ssh_config": str(config)})
+        *port, who = ssh._target(name)
+        said = subprocess.run(
+            ["ssh", "-F", config, "-G", *port, who], capture_output=True, text=True, check=True
+        ).stdout
+        told = dict(line.split(" ", 1) for line in said.splitlines())
+        assert made == f"ssh {told['hostname'].lower()} port {told['port']}"
+
+
+@needs("ssh")
+def test_ssh_is_asked_once_for_many_hosts_whose_names_lead_nowhere_else(tmp_path, monkeypatch):
+    asked, run = [], subprocess.run
+
+    def counting(argv, **settings):
+        asked.append(argv)
+        return run(argv, **settings)
+
+    monkeypatch.setattr(subprocess, "run", counting)
+    (tmp_path / "config").write_text("Host *\n User me\n")
+    config = str(tmp_path / "config")
+    machines = {SSH.machine({"ssh": f"host{number}", "ssh_config": config}) for number in range(10_000)}
+    assert len(machines) == 10_000
+    assert len(asked) == 1
 
 
 def test_where_ssh_does_not_tell_a_machine_is_its_name(tmp_path, monkeypatch):

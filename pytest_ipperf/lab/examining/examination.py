@@ -225,8 +225,9 @@ def _others(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str
     """By testbed's name what it shares with this one."""
     if testbed.is_lab:
         return {}
+    guarded = testbed.guarded
     return {
         name: ", ".join(sorted(shared))
         for name, other in inventory.items()
-        if name != testbed.name and not other.is_lab and (shared := testbed.guarded & other.guarded)
+        if name != testbed.name and not other.is_lab and (shared := guarded & other.guarded)
     }

@@ -6,8 +6,12 @@ Nothing is asked at the terminal (BatchMode).
 from __future__ import annotations
 
 import contextlib
+import glob
+import os
+import pwd
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -34,6 +38,12 @@ _CHECK = (
 )
 # Of such a host the last line says no more than of one that nobody knows.
 _OTHER_KEY = re.compile(r"Host key for \S+ has changed\b")
+_PORT = 22
+_ANY = "ipperf.invalid"
+# By what ssh_config(5) leads a name elsewhere, or asks whether it does.
+_WHERE = re.compile(r"^\s*(?:hostname|port|proxyjump|proxycommand|match|canonical\w*)\b", re.IGNORECASE | re.MULTILINE)
+_INCLUDE = re.compile(r"^\s*include[\s=]+(.+)$", re.IGNORECASE | re.MULTILINE)
+_DEEPEST = 16  # as deep as ssh itself goes
 _CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
 
 
@@ -101,18 +111,56 @@ def _target(destination: str) -> list[str]:
 
 @cache
 def _leads_to(destination: str, config: str) -> str:
-    """Host and port, and what else leads there; the destination itself where ssh does not tell."""
+    """Host and port, and what else leads there; the destination itself where ssh does not tell.
+
+    Ssh is asked only where its configuration may lead elsewhere: to ask takes so long that ten thousand hosts would
+    take minutes.
+    """
+    *option, who = _target(destination)
+    port = int(option[1]) if option else _PORT
+    if 0 < port < 65536 and shutil.which("ssh") and not _redirects(config):
+        return f"ssh {who.rpartition('@')[2].lower()} port {port}"
+    told = _told(destination, config)
+    if "hostname" not in told:
+        return f"ssh {destination}"
+    by = "".join(f" by {told[key]}" for key in ("proxyjump", "proxycommand") if told.get(key, "none") != "none")
+    return f"ssh {told['hostname'].lower()} port {told.get('port', _PORT)}{by}"
+
+
+def _told(destination: str, config: str) -> dict[str, str]:
+    """Return by keyword what ssh makes of a destination; empty where it does not say."""
     asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
-    told: dict[str, str] = {}
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         done = subprocess.run(
             asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
         )
-        told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    if "hostname" not in told:
-        return f"ssh {destination}"
-    by = "".join(f" by {told[key]}" for key in ("proxyjump", "proxycommand") if told.get(key, "none") != "none")
-    return f"ssh {told['hostname'].lower()} port {told.get('port', '22')}{by}"
+        return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return {}
+
+
+@cache
+def _redirects(config: str) -> bool:
+    """Whether ssh's configuration (that file, or the user's and the system's) may lead a name elsewhere."""
+    home, system = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".ssh"), Path("/etc/ssh")
+    files = [(Path(config), Path.cwd())] if config else [(home / "config", home), (system / "ssh_config", system)]
+    if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
+        return True
+    told = _told(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
+    return (told.get("hostname"), told.get("port")) != (_ANY, str(_PORT))
+
+
+def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:
+    """Whether a file of ssh_config(5), or one that it includes, has such a keyword; also where it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        included = [word for line in _INCLUDE.findall(text) for word in shlex.split(line)]
+    except (OSError, ValueError):
+        return True
+    if _WHERE.search(text) or depth > _DEEPEST:
+        return True
+    patterns = (str(folder / Path(word).expanduser()) for word in included)
+    found = (each for pattern in patterns for each in glob.glob(pattern))  # noqa: PTH207 - it may be an absolute one
+    return any(_says_where(Path(each), folder, depth + 1) for each in found)
 
 
 def _by(config: str) -> list[str]:
