@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SESSION] = known = Session(config, settings, told, earlier)
     known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
+    config.pluginmanager.register(collection.LeavingOut(), "ipperf-leaving-out")
     config.stash[VACATING] = vacating = Vacating(known)
     config.pluginmanager.register(vacating, "ipperf-vacating")
     if told is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.lab.limits import beyond, too_many
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.levels import levels_of, refused
+from pytest_ipperf.plugin.naming import named_ids
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
 from pytest_ipperf.plugin.session import SESSION, Session
@@ -23,6 +24,7 @@ from pytest_ipperf.transports import TRANSPORTS
 
 # For the names of all transports of which the same is said.
 _NAMES = "{transports}"
+_OBSTACLE = pytest.StashKey[tuple[str, str] | None]()
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
 MARKERS = (
@@ -60,7 +62,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     # and the first of them measures for all.
     settings, load = session.settings, _load(session.settings, protocol)
     for name, values, ids in (
-        ("testbed", list(settings.inventory), None),
+        ("testbed", _testbeds(metafunc, session), None),
         ("protocol", [protocol], [talk_text(protocol, load["client"])]),
         ("connections", connections, [f"c{number}" for number in connections]),
         (
@@ -85,10 +87,19 @@ def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
     return [*arms, twin] if session.settings.twin or _named(metafunc, twin) else arms
 
 
+def _testbeds(metafunc: pytest.Metafunc, session: Session) -> list[str]:
+    """Return the names of the testbeds that this session selects, and of those in node ids of this test.
+
+    An inventory may have thousands of testbeds; items on the others would only be made to be thrown away.
+    """
+    inventory = session.settings.inventory
+    named = [part for text in named_ids(metafunc.definition) for part in text.split("-") if part in inventory]
+    return list(dict.fromkeys((*(testbed.name for testbed in session.testbeds), *named)))
+
+
 def _named(metafunc: pytest.Metafunc, arm: Arm) -> bool:
     """Whether the command line has a node id of this test on that arm: nobody should have to ask for it twice."""
-    names = (argument.rpartition("::")[2] for argument in metafunc.config.args)
-    return any(name.startswith(f"{metafunc.definition.name}[") and f"-{arm}" in name for name in names)
+    return any(f"-{arm}" in text for text in named_ids(metafunc.definition))
 
 
 def _param(arm: Arm) -> pytest.ParameterSet:
@@ -172,29 +183,75 @@ class Selection:
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the cells that the filters ask for and their testbeds can have; ids stay as they are for `--lf`."""
+    """Leave the cells that the filters ask for; ids stay as they are for `--lf`."""
     session = config.stash[SESSION]
-    cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
-    wanted = _wanted_testbeds(session, [cell.workload.testbed for cell in cells.values()])
-    lacking: set[tuple[str, str]] = set()
     kept, dropped = [], []
     for item in items:
-        cell = cells.get(item)
-        if session.settings.only is not None and item.nodeid not in session.settings.only:
-            dropped.append(item)
-        elif cell is None:
-            kept.append(item)
-        elif cell.workload.testbed not in wanted or not _filtered(session, cell.arm):
-            dropped.append(item)
-        elif reason := _lacking(session, cell) or _unasked(item, cell):
-            lacking.add(reason)
-            dropped.append(item)
-        else:
-            kept.append(item)
-    session.lacking = [worded(config, line) for line in _left_out(lacking)]
+        cell, only = cell_of(item), session.settings.only
+        asked = cell is None or (_wanted(session, item, cell) and _filtered(session, cell.arm))
+        (kept if asked and (only is None or item.nodeid in only) else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
+
+
+class LeavingOut:
+    """Takes out what can never run in this session, and keeps why; a plugin of its own.
+
+    It is the outermost wrapper: what it finds was left by `-m`, `-k`, `--lf` and the filters, so it was asked for.
+    """
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> Generator[None]:
+        """Hide from the counts what can never run; pytest itself still has it to select from."""
+        whole = report.result
+        if whole:
+            report.result = [node for node in whole if not (isinstance(node, pytest.Item) and never_runs(node))]
+        try:
+            yield
+        finally:
+            report.result = whole
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+        """Keep the reasons of what was asked for; count as deselected nothing that could never have run."""
+        yield
+        found = {item: _obstacle(item, cell) for item in items if (cell := cell_of(item)) is not None}
+        lines = _left_out({why for why in found.values() if why is not None})
+        config.stash[SESSION].lacking = [worded(config, line) for line in lines]
+        items[:] = [item for item in items if found.get(item) is None]
+        _recount(config)
+
+
+def _recount(config: pytest.Config) -> None:
+    """Take out of the terminal's count what others have deselected and could never have run."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and (counted := reporter.stats.pop("deselected", [])):
+        if able := [item for item in counted if not never_runs(item)]:
+            reporter.stats["deselected"] = able
+
+
+def never_runs(item: pytest.Item) -> bool:
+    """Whether an item measures a cell that this session can never measure: on another testbed, or an arm it lacks."""
+    cell = cell_of(item)
+    if cell is None:
+        return False
+    session = item.config.stash[SESSION]
+    return not _wanted(session, item, cell) or _obstacle(item, cell) is not None
+
+
+def _wanted(session: Session, item: pytest.Item, cell: Cell) -> bool:
+    """Whether the session measures on the testbed of a cell: where `--testbed` names none, node ids may."""
+    if cell.workload.testbed in session.selected:
+        return True
+    return not session.settings.testbed_asked and item.name.partition("[")[2].removesuffix("]") in named_ids(item)
+
+
+def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
+    """Return why a cell cannot be measured here, or cannot be asked what the command line asks; looked at once."""
+    if _OBSTACLE not in item.stash:
+        item.stash[_OBSTACLE] = _lacking(item.config.stash[SESSION], cell) or _unasked(item, cell)
+    return item.stash[_OBSTACLE]
 
 
 def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
@@ -235,14 +292,6 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         groups.setdefault(workload, []).append(item)
     ordered = iter([item for group in groups.values() for item in group])
     items[:] = [next(ordered) if cell_of(item) is not None else item for item in items]
-
-
-def _wanted_testbeds(session: Session, present: list[str]) -> set[str]:
-    """Without `--testbed` the default one, unless node ids were asked for that name others only."""
-    if session.settings.testbeds:
-        return set(session.settings.testbeds)
-    default = session.default_testbed
-    return {default} if default in present else set(present)
 
 
 def _filtered(session: Session, arm: Arm) -> bool:

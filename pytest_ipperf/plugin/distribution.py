@@ -27,7 +27,6 @@ from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.forecast import duration_text
 from pytest_ipperf.plugin.options import read_settings
-from pytest_ipperf.plugin.outcome import TALLY
 from pytest_ipperf.plugin.session import SESSION, Session
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
@@ -106,7 +105,6 @@ class Distribution:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._session = config.stash[SESSION]
-        self._left_out: list[str] = []
 
     @pytest.hookimpl
     def pytest_configure_node(self, node: Any) -> None:
@@ -132,16 +130,9 @@ class Distribution:
         told = getattr(node, "workeroutput", {}).get("ipperf")
         if told is None:
             return
-        self._session.lacking = self._left_out = told["lacking"]
+        self._session.lacking = told["lacking"]
         if self._session.earlier is not None:
             self._session.earlier.note_anew(told["anew"])
-
-    @pytest.hookimpl
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Says why nothing was measured; otherwise the plugin's summary says what was left out."""
-        if not self._config.stash[TALLY].measurements:
-            for line in self._left_out:
-                terminalreporter.write_line(f"ipperf: {line}")
 
     def _tell_plan(self, nodeids: Sequence[str]) -> None:
         """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""

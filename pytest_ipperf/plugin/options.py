@@ -42,6 +42,7 @@ class Settings:
     ipvers: tuple[int, ...]
     transports: tuple[str, ...]
     testbeds: tuple[str, ...]
+    testbed_asked: bool
     connections: tuple[int, ...]
     payloads: tuple[int, ...]
     factors: Mapping[str, tuple[Value, ...]]
@@ -81,6 +82,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         ipvers=_listed(config, "--ipver", values.ip_version),
         transports=_listed(config, "--transport", values.one_of(list(TRANSPORTS))),
         testbeds=_testbeds(config, inventory, trouble),
+        testbed_asked=bool(config.getoption("--testbed")),
         connections=_listed(config, "--connections", values.connections),
         payloads=_listed(config, "--payload", parse_bytes),
         factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,6 @@ class Session:
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Question, ...]] = {}
         self.lacking: list[str] = []
-        self.told: list[str] = []  # of these, what is on the screen already
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}
@@ -81,6 +81,11 @@ class Session:
         """The testbeds that this session may measure on."""
         names = self.settings.testbeds or (self.default_testbed,)
         return [self.settings.inventory[name] for name in names]
+
+    @cached_property
+    def selected(self) -> frozenset[str]:
+        """The names of these testbeds; every item asks, and there may be thousands of either."""
+        return frozenset(testbed.name for testbed in self.testbeds)
 
     def lacks(self, testbed: Testbed, arm: Arm, told: str) -> str:
         """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here.

@@ -45,11 +45,8 @@ def _with_hosts(testbed: Testbed) -> str:
 
 
 def plan(config: pytest.Config) -> list[str]:
-    """The plan with its forecast, and the arms that had to be left out. Under xdist the workers hold the items."""
-    session = config.stash[SESSION]
-    lines = forecast_lines(session, each=config.option.collectonly)
-    session.told = session.lacking
-    return lines + [f"ipperf: {line}" for line in session.lacking]
+    """The plan with its forecast. Under xdist the workers hold the items."""
+    return forecast_lines(config.stash[SESSION], each=config.option.collectonly)
 
 
 def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupted: bool) -> None:
@@ -60,6 +57,8 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         if interrupted and session.folder.exists():
             reporter.section("measurements", sep="=")
             _kept(reporter, session, interrupted=True)
+        for line in session.lacking:
+            reporter.write_line(f"ipperf: {line}")
         return
     reporter.section("measurements", sep="=")
     if tally.records:
@@ -71,7 +70,7 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
             reporter.write_line(line)
     _reasons(reporter, tally, config)
     for line in session.lacking:
-        reporter.write_line(_shorter(line) if line in session.told else line)
+        reporter.write_line(line)
     _resumed(reporter, tally, session)
     for line in config.stash[ENDING].changes:
         reporter.write_line(line)
@@ -79,12 +78,6 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         reporter.write_line(worded(config, trouble), red=True)
     _kept(reporter, session, interrupted=interrupted)
     _exit_line(reporter, tally, config)
-
-
-def _shorter(line: str) -> str:
-    """What was told with its reason before the first test."""
-    left_out, what, *why = line.split(": ", 2)
-    return f"{left_out}: {what}; the reason stands below the plan" if why else line
 
 
 def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: bool) -> None:

@@ -24,7 +24,7 @@ def test_two_clients_measure_one_server_and_leave_nothing(farm):
     session = stands.session("--design=smoke", suite=SUITE)
     said, _ = session.communicate(timeout=200)
     alone = "testbed bed1 has 2 clients, and udp runs between two hosts; give it a testbed with one of them"
-    assert f"ipperf: left out: {alone}\n" in said
+    assert f"\nleft out: {alone}\n" in said
     lines = [line for line in said.splitlines() if line.startswith("2 clients ")]
     assert len(lines) == 1
     start = re.fullmatch(

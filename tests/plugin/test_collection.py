@@ -12,7 +12,7 @@ def ids(result):
 def test_the_reference_is_measured_with_the_selected_arms(project):
     project.network()
     result = project.run("--ipver=6")
-    result.assert_outcomes(passed=2, deselected=16)
+    result.assert_outcomes(passed=2, deselected=0)
     assert project.measured == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c10-1k ipv4 ipv6"]
 
 
@@ -44,13 +44,81 @@ def test_another_reference_turns_the_question_round(project):
 def test_an_arm_that_the_testbed_cannot_have_is_left_out_with_the_reason(project):
     project.network()
     result = project.run("--transport=native,tunnel")
-    result.assert_outcomes(passed=2, deselected=16)
-    said = "left out: testbed loopback has no tunnel"
-    result.stdout.fnmatch_lines([
-        f"ipperf: {said}: its client and server are one host",
-        "*= measurements =*",
-        f"{said}; the reason stands below the plan",
-    ])  # fmt: skip
+    result.assert_outcomes(passed=2, deselected=0)
+    said = [line for line in result.outlines if "left out:" in line]
+    assert said == ["left out: testbed loopback has no tunnel: its client and server are one host"]
+    result.stdout.fnmatch_lines(["*= measurements =*", said[0]])
+
+
+@pytest.mark.parametrize(
+    ("asked", "selected", "deselected", "told"),
+    [
+        ((), 5, 0, ["loopback has no tunnel, isatap: its client and server are one host"]),
+        (("-m", "smtp"), 2, 3, ["loopback has no tunnel, isatap: its client and server are one host"]),
+        (("-m", "arm(transport='native')"), 5, 0, []),
+        (("-k", "test_dns and not isatap"), 3, 2, ["loopback has no tunnel: its client and server are one host"]),
+        (("--transport=native",), 5, 0, []),
+        (("-m", "dns", "--ipver=6", "--transport=isatap"), 0, 5,
+         ["loopback has no isatap: its client and server are one host"]),
+        (("test_more.py::test_dns[loopback-dns-c1-34-ipv6]",), 1, 0, []),
+        (("test_more.py::test_dns[loopback-dns-c1-34-ipv6-tunnel]",), 0, 0,
+         ["loopback has no tunnel: its client and server are one host"]),
+        (("test_more.py::test_dns",), 3, 0, ["loopback has no tunnel, isatap: its client and server are one host"]),
+    ],
+)  # fmt: skip
+def test_only_what_was_asked_for_is_left_out_aloud_and_only_what_can_run_is_deselected(
+    project, asked, selected, deselected, told
+):
+    project.pytester.makepyfile(
+        test_more="import pytest\n@pytest.mark.dns\n@pytest.mark.levels(payload=['34'])\ndef test_dns(measured): pass\n"
+    )
+    result = project.ask("--collect-only", "-q", *asked)
+    assert [line for line in result.outlines if "left out:" in line] == [
+        f"ipperf: left out: testbed {each}" for each in told
+    ]
+    assert sum("::" in line for line in result.outlines) == selected
+    counts = result.outlines[-1]
+    assert (f"({deselected} deselected)" in counts) == bool(deselected), counts
+
+
+def test_of_last_failed_nothing_is_left_out_that_did_not_fail(project):
+    project.network(slower=0.3)
+    project.run("--connections=1").assert_outcomes(failed=1)
+    result = project.run("--lf", "--connections=1", "--collect-only", "-q")
+    assert ids(result) == IDS[:1]
+    assert not [line for line in result.outlines if "left out:" in line]
+
+
+def test_under_xdist_what_is_left_out_is_told_once(project):
+    project.network()
+    result = project.run("-n", "1", "--connections=1")
+    result.assert_outcomes(passed=1)
+    said = [line for line in result.outlines if "left out:" in line]
+    assert said == ["left out: testbed loopback has no tunnel, isatap: its client and server are one host"]
+
+
+def test_items_are_made_of_the_selected_testbeds_and_of_those_in_node_ids_alone(project):
+    beds = "".join(f"[testbed bed{n}]\nclient = here\nserver = here\n" for n in range(2000))
+    (project.pytester.path / "hosts.ini").write_text(f"{beds}[host here]\nipv4 = 127.0.0.1\nipv6 = ::1\n")
+    project.pytester.makeconftest(
+        "def pytest_itemcollected(item): print('made', item.callspec.params['testbed'], item.callspec.id)"
+    )
+    file = "test_items_are_made_of_the_selected_testbeds_and_of_those_in_node_ids_alone.py"
+    one = f"{file}::test_smtp_response_time[bed7-smtp-c10-1k-ipv6]"
+    for asked, testbed, made in (((), "bed5,bed1", {"bed1", "bed5"}), ((one,), "", {"bed7"})):
+        result = project.ask("--collect-only", "-q", "-s", *asked, testbed=testbed)
+        assert {line.split()[1] for line in result.outlines if line.startswith("made")} == made
+    assert ids(project.ask("--collect-only", "-q", one, testbed="")) == ["bed7-smtp-c10-1k-ipv6"]
+    assert project.ask("--collect-only", "-q", one, testbed="bed3").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_a_node_id_and_a_file_measure_on_the_testbeds_of_each(project):
+    file = "test_a_node_id_and_a_file_measure_on_the_testbeds_of_each.py"
+    project.pytester.makepyfile(test_more="import pytest\n@pytest.mark.http\ndef test_page(measured): pass\n")
+    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_testbed = ["loopback"]\n')
+    asked = (f"{file}::test_smtp_response_time[lab-smtp-c10-1k-ipv6]", "test_more.py", "--connections=10")
+    result = project.ask("--collect-only", "-q", *asked, "--transport=native", testbed="")
+    assert sorted(ids(result)) == ["lab-smtp-c10-1k-ipv6", "loopback-http-c10-1k-ipv6"]
 
 
 def test_of_transports_that_lack_for_the_same_reason_it_is_told_once(project):
@@ -88,8 +156,8 @@ def test_the_id_names_a_client_other_than_the_usual_one(project):
 
 def test_k_and_m_select_as_pytests_users_expect(project):
     project.network()
-    project.run("-k", "c10").assert_outcomes(passed=1, deselected=17)
-    project.run("-m", "smtp and arm(ipver=6)", "--connections=1").assert_outcomes(passed=1, deselected=8)
+    project.run("-k", "c10").assert_outcomes(passed=1, deselected=1)
+    project.run("-m", "smtp and arm(ipver=6)", "--connections=1").assert_outcomes(passed=1, deselected=0)
     assert project.run("-m", "smpt").ret == pytest.ExitCode.USAGE_ERROR
 
 
@@ -107,7 +175,7 @@ def test_two_tests_of_one_workload_share_its_measurement(project):
             assert len(measured.runs) == 36
         """
     )
-    project.run("-p", "randomly").assert_outcomes(passed=4, deselected=32)
+    project.run("-p", "randomly").assert_outcomes(passed=4, deselected=0)
     assert sorted(project.measured) == ["loopback-smtp-c1-1k ipv4 ipv6", "loopback-smtp-c10-1k ipv4 ipv6"]
 
 
@@ -126,7 +194,7 @@ def test_a_test_may_ask_for_its_factors(project):
             assert measured.slowdown <= margin
         """
     )
-    project.run().assert_outcomes(passed=1, deselected=8)
+    project.run().assert_outcomes(passed=1, deselected=0)
 
 
 def test_design_paper_takes_the_full_grid_where_the_suite_has_one(project):
