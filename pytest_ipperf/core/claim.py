@@ -13,6 +13,8 @@ from pytest_ipperf.core.errors import InvalidError, UndecidedError, UsageError
 from pytest_ipperf.core.judge import Judgement, Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 
+_RIGHT = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
+
 
 class InconclusiveError(UndecidedError):
     """There is too little evidence to answer; carries the `judgement`."""
@@ -43,7 +45,7 @@ class Claim:
         return self.judgement.sentence()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slowdown:
     """The slow-down of an arm, ready to be compared with a margin.
 
@@ -76,6 +78,27 @@ class Slowdown:
             return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
         return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped))
 
+    def __lt__(self, other: object) -> bool:
+        raise _no_question("<", other)
+
+    def __gt__(self, other: object) -> bool:
+        raise _no_question(">", other)
+
+    def __ge__(self, other: object) -> bool:
+        raise _no_question(">=", other)
+
+    def __eq__(self, other: object) -> bool:
+        raise _no_question("==", other)
+
+    def __ne__(self, other: object) -> bool:
+        raise _no_question("!=", other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        """Raise UsageError: a slow-down alone is no question, and would be true whatever was measured."""
+        raise UsageError(f"a slow-down alone asks nothing; {_RIGHT}")
+
     def _unmeasured(self, margin: Margin) -> Judgement:
         return Judgement(
             verdict=Verdict.INCONCLUSIVE,
@@ -88,3 +111,7 @@ class Slowdown:
             mde_fraction=None,
             design=self.design,
         )
+
+
+def _no_question(sign: str, other: object) -> UsageError:
+    return UsageError(f"a slow-down cannot be asked by `{sign} {other!r}`; {_RIGHT}")

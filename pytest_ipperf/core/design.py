@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.nearest import meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +122,5 @@ def design_with(epochs: int) -> Design | None:
 def design_named(name: str) -> Design:
     """The design of that name, or a sentence that lists them."""
     if name not in DESIGNS:
-        raise UsageError(f"design {name!r} does not exist; there are {', '.join(DESIGNS)}")
+        raise UsageError(f"design {name!r} does not exist; there are {', '.join(DESIGNS)}{meant(name, DESIGNS)}")
     return DESIGNS[name]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.nearest import meant
 from pytest_ipperf.core.units import parse_rate
 from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports import TRANSPORTS
@@ -126,7 +127,8 @@ def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
     if dot and base in inventory:
         raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
     there = ", ".join(inventory)
-    raise UsageError(f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit")
+    rated_too = "labs with any rate, such as lab.100mbit"
+    raise UsageError(f"testbed {name!r} does not exist; there are {there}, and {rated_too}{meant(name, inventory)}")
 
 
 def _cut(name: str) -> list[tuple[str, str]]:

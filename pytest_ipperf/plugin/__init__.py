@@ -16,10 +16,12 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import IpperfError, UsageError
 from pytest_ipperf.plugin import aliases, collection, declaring, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.baseline import find_baseline
+from pytest_ipperf.plugin.effects import check_effects
 from pytest_ipperf.plugin.ending import ENDING, Ending
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.memory import Memory
+from pytest_ipperf.plugin.mistakes import Checking
 from pytest_ipperf.plugin.outcome import TALLY, Tally
 from pytest_ipperf.plugin.resuming import find_earlier
 from pytest_ipperf.plugin.session import SESSION, Session
@@ -63,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     config.pluginmanager.register(collection.LeavingOut(), "ipperf-leaving-out")
+    config.pluginmanager.register(Checking(is_worker=told is not None), "ipperf-checking")
     config.stash[VACATING] = vacating = Vacating(known)
     config.pluginmanager.register(vacating, "ipperf-vacating")
     if told is None:
@@ -111,6 +114,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         known.check_client()
         known.check_reboot()
+        check_effects(known)
     except UsageError as error:
         raise pytest.UsageError(aliases.worded(session.config, str(error))) from None
 

@@ -60,7 +60,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(worded(metafunc.config, f"{where}: {error}")) from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
     # and the first of them measures for all.
-    settings, load = session.settings, _load(session.settings, protocol)
+    load = _load(session.settings, protocol)
     for name, values, ids in (
         ("testbed", _testbeds(metafunc, session), None),
         ("protocol", [protocol], [talk_text(protocol, load["client"])]),
@@ -185,7 +185,8 @@ class Selection:
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the cells that the filters ask for; ids stay as they are for `--lf`."""
     session = config.stash[SESSION]
-    kept, dropped = [], []
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
     for item in items:
         cell, only = cell_of(item), session.settings.only
         asked = cell is None or (_wanted(session, item, cell) and _filtered(session, cell.arm))
@@ -225,10 +226,10 @@ class LeavingOut:
 
 def _recount(config: pytest.Config) -> None:
     """Take out of the terminal's count what others have deselected and could never have run."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and (counted := reporter.stats.pop("deselected", [])):
-        if able := [item for item in counted if not never_runs(item)]:
-            reporter.stats["deselected"] = able
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    counted = reporter.stats.pop("deselected", []) if reporter is not None else []
+    if able := [item for item in counted if not never_runs(item)]:
+        reporter.stats["deselected"] = able
 
 
 def never_runs(item: pytest.Item) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,18 +26,26 @@ class Levels(NamedTuple):
 
 
 def levels_of(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> Levels:
-    """The levels of a test: its options' before its markers', and those before the protocol's own."""
+    """Return the levels of a test: its options' before its markers', and those before the protocol's own.
+
+    Both markers have to be right under every design, as the paper's grid is a matter of days.
+    """
     kind = PROTOCOLS[protocol]
-    asked = _asked(node, settings, kind)
-    connections = list(settings.connections) or [_count(each) for each in asked["connections"]]
-    marked = [parse_bytes(each) for each in asked["payload"]]
-    own = [
-        [factor.level(value) for value in settings.factors[factor.name] or map(factor.parse, asked[factor.name])]
-        for factor in kind.factors
-    ]
-    found = Levels(_once(connections), _once(list(settings.payloads) or marked), _once(itertools.product(*own)))
+    everyday, full = (_levels(_asked(node, kind, names), settings, kind) for names in (("levels",), ("levels", "grid")))
+    return full if settings.design.full_grid else everyday
+
+
+def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol) -> Levels:
+    counts = _distinct("connections", asked, _count)
+    marked = _distinct("payload", asked, parse_bytes)
+    own = []
+    for factor in kind.factors:
+        there = _distinct(factor.name, asked, factor.parse)
+        own.append([factor.level(value) for value in settings.factors[factor.name] or there])
+    connections, payloads = list(settings.connections) or counts, list(settings.payloads) or marked
+    found = Levels(connections, payloads, list(itertools.product(*own)))
     # What the options ask for may suit one test and not another: that is left out, and the rest has to be right.
-    _check(kind, [1] if settings.connections else connections, [] if settings.payloads else marked, found.factors)
+    _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
     return found
 
 
@@ -51,11 +59,11 @@ def refused(workload: Workload) -> str:
     return ""
 
 
-def _asked(node: Any, settings: Settings, kind: Protocol) -> dict[str, Sequence[Any]]:
+def _asked(node: Any, kind: Protocol, names: Sequence[str]) -> dict[str, Sequence[Any]]:
     asked: dict[str, Sequence[Any]] = {"connections": kind.connections, "payload": kind.payload}
     asked |= {factor.name: [factor.text(value) for value in factor.levels] for factor in kind.factors}
     usual = dict(asked)
-    for name in ("levels", "grid") if settings.design.full_grid else ("levels",):
+    for name in names:
         mark = node.get_closest_marker(name)
         if mark is not None:
             if mark.args or set(mark.kwargs) - set(asked):
@@ -72,8 +80,16 @@ def _check(kind: Protocol, connections: list[int], payloads: list[int], factors:
         kind.check(count, size, values_of(levels))
 
 
-def _once(levels: Any) -> list[Any]:
-    return list(dict.fromkeys(levels))
+def _distinct(name: str, asked: Mapping[str, Sequence[Any]], read: Callable[[Any], Any]) -> list[Any]:
+    """Read the levels of one name; UsageError where two of them are the same, such as `1k` and `1024`."""
+    found: dict[Any, Any] = {}
+    for each in asked[name]:
+        value = read(each)
+        if value in found:
+            same = f"{each!r} twice" if each == found[value] else f"{found[value]!r} and {each!r}, which are the same"
+            raise UsageError(f"levels {name}={list(asked[name])!r} have {same}; a level is measured once")
+        found[value] = each
+    return list(found)
 
 
 def _count(level: Any) -> int:

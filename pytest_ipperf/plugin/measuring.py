@@ -55,7 +55,7 @@ class Measured:
         return f"<measured {self.cell}>"  # pytest prints it above every failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeardSlowdown(Slowdown):
     """A slow-down whose item remembers what it was asked, so that every record holds its question."""
 

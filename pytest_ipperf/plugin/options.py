@@ -82,7 +82,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         ipvers=_listed(config, "--ipver", values.ip_version),
         transports=_listed(config, "--transport", values.one_of(list(TRANSPORTS))),
         testbeds=_testbeds(config, inventory, trouble),
-        testbed_asked=bool(config.getoption("--testbed")),
+        testbed_asked=bool(config.getoption(long_of("--testbed"))),
         connections=_listed(config, "--connections", values.connections),
         payloads=_listed(config, "--payload", parse_bytes),
         factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import InvalidError, UndecidedError
+import pytest_ipperf
+from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.aliases import worded
@@ -20,6 +23,7 @@ from pytest_ipperf.plugin.session import SESSION
 
 NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
+_PACKAGE = Path(pytest_ipperf.__file__).parent
 _LAST_FAILED = "cache/lastfailed"
 INVALID = pytest.StashKey[bool]()
 """On an item whose set-up found that its measurement is none."""
@@ -47,6 +51,8 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     if record is not None:
         told.ipperf_record = record.to_json()
         item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
+    if report.passed and record is not None:
+        error = _passed_over(report, record)
     if isinstance(error, UndecidedError):
         told.ipperf_inconclusive = str(error)
         _skip(item, report, str(error))
@@ -56,6 +62,35 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
             _skip(item, report, f"flagged: {record.sentence}")
     elif report.failed:
         told.ipperf_trouble = _trouble_kind(item, call, error)
+        if call.when == "call" and isinstance(error, IpperfError):
+            told.ipperf_error = True
+            report.longrepr = _without_internals(item, error)
+
+
+def _passed_over(report: pytest.TestReport, record: Record) -> UndecidedError | None:
+    """Take the verdict for the outcome where a test has asked and did not assert it, or made something else of it.
+
+    `measured.slowdown <= margin or known` would else be a green with a breach in its record.
+    """
+    if record.verdict == "inconclusive":
+        return UndecidedError(record.sentence)
+    if record.verdict == "exceeds":
+        report.outcome = "failed"
+        report.longrepr = f"{record.sentence}; the test itself went on as if that were well"
+    return None
+
+
+def _without_internals(item: pytest.Item, error: BaseException) -> Any:
+    """Return what a test's line has raised without the lines of this package, which are no help to its author."""
+    entries, entry = [], error.__traceback__
+    while entry is not None:
+        if not Path(entry.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE):
+            entries.append(entry)
+        entry = entry.tb_next
+    shown = None
+    for each in reversed(entries):
+        shown = TracebackType(shown, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return item.repr_failure(pytest.ExceptionInfo.from_exception(error.with_traceback(shown)))
 
 
 def _record(item: pytest.Item) -> Record | None:
@@ -94,6 +129,8 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
         return "inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})
     if getattr(report, "ipperf_flagged", ""):
         return "flagged", "!", ("FLAGGED", {"yellow": True})
+    if getattr(report, "ipperf_error", False):
+        return "error", "E", ("ERROR", {"red": True})
     return None
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.nearest import meant
 from pytest_ipperf.core.units import parse_seconds
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
@@ -32,7 +33,7 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in choices:
-            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}")
+            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}{meant(text, choices)}")
         return text
 
     return read

@@ -54,6 +54,7 @@ class Dns(Application):
     title: str = "DNS"
     host: str = "host.ipperf.test"
     source: str = "RFC 1035, RFC 3596; paper 000, section 2.2"
+    payload: tuple[str, ...] = ("34",)
     ends_with: str = "A or AAAA"
     typical_s: float = 0.00006
     datagram: bool = True

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import operator
 import pickle
 import statistics
 
@@ -68,6 +69,28 @@ def test_a_bare_number_could_mean_anything(margin):
     with pytest.raises(UsageError) as caught:
         slowdown(1.02) <= margin  # noqa: B015 - the comparison itself raises
     assert str(caught.value) == f"a slow-down is compared with a margin such as '10%', not with {margin!r}"
+
+
+@pytest.mark.parametrize(
+    ("ask", "sign"),
+    [
+        (operator.lt, "<"),
+        (operator.gt, ">"),
+        (operator.ge, ">="),
+        (operator.eq, "=="),
+        (operator.ne, "!="),
+    ],
+)
+def test_no_other_comparison_asks_anything(ask, sign):
+    with pytest.raises(UsageError) as caught:
+        ask(slowdown(1.02), "10%")
+    right = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
+    assert str(caught.value) == f"a slow-down cannot be asked by `{sign} '10%'`; {right}"
+
+
+def test_a_slow_down_alone_is_never_true():
+    with pytest.raises(UsageError, match="a slow-down alone asks nothing; right is `measured.slowdown <= margin`"):
+        bool(slowdown(1.02))
 
 
 def test_too_little_evidence_is_neither():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.nameserver import answers, reply
 
@@ -25,6 +26,11 @@ def talk(size=PLAIN, index=0, ipver=4):
 
 def record(rtype, data):
     return struct.pack("!HHHIH", 0xC00C, rtype, 1, 0, len(data)) + data
+
+
+def test_the_default_payload_is_the_plain_query():
+    plain = dns.query(DNS.host, dns.TYPE_A, 0)
+    assert [parse_bytes(size) for size in DNS.payload] == [len(plain)]
 
 
 def test_the_plain_query_asks_for_a_over_ipv4_and_for_aaaa_over_ipv6():

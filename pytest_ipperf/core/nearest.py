@@ -1,0 +1,17 @@
+"""Nearest: the word that somebody probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, there: Iterable[str]) -> str:
+    """Return the known word that is closest to a mistyped one, by difflib's ratio; empty where none is close."""
+    return next(iter(difflib.get_close_matches(name, list(there), n=1)), "")
+
+
+def meant(name: str, there: Iterable[str]) -> str:
+    """Return the end of a sentence about a word that does not exist: `; did you mean 'smtp'?`, or nothing."""
+    found = nearest(name, there)
+    return f"; did you mean {found!r}?" if found else ""

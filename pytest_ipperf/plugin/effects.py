@@ -1,0 +1,75 @@
+"""Effects: options of the command line that nothing of what is selected has a use for; they are mistakes.
+
+Ini values and what `addopts` adds hold for a whole project, of which a session may select a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.plugin.aliases import ours
+from pytest_ipperf.plugin.declaring import FACTORS, long_of
+from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.values import MEASURED
+from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports import TRANSPORTS
+
+_OF_APPLICATIONS = ("--client", "--arrivals", "--ipperf-workers", "--ipperf-server")
+
+
+def check_effects(session: Session) -> None:
+    """Raise UsageError for an option that has no effect on anything selected, before anything is measured.
+
+    A second session of a night, `--lf` and `--sw` repeat a command on a part of what it selected.
+    """
+    if session.is_worker:
+        return  # the main process says it once
+    config, plans = session.config, session.plans
+    repeated = session.settings.only is not None or any(
+        config.getoption(name, default=False) for name in ("lf", "stepwise")
+    )
+    if not plans or repeated:
+        return
+    arms = {arm for plan in plans.values() for arm in plan.arms}
+    for option, why in _without_effect(session, plans, arms):
+        if _typed(config, option):
+            raise UsageError(f"{option}: {why}")
+
+
+def _without_effect(
+    session: Session, workloads: Collection[Workload], arms: Collection[Arm]
+) -> Iterator[tuple[str, str]]:
+    protocols = {workload.protocol for workload in workloads}
+    flows = {name for name in PROTOCOLS if flow(name)}
+    for name, (owner, _) in FACTORS.items():
+        if owner not in protocols:
+            yield f"--{name}", _nobody("protocol", protocols, {owner})
+    if not flows & protocols:
+        yield "--duration", _nobody("protocol", protocols, flows)
+    if protocols <= flows:
+        for option in _OF_APPLICATIONS:
+            yield option, _nobody("protocol", protocols, set(PROTOCOLS) - flows)
+    for name in session.settings.server.split(","):
+        if name in MEASURED and SERVERS[name].protocol not in protocols:
+            yield "--ipperf-server", f"server {name} {_nobody('protocol', protocols, {SERVERS[name].protocol})}"
+    if all(arm.transport == "native" for arm in arms):
+        tunnelled = {str(Arm(6, name)) for name in TRANSPORTS if name != "native"}
+        yield "--ipperf-backend", _nobody("arm", set(map(str, arms)), tunnelled)
+
+
+def _nobody(kind: str, selected: Collection[str], having: Collection[str]) -> str:
+    return (
+        f"no selected {kind} has a use for it; selected: {', '.join(sorted(selected))}; "
+        f"of use for: {', '.join(sorted(having))}"
+    )
+
+
+def _typed(config: pytest.Config, option: str) -> bool:
+    """Whether an option of ours stands in the command itself, by either name."""
+    asked = {long_of(option)} | ({option} & ours(config))
+    return any(argument.partition("=")[0] in asked for argument in map(str, config.invocation_params.args))
