@@ -16,7 +16,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import strictest
 from pytest_ipperf.core.story import Story
-from pytest_ipperf.store import VERDICT, Archive, Entry, read_story, records_in
+from pytest_ipperf.store import LAST, VERDICT, Archive, Entry, read_story, records_in
 
 SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
 """How a session is named, for help."""
@@ -61,6 +61,23 @@ class Records:
             return Chosen(folder.resolve().name, folder, None)
         entry = self.archive.find(name)
         return Chosen(entry.name, entry.folder, entry)
+
+    def pair(self, then: str, now: str | None) -> tuple[Chosen, Chosen]:
+        """Return two sessions to compare, the earlier one first; without `now` the later one is the last.
+
+        What else would be the last one too, `last` or the name of a series, is then the session before it. UsageError
+        where there is none.
+        """
+        if now is not None:
+            return self.session(then), self.session(now)
+        last, earlier = self.session(LAST), self.session(then)
+        if earlier.folder.resolve() != last.folder.resolve():
+            return earlier, last
+        there = self.archive.whole()
+        series = [entry for entry in there[:-1] if then in (LAST, entry.saved)]
+        if not series:
+            raise UsageError(f"session {last.name} is the last, and {then!r} names none before it to compare it with")
+        return Chosen(series[-1].name, series[-1].folder, series[-1]), last
 
     def _elsewhere(self, folder: Path) -> bool:
         if not any(folder.glob("*.jsonl")):

@@ -100,6 +100,10 @@ class Archive:
             tells_end=tells_end(schema),
         )
 
+    def whole(self) -> list[Entry]:
+        """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
+        return [entry for entry in self.sessions() if not entry.saved.endswith(FRESH)]
+
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.
 
@@ -110,7 +114,7 @@ class Archive:
         if not there:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
         if match := re.fullmatch(rf"{LAST}(?:~(\d{{1,9}}))?", name):
-            back, whole = int(match[1] or 0), [entry for entry in there if not entry.saved.endswith(FRESH)]
+            back, whole = int(match[1] or 0), self.whole()
             if back >= len(whole):
                 raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")
             return whole[-1 - back]

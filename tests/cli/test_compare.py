@@ -58,6 +58,28 @@ def test_the_later_session_is_the_last_if_none_is_named(program, history):
     assert (status, told[-1]) == (0, f"from {name_of(23)} to {name_of(26)}: 1 within margin")
 
 
+def test_last_alone_is_compared_with_the_one_before(program, tmp_path):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1)], saved="main")
+    keep(root, 1, [record(1, 1.3)], saved="other")
+    keep(root, 2, [record(1)], saved="main")
+    keep(root, 3, [record(1, 1.3)], saved="other.fresh")
+    keep(root, 4, [record(1, 1.3)], saved="main")
+    for asked, then, status in (("last", 2, 1), ("main", 2, 1), ("last~1", 2, 1), ("last~2", 1, 0), ("other", 1, 0)):
+        found, told, said = program(root, "compare", asked)
+        assert (found, said) == (status, "")
+        assert told[-1].startswith(f"from {name_of(then)} to {name_of(4)}: "), asked
+
+
+@pytest.mark.parametrize("asked", ["last", "main", name_of(0)])
+def test_a_session_with_none_before_it_is_compared_with_nothing(program, tmp_path, asked):
+    root = tmp_path / ".ipperf"
+    keep(root, 0, [record(1)], saved="main")
+    status, told, said = program(root, "compare", asked)
+    sentence = f"session {name_of(0)} is the last, and {asked!r} names none before it to compare it with"
+    assert (status, told, said) == (4, [], f"pytest-ipperf: {sentence}\n")
+
+
 def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
     one = keep(tmp_path / "a", 0, [record(1)])
     other = keep(tmp_path / "b", 1, [record(1, 1.3), record(1, 1.3, margin="50%"), record(2)])

@@ -13,7 +13,7 @@ _WORSE, _NOTHING_DECIDED = 1, 10
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("then", metavar="A", help=f"the earlier session: {SESSION}")
-    parser.add_argument("now", metavar="B", nargs="?", default="last", help="the later one; default last")
+    parser.add_argument("now", metavar="B", nargs="?", help="the later one; default last, and A is then one before it")
     parser.add_argument("--margin", default="", help="counts in place of each cell's own, such as 10%% or 10%%,0.5ms")
     parser.add_argument("--all", dest="everything", action="store_true", help="a line for each cell")
     records_argument(parser)
@@ -33,7 +33,7 @@ def _run(asked: argparse.Namespace) -> int:
         raise UsageError(f"--margin: {error}") from None
     metrics = {name: METRICS[name].metric for name in METRICS}
     with records(asked.records) as found:
-        then, now = (found.session(name) for name in (asked.then, asked.now))
+        then, now = found.pair(asked.then, asked.now)
         told = comparison(
             found.pasts(now),
             found.pasts(then),
