@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -43,3 +47,24 @@ def named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
 def own(among: Mapping[str, Testbed]) -> list[Testbed]:
     """Those that the inventory adds to the built-in ones."""
     return [testbed for name, testbed in among.items() if name not in BUILTIN]
+
+
+def of_a_session(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
+    """Return the testbeds that pytest would measure on here without `--testbed`, and all of its inventory.
+
+    pytest is asked, in a process of its own, as its ini-file and environment have a say. UsageError with its sentence
+    where it could not begin.
+    """
+    with tempfile.TemporaryDirectory(prefix="ipperf-testbeds-") as scratch:
+        answer = Path(scratch) / "testbeds.json"
+        asked = [f"--ipperf-testbeds={answer}", *([f"--ipperf-hosts={hosts}"] if hosts else [])]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *asked], capture_output=True, text=True, errors="replace", check=False
+        )
+        if not answer.exists():
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"it ended with {done.returncode}"]
+            sentence = next((line for line in said if line.startswith("ERROR: ")), said[-1]).removeprefix("ERROR: ")
+            raise UsageError(sentence)
+        found = json.loads(answer.read_bytes())
+    among = read_inventory(Path(found["inventory"])) if found["inventory"] else BUILTIN
+    return named(found["testbeds"], among), among

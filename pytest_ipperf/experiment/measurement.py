@@ -17,7 +17,7 @@ from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.receipt import Receipt, Service
-from pytest_ipperf.lab.testbed import AUTO, Links
+from pytest_ipperf.lab.testbed import Links
 
 _NOTHING = ServerState()
 WARMUP = -1
@@ -29,8 +29,8 @@ class Conditions:
     """What holds for a measurement. `owner` names the job to others that want the same hosts.
 
     `state` is what the server is to hold, and `provisioning` keeps that on its host. `backend` is to carry the tunnels:
-    `auto`, or its name. So many packets of each run are captured on each host. With `reboot` every host is started anew
-    before each epoch but the first.
+    `auto`, or its name; empty where that is left to the inventory. So many packets of each run are captured on each
+    host. With `reboot` every host is started anew before each epoch but the first.
     """
 
     design: Design
@@ -41,7 +41,7 @@ class Conditions:
     wait_s: float
     state: ServerState = _NOTHING
     provisioning: Provisioning | None = None
-    backend: str = AUTO
+    backend: str = ""
     capture: int = 0
     reboot: bool = False
 

@@ -15,7 +15,7 @@ from pytest_ipperf.lab.leaving import left, left_error, remedy
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.reaching import REACHING
-from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
+from pytest_ipperf.lab.testbed import Host, Links, Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels, tunnels
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.wires import devices
@@ -35,7 +35,7 @@ def built(
     testbed: Testbed,
     *,
     transports: Collection[str] = (),
-    backend: str = AUTO,
+    backend: str = "",
     lease: Callable[[Link], None] = lambda _: None,
 ) -> Iterator[Built]:
     """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.

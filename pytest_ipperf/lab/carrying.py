@@ -30,8 +30,11 @@ def too_slow(testbed: Testbed, name: str) -> str:
 
 
 def candidates(testbed: Testbed, wanted: str) -> tuple[str, ...]:
-    """The backends that are tried, the best first; hosts of the user's own get nothing but the kernel's driver."""
-    asked = wanted if wanted != AUTO else testbed.backend
+    """Return the backends that are tried, the best first; an empty `wanted` leaves it to the testbed.
+
+    `auto` means the same wherever it is written: of a lab all of them, of hosts of the user's own the kernel's driver.
+    """
+    asked = wanted or testbed.backend
     if asked != AUTO:
         return (asked,)
     return preferred() if testbed.is_lab else preferred()[:1]

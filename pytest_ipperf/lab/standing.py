@@ -31,7 +31,7 @@ from pytest_ipperf.lab.pulse import PULSE
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.sending.parcel import equip_client
 from pytest_ipperf.lab.serving import Serving
-from pytest_ipperf.lab.testbed import AUTO, Testbed
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.tunnelling import Tunnels
 from pytest_ipperf.lab.verification import Round, rounds, shown, within_s
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
@@ -366,7 +366,7 @@ def stand(
     tell: Callable[[str], None],
     *,
     transports: Collection[str] = (),
-    backend: str = AUTO,
+    backend: str = "",
 ) -> Iterator[Standing]:
     """Builds one epoch of a testbed and takes it down again, whatever happens in between.
 

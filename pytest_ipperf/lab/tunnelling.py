@@ -29,7 +29,7 @@ class Tunnels:
 
 @contextlib.contextmanager
 def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[str], wanted: str) -> Iterator[Tunnels]:
-    """Makes the ends for these transports; `wanted` is `auto` or the name of a backend.
+    """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.
 
     What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
     told, and no error, as the other arms can do without.

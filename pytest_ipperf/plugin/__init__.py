@@ -15,6 +15,7 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.core.errors import IpperfError, UsageError
 from pytest_ipperf.plugin import aliases, collection, declaring, hookspecs, options, outcome, summary
+from pytest_ipperf.plugin.answering import answer_testbeds
 from pytest_ipperf.plugin.baseline import find_baseline
 from pytest_ipperf.plugin.effects import check_effects
 from pytest_ipperf.plugin.ending import ENDING, Ending
@@ -99,6 +100,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     from pytest_ipperf.plugin.distribution import auto_workers  # noqa: PLC0415 - xdist is an extra
 
     return auto_workers(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
+    """Answer what is asked in place of a session."""
+    return answer_testbeds(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

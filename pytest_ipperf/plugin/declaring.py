@@ -42,6 +42,8 @@ ONCE = (
     ("--ipperf-exceeds", "fail|flag", ("whether a cell beyond its margin fails (default), or is flagged for another "
      "measurement, as pytest-ipperf night does")),
     ("--ipperf-outcome", "FILE", "write there at the end, as JSON, how the session ended and where its records are"),
+    ("--ipperf-testbeds", "FILE", ("write there, as JSON, the testbeds and the inventory of this session, and measure "
+     "nothing; pytest-ipperf doctor asks")),
     ("--ipperf-level", "P", "the one-sided level of a verdict, in place of the design's own, such as 0.01"),
 )  # fmt: skip
 """Settings without an ini twin, as they are meant for one session."""
@@ -59,8 +61,9 @@ SETTINGS = (
     ("--ipperf-workers", "N", "1", "processes of the client that share the connections of a burst"),
     ("--ipperf-server", "NAME", "auto", ("auto (the host's own program, else the embedded server), real, embedded, or "
       "names such as postfix,bind, with one of these words for the other protocols")),
-    ("--ipperf-backend", "NAME", "auto", ("what encapsulates the packets of tunnel and isatap: auto (the best that "
-     "works) or the name of one, such as kernel")),
+    ("--ipperf-backend", "NAME", "", ("what encapsulates the packets of tunnel and isatap, in place of what the "
+     "inventory says: auto (the best that works in a lab, the kernel's driver of hosts) or the name of one, such as "
+     "kernel")),
     ("--ipperf-capture", "N", "0", "keep the first N packets of every run on every host, as pcap beside the records"),
     ("--ipperf-reboot", "no|yes", "no", ("whether every host is started anew before each epoch but the first, by its "
      "command in hosts.ini")),

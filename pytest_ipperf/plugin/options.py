@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import Design, design_named
 from pytest_ipperf.core.errors import UsageError
@@ -25,7 +24,7 @@ from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
-from pytest_ipperf.lab.testbed import AUTO, Testbed
+from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin import values
 from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
@@ -93,7 +92,7 @@ def read_settings(config: pytest.Config, seed: int | None) -> Settings:
         rate_per_s=_setting(config, "--arrivals", values.rate),
         workers=_setting(config, "--ipperf-workers", values.workers),
         server=_setting(config, "--ipperf-server", values.server),
-        backend=_setting(config, "--ipperf-backend", values.one_of((AUTO, *preferred()))),
+        backend=_setting(config, "--ipperf-backend", values.backend),
         capture=_setting(config, "--ipperf-capture", values.capture),
         reboot=_setting(config, "--ipperf-reboot", values.one_of(("no", "yes"))) == "yes",
         inventory=inventory,
@@ -161,11 +160,17 @@ def _read_list(option: str, told: Sequence[str], read: Callable[[str], Any]) -> 
         raise UsageError(f"{option}: {error}") from None
 
 
+def inventory_path(config: pytest.Config) -> Path:
+    """Return where the inventory lies, or would lie."""
+    asked: str = config.getoption("--ipperf-hosts")
+    named: str = config.getini("ipperf_hosts")
+    return config.invocation_params.dir / asked if asked else config.rootpath / named
+
+
 def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
     """The inventory, and what is wrong with one that nobody named: a `hosts.ini` may be that of another tool."""
-    asked = config.getoption("--ipperf-hosts")
-    path = config.invocation_params.dir / asked if asked else config.rootpath / config.getini("ipperf_hosts")
-    named = asked or config.getini("ipperf_hosts") != HOSTS
+    path = inventory_path(config)
+    named = config.getoption("--ipperf-hosts") or config.getini("ipperf_hosts") != HOSTS
     if not named and not path.exists():
         return dict(BUILTIN), ""
     try:

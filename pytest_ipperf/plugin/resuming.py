@@ -84,6 +84,8 @@ def _told(value: Any) -> Any:
     """As people write it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value == "":
+        return "nothing"
     return value["name"] if isinstance(value, dict) else value
 
 

@@ -46,6 +46,11 @@ _USERS = 500
 _CACHE_KEY = "ipperf/seconds"
 
 
+def default_testbed() -> str:
+    """Return the better of the built-in testbeds that works here."""
+    return "loopback" if unusable() else "lab"
+
+
 class Session:
     """One pytest process; in a worker of xdist `told` is what the controller handed over."""
 
@@ -74,7 +79,7 @@ class Session:
     @property
     def default_testbed(self) -> str:
         """The better of the built-in testbeds that works here."""
-        return "loopback" if self.lab_trouble else "lab"
+        return default_testbed()
 
     @property
     def testbeds(self) -> list[Testbed]:

@@ -8,10 +8,12 @@ import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.nearest import meant
 from pytest_ipperf.core.units import parse_seconds
+from pytest_ipperf.lab.testbed import AUTO
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS
@@ -42,6 +44,11 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
 def _whole(text: str) -> int | None:
     """Return the number of a text of digits; None where it is none, or has more digits than Python reads."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+def backend(text: str) -> str:
+    """Return a backend's name or `auto`; empty where the testbed's own word counts."""
+    return one_of((AUTO, *preferred()))(text) if text else ""
 
 
 def ip_version(text: str) -> int:

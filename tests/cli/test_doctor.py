@@ -9,6 +9,7 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.cli.orders import doctor
 from pytest_ipperf.lab.examining import Finding, Grade
+from pytest_ipperf.lab.namespaces import unusable
 
 INVENTORY = """
 [testbed one]
@@ -92,10 +93,28 @@ def test_hosts_come_first_then_ways_then_the_testbed_and_a_count(run):
     ]
 
 
-def test_without_an_argument_it_is_every_testbed_of_the_inventory(run):
-    status, lines, _, asked = run()
-    assert (status, asked) == (0, [("one", False), ("two", False)])
-    assert [line for line in lines if line.startswith("testbed ")][2] == "testbed two: client alpha, server beta"
+@pytest.mark.parametrize(
+    ("ini", "names"),
+    [("", []), ('ipperf_testbed = ["two"]\n', ["two"]), ('ipperf_testbed = ["two", "pair"]\n', ["two", "pair"])],
+)
+def test_without_a_testbed_it_is_those_that_a_session_would_take(run, tmp_path, ini, names):
+    (tmp_path / "pyproject.toml").write_text(f"[tool.pytest]\n{ini}")
+    status, lines, said, asked = run()
+    assert (status, said) == (0, "")
+    assert [name for name, _ in asked] == (names or ["loopback" if unusable() else "lab"])
+    if names:
+        assert lines[0] == "testbed two: client alpha, server beta"
+
+
+def test_the_sessions_own_inventory_and_its_complaints_count(run, tmp_path):
+    (tmp_path / "beds.ini").write_text(INVENTORY.replace("testbed two", "testbed three"))
+    text = '[tool.pytest]\nipperf_hosts = "beds.ini"\nipperf_testbed = ["{}"]\n'
+    (tmp_path / "pyproject.toml").write_text(text.format("three"))
+    assert run()[3] == [("three", False)]
+    (tmp_path / "pyproject.toml").write_text(text.format("two"))
+    status, lines, said, asked = run()
+    assert (status, lines, asked) == (4, [], [("three", False)])
+    assert said.startswith("pytest-ipperf: ini ipperf_testbed: testbed 'two' does not exist; there are lab, pair, ")
 
 
 @pytest.mark.parametrize("arguments", [("--testbed=two", "--testbed=lab"), ("--testbed=two,lab",)])
@@ -115,10 +134,17 @@ def test_a_lab_needs_no_inventory(run):
             INVENTORY,
             "--testbed: testbed 'three' does not exist; there are lab, pair, loopback, one",
         ),
-        ((), "", "no testbed is named, and hosts.ini here has none; name one, such as --testbed=lab, or an inventory "),
-        (("--ipperf-hosts=none.ini",), "", "none.ini: cannot be read (No such file or directory); name an inventory"),
+        (
+            ("--testbed=one", "--ipperf-hosts=none.ini"),
+            "",
+            "none.ini: cannot be read (No such file or directory); name an inventory",
+        ),
         (("--nothing",), INVENTORY, "unrecognized arguments: --nothing; pytest-ipperf doctor --help tells what there"),
-        ((), "[host alpha]\nway = by foot\n", "hosts.ini, line 2: [host alpha]: way 'by foot' does not exist"),
+        (
+            ("--testbed=one",),
+            "[host alpha]\nway = by foot\n",
+            "hosts.ini, line 2: [host alpha]: way 'by foot' does not exist",
+        ),
     ],
 )
 def test_wrong_usage_is_told_and_nothing_is_examined(run, arguments, inventory, words):

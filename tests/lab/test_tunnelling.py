@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import subprocess
 
 import pytest
 
+from pytest_ipperf.agent.backends import preferred
 from pytest_ipperf.core.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.proof import path_contradictions
 from pytest_ipperf.lab import carrying, proving, tunnelling
@@ -30,6 +32,16 @@ def lab_named(name):
         pytest.skip(f"the lab cannot stand here: {why}")
     testbed = BUILTIN[name]
     return testbed if lab_backend(testbed, AUTO)[0] else rated(f"{name}.100mbit", BUILTIN)
+
+
+@pytest.mark.parametrize("own", ["auto", "kernel", "ebpf", "userspace"])
+def test_auto_means_one_thing_wherever_it_is_written(own):
+    far = lab("far", 3, backend=own)
+    office = dataclasses.replace(BUILTIN["loopback"], name="office", backend=own)
+    for testbed, auto in ((far, preferred()), (office, ("kernel",))):
+        assert carrying.candidates(testbed, AUTO) == auto
+        assert carrying.candidates(testbed, "") == (auto if own == AUTO else (own,))
+        assert carrying.candidates(testbed, "ebpf") == ("ebpf",)
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_ipperf.cli.orders.base import Order, screen_width, write_lines
-from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.cli.testbeds import inventory, named, of_a_session, testbed_arguments
 from pytest_ipperf.lab.examining import Finding, Grade, examined
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.sentences import printable
@@ -25,7 +24,7 @@ _COLOURS = {Grade.WELL: "32", Grade.DOUBTFUL: "33", Grade.WRONG: "1;31"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    testbed_arguments(parser, f"of the inventory, or lab, pair or loopback; default all of {HOSTS}")
+    testbed_arguments(parser, "of the inventory, or lab, pair or loopback; without it what pytest would take here")
     parser.add_argument(
         "--clear", action="store_true",
         help="remove the marks of hosts that a person has put in order; what can be seen to be left stays marked",
@@ -35,8 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(asked: argparse.Namespace) -> int:
     """1 where something is wrong; UsageError for a testbed that there is not."""
-    among = inventory(asked.ipperf_hosts) or BUILTIN
-    testbeds = _testbeds(asked.testbed, among)
+    testbeds, among = _testbeds(asked)
     found: dict[str, list[Finding]] = {}
     for at, testbed in enumerate(testbeds):
         found[testbed.name] = examined(testbed, among, clear=asked.clear)
@@ -50,13 +48,12 @@ def _run(asked: argparse.Namespace) -> int:
     return _TROUBLE if wrong else 0
 
 
-def _testbeds(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
-    if found := named(names, among) or own(among):
-        return found
-    raise UsageError(
-        f"no testbed is named, and {HOSTS} here has none; name one, such as --testbed=lab, or an inventory with "
-        "--ipperf-hosts"
-    )
+def _testbeds(asked: argparse.Namespace) -> tuple[list[Testbed], Mapping[str, Testbed]]:
+    """Return what is examined, and the inventory; without a name what a session would measure on."""
+    if not asked.testbed:
+        return of_a_session(asked.ipperf_hosts)
+    among = inventory(asked.ipperf_hosts) or BUILTIN
+    return named(asked.testbed, among), among
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

@@ -46,8 +46,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="lab (client, router, server), pair (no router), or one of these with any rate, such as lab.100mbit",
     )  # fmt: skip
     parser.add_argument(
-        "--ipperf-backend", "--backend", dest="backend", default=AUTO, metavar="NAME",
-        help=f"what carries the tunnels: {', '.join(preferred())}; default {AUTO}: the first of them that works here",
+        "--ipperf-backend", "--backend", dest="backend", default="", metavar="NAME",
+        help=f"what carries the tunnels: {', '.join(preferred())}, or {AUTO}: the first of them that works here; "
+        "default what the inventory says of that lab",
     )  # fmt: skip
     parser.add_argument(
         "--ipperf-hosts", default="", metavar="FILE", help=f"the inventory, where it has labs; default {HOSTS}"
@@ -78,7 +79,7 @@ def _testbed(name: str, hosts: str) -> Testbed:
 
 def _backend(name: str) -> str:
     choices = [AUTO, *preferred()]
-    if name not in choices:
+    if name and name not in choices:
         raise UsageError(f"--ipperf-backend: {name!r} does not exist; there are {', '.join(choices)}")
     return name
 

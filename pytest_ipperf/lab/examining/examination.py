@@ -26,7 +26,7 @@ from pytest_ipperf.lab.leaving import left, left_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces
 from pytest_ipperf.lab.snmp import Source, description
-from pytest_ipperf.lab.testbed import AUTO, Host, Testbed
+from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.transports.base import ROUTER
 
@@ -134,7 +134,7 @@ def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
         ],
         "ports": host.ports,
         "programs": programs(host.reboot),
-        "backends": candidates(testbed, AUTO) if tunnelled else [],
+        "backends": candidates(testbed, "") if tunnelled else [],
         "existing": list(host.tunnels.values()),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.examining.checks.base import Check, Finding, as_root
 from pytest_ipperf.lab.examining.seen import Examined
-from pytest_ipperf.lab.testbed import AUTO, Testbed
+from pytest_ipperf.lab.testbed import Testbed
 
 
 class Tunnels(Check):
@@ -44,7 +44,7 @@ class Tunnels(Check):
     def _of_lab(self, testbed: Testbed) -> Iterator[Finding]:
         if not testbed.paths:
             return
-        name, why = lab_backend(testbed, AUTO)
+        name, why = lab_backend(testbed, "")
         if why:
             yield self.doubtful("", f"nothing can carry tunnels here: {why}", "measure natively, or as root")
         else:

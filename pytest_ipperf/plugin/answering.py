@@ -1,0 +1,34 @@
+"""Answering: which testbeds a session would take, for whoever asks before there is one.
+
+Only pytest knows: its ini-file, the project's conftests and the environment have a say.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.plugin.aliases import worded
+from pytest_ipperf.plugin.options import inventory_path, read_settings
+from pytest_ipperf.plugin.session import default_testbed
+
+
+def answer_testbeds(config: pytest.Config) -> pytest.ExitCode | None:
+    """Write the names of the testbeds and the path of the inventory; None where nobody asks.
+
+    The path is empty where the session would have no inventory but the built-in testbeds.
+    """
+    asked = config.getoption("--ipperf-testbeds")
+    if not asked:
+        return None
+    try:
+        settings = read_settings(config, seed=0)
+    except UsageError as error:
+        raise pytest.UsageError(worded(config, str(error))) from None
+    path = inventory_path(config)
+    used = path.exists() and not settings.inventory_trouble
+    answer = {"testbeds": settings.testbeds or (default_testbed(),), "inventory": str(path) if used else ""}
+    (config.invocation_params.dir / asked).write_text(json.dumps(answer), encoding="utf-8")
+    return pytest.ExitCode.OK
