@@ -52,7 +52,7 @@ class Slowdown:
     `effects` holds the effect at each look, empty when nothing could be compared; the first that decides a claim
     answers it. `alpha` is the one-sided level of one of the design's `looks`, `stopped` says why not all of them were
     taken. Designs that only show (`judges=False`) answer no claim. `doubts` says of verdicts why they would not be
-    believed here: then the claim has no answer.
+    believed here: then the claim has no answer. `epoch_s` is how long an epoch took, for the advice.
     """
 
     effects: tuple[Effect, ...]
@@ -62,6 +62,7 @@ class Slowdown:
     looks: int = 1
     stopped: str = ""
     doubts: Mapping[Verdict, str] = field(default_factory=dict)
+    epoch_s: float = 0.0
 
     def __le__(self, margin: Margin | str) -> Claim:
         """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
@@ -76,7 +77,7 @@ class Slowdown:
             judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
         if doubt := self.doubts.get(judgement.verdict):
             return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
-        return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped))
+        return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s))
 
     def __lt__(self, other: object) -> bool:
         raise _no_question("<", other)

@@ -114,11 +114,6 @@ DESIGNS = {
 }
 
 
-def design_with(epochs: int) -> Design | None:
-    """The first design that judges and has so many epochs, where there is one."""
-    return next((design for design in DESIGNS.values() if design.judges and design.most_epochs >= epochs), None)
-
-
 def design_named(name: str) -> Design:
     """The design of that name, or a sentence that lists them."""
     if name not in DESIGNS:

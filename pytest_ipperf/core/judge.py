@@ -9,7 +9,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ipperf.core.design import design_with
+from pytest_ipperf.core.advice import advise
 from pytest_ipperf.core.effect import Effect, percent_text
 from pytest_ipperf.core.interval import t_probability
 from pytest_ipperf.core.margin import Margin
@@ -35,6 +35,7 @@ class Judgement:
     `p_exceeds` the one-sided p-value of the slow-down being at most that, `mde_fraction` what this design detects in 9
     of 10 cases with the spread seen.
     `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
+    `epoch_s` is how long an epoch took, in seconds, 0 where that is not known: for the advice of an undecided one.
     `look` tells after which of the design's `looks` it was made, `stopped` why no other look was taken.
     """
 
@@ -51,6 +52,7 @@ class Judgement:
     looks: int = 1
     stopped: str = ""
     doubt: str = ""
+    epoch_s: float = 0.0
 
     @property
     def decided(self) -> bool:
@@ -99,11 +101,15 @@ class Judgement:
 
     def _advice(self, effect: Effect) -> str:
         if self.stopped:
-            return f"stopped after {self._look_text(effect)}: {self.stopped}"
+            return f"stopped after {self._look_text(effect)}: {self.stopped}; {self._more(effect)}"
         if self.looks > 1:
-            return f"{self._look_text(effect)} was the last; a calmer machine or a wider margin would help"
-        better = design_with(effect.n_epochs + 1)
-        return f"more epochs{f' (--design={better.name})' if better else ''} would help"
+            return f"{self._look_text(effect)} was the last; {self._more(effect)}"
+        return self._more(effect)
+
+    def _more(self, effect: Effect) -> str:
+        """Return what would decide it, from the change and the spread that were seen."""
+        allowed = slowdown_size(self.margin_fraction, effect.metric.direction, effect.metric.scale)
+        return advise(effect, allowed, self.alpha, epoch_s=self.epoch_s).text()
 
     def _look_text(self, effect: Effect) -> str:
         return f"look {self.look} of {self.looks} ({effect.n_epochs} epochs)"

@@ -127,8 +127,10 @@ def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
     if dot and base in inventory:
         raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
     there = ", ".join(inventory)
-    rated_too = "labs with any rate, such as lab.100mbit"
-    raise UsageError(f"testbed {name!r} does not exist; there are {there}, and {rated_too}{meant(name, inventory)}")
+    raise UsageError(
+        f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit"
+        f"{meant(name, inventory)}"
+    )
 
 
 def _cut(name: str) -> list[tuple[str, str]]:

@@ -93,6 +93,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, question: Que
             looks=design.looks,
             stopped=found.stopped,
             doubts=found.doubts,
+            epoch_s=measurement.seconds[0] / design.epochs if measurement.seconds else 0.0,
             item=item,
             records=records,
         )

@@ -89,7 +89,7 @@ def test_no_other_comparison_asks_anything(ask, sign):
 
 
 def test_a_slow_down_alone_is_never_true():
-    with pytest.raises(UsageError, match="a slow-down alone asks nothing; right is `measured.slowdown <= margin`"):
+    with pytest.raises(UsageError, match="a slow-down alone asks nothing"):
         bool(slowdown(1.02))
 
 
@@ -150,7 +150,7 @@ def test_each_claim_is_answered_by_the_first_look_that_can():
 
 def test_why_no_other_look_was_taken_is_told_where_there_is_no_answer():
     claim = looks(1.1, stopped="the clock struck") <= "10%"
-    assert str(claim).endswith("; stopped after look 1 of 3 (6 epochs): the clock struck")
+    assert "; stopped after look 1 of 3 (6 epochs): the clock struck; no design would decide it, as " in str(claim)
     assert (looks(1.02, stopped="the clock struck") <= "10%").judgement.stopped == ""
 
 

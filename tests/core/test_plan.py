@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS, design_named, design_with
+from pytest_ipperf.core.design import DESIGNS, design_named
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.plan import plan_for
 
@@ -65,11 +65,6 @@ def test_the_order_of_a_seed_is_the_same_on_every_machine_and_release():
     plan = plan_for(WORKLOAD, ARMS[:2], DESIGNS["smoke"], 1)
     told = [[str(arm) for arm in row] for epoch in plan.epochs for row in (epoch.warmups, *epoch.blocks)]
     assert told == [["ipv6", "ipv4"], ["ipv4", "ipv6"], ["ipv4", "ipv6"], ["ipv4", "ipv6"]]
-
-
-def test_the_first_design_with_enough_epochs_is_found_among_those_that_judge():
-    found = [design_with(epochs) for epochs in (2, 7, 30, 31)]
-    assert [design and design.name for design in found] == ["quick", "standard", "standard", None]
 
 
 def test_a_design_says_how_much_it_measures():

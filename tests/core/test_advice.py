@@ -1,0 +1,141 @@
+"""The advice of an undecided cell: how many epochs would decide it, or that none would; and that the number holds."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.advice import POWER, Advice, advise
+from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.effect import Effect
+from pytest_ipperf.core.interval import Interval, t_quantile
+from pytest_ipperf.core.judge import Verdict, judge
+from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.metrics import METRICS
+
+ALLOWED = math.log(1.1)
+OFTEN = "would decide it in 8 of 10 sessions"
+CALMER = "a calmer machine or a wider margin would help"
+
+
+def seen(change, sd, *, epochs=6, blocks=2, sd_block=None, metric="response_time"):
+    """An effect of so many epochs whose change and spread are given."""
+    half = t_quantile(0.975, epochs - 1) * sd / math.sqrt(epochs)
+    return Effect(
+        metric=METRICS[metric].metric,
+        change=Interval(estimate=change, low=change - half, high=change + half, confidence=0.95, df=epochs - 1),
+        n_epochs=epochs,
+        n_blocks=epochs * blocks,
+        sd_epoch=sd,
+        sd_block=sd_block,
+        test=Arm(6, "native"),
+        reference=Arm(4, "native"),
+        test_value=1.0,
+        reference_value=1.0,
+    )
+
+
+def epochs_of(effect, allowed=ALLOWED):
+    """How many are advised; infinitely many where none would do."""
+    return advise(effect, allowed, 0.05).epochs or math.inf
+
+
+@pytest.mark.parametrize(
+    ("effect", "epoch_s", "text"),
+    [
+        (seen(0.05, 0.06), 0.0, f"about 17 epochs (--design=standard) {OFTEN} at the change and spread that were seen"),
+        (seen(0.05, 0.06), 2.5,
+         f"about 17 epochs (--design=standard, about 67 s) {OFTEN} at the change and spread that were seen"),
+        (seen(0.07, 0.1, epochs=30, blocks=3), 10.0,
+         f"about 98 epochs like these (about 16 min 20 s) {OFTEN}, which no design has; {CALMER}"),
+        (seen(0.07, 0.1, epochs=30, blocks=3), 0.0,
+         f"about 98 epochs like these {OFTEN}, which no design has; {CALMER}"),
+        (seen(ALLOWED, 0.1), 1.0,
+         f"no design would decide it, as the change seen is too near the margin for its spread; {CALMER}"),
+        (seen(0.09, 0.1), 1.0,
+         f"no design would decide it, as the change seen is too near the margin for its spread; {CALMER}"),
+    ],
+)  # fmt: skip
+def test_the_advice_in_words(effect, epoch_s, text):
+    assert advise(effect, ALLOWED, 0.05, epoch_s=epoch_s).text() == text
+
+
+def test_more_blocks_of_another_design_count():
+    plain, noisy = seen(0.05, 0.08), seen(0.05, 0.08, sd_block=0.11)
+    assert epochs_of(noisy) < epochs_of(plain) < math.inf
+
+
+def test_a_rate_is_slower_where_its_change_is_negative():
+    faster, slower = (seen(sign * 0.05, 0.06, metric="throughput") for sign in (1, -1))
+    margin = -math.log1p(-0.1)
+    assert advise(slower, margin, 0.05) == advise(seen(0.05, 0.06), margin, 0.05)
+    assert epochs_of(faster, margin) < epochs_of(slower, margin) < math.inf
+
+
+SIZES = st.floats(1e-3, 0.3)
+
+
+@given(st.floats(-0.3, 0.3), SIZES, st.floats(1, 3))
+def test_more_spread_or_a_nearer_margin_takes_no_fewer_epochs(change, sd, factor):
+    one = epochs_of(seen(change, sd))
+    assert epochs_of(seen(change, factor * sd)) >= one
+    assert epochs_of(seen(ALLOWED + (change - ALLOWED) / factor, sd)) >= one
+
+
+@given(st.floats(-0.3, 0.3), SIZES)
+def test_within_and_beyond_the_margin_are_mirrored(distance, sd):
+    assume(abs(distance) > 1e-6)
+    here, there = (epochs_of(seen(ALLOWED + sign * distance, sd)) for sign in (1, -1))
+    assert here == there or abs(here - there) <= 1  # where rounding parts them
+
+
+@given(st.floats(-0.3, 0.3), SIZES)
+def test_what_is_advised_is_more_than_there_was_and_no_more_than_the_design_has(change, sd):
+    effect = seen(change, sd)
+    assume(judge(effect, Margin(0.1)).verdict is Verdict.INCONCLUSIVE)
+    found = advise(effect, ALLOWED, 0.05)
+    if found.epochs is None:
+        assert found == Advice(epochs=None)
+        return
+    assert found.epochs > effect.n_epochs
+    assert found.design is None or found.epochs <= found.design.most_epochs
+
+
+def decided(change, sd, epochs, *, alpha, sessions, rng):
+    """The share of sessions of so many epochs, of that true change and spread, whose bounds clear the margin."""
+    quantile, clear = t_quantile(1 - alpha, epochs - 1), 0
+    for _ in range(sessions):
+        values = [rng.gauss(change, sd) for _ in range(epochs)]
+        mean, half = statistics.fmean(values), quantile * statistics.stdev(values) / math.sqrt(epochs)
+        clear += mean + half <= ALLOWED or mean - half > ALLOWED
+    return clear / sessions
+
+
+CASES = [(0.05, 0.06), (0.0, 0.12), (0.13, 0.05), (0.2, 0.15), (0.07, 0.1)]
+
+
+@pytest.mark.parametrize(("change", "sd"), CASES)
+def test_the_advised_number_decides_eight_of_ten_sessions(change, sd):
+    check_calibration(change, sd, sessions=1000, tolerance=0.045)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(("change", "sd"), [*CASES, (-0.1, 0.3), (0.085, 0.03), (0.11, 0.03)])
+def test_the_advised_number_decides_eight_of_ten_sessions_in_the_long_run(change, sd):
+    check_calibration(change, sd, sessions=20000, tolerance=0.01)
+
+
+def check_calibration(change, sd, *, sessions, tolerance):
+    """Fewest epochs: at the number the share is at least 0.8, and with one epoch fewer it is less."""
+    found = advise(seen(change, sd), ALLOWED, 0.05)
+    assert found.epochs is not None
+    alpha = found.design.alpha if found.design else 0.05
+    rng = random.Random(f"{change} {sd}")
+    assert decided(change, sd, found.epochs, alpha=alpha, sessions=sessions, rng=rng) >= POWER - tolerance
+    if found.epochs > 7:  # where it is not the fewest that judge, or that are more than there were
+        assert decided(change, sd, found.epochs - 1, alpha=alpha, sessions=sessions, rng=rng) <= POWER + tolerance
