@@ -5,9 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 64
+
 
 def nearest(name: str, there: Iterable[str]) -> str:
-    """Return the known word that is closest to a mistyped one, by difflib's ratio; empty where none is close."""
+    """Return the known word that is closest to a mistyped one, by difflib's ratio; empty where none is close.
+
+    A text that is much longer than a name is no mistyped one.
+    """
+    if len(name) > _LONGEST:
+        return ""
     return next(iter(difflib.get_close_matches(name, list(there), n=1)), "")
 
 
