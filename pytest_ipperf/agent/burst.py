@@ -40,7 +40,7 @@ from pytest_ipperf.agent.connection import (
 from pytest_ipperf.agent.data import DataConnections
 from pytest_ipperf.agent.schedule import Schedule
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
-from pytest_ipperf.agent.target import Target, connect_kind, failure_kind, own_socket
+from pytest_ipperf.agent.target import Target, answer_failure, connect_kind, failure_kind, own_socket
 from pytest_ipperf.core import dns
 from pytest_ipperf.protocols.base import Conversation
 
@@ -76,6 +76,7 @@ class Burst:
         self._hold = hold
         self._stay = stay
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
+        self._question = dns.question(target.name, self._rtype) if target.resolver else b""
         self.connections = [
             Connection(talk, self._query(first_ident + at * stride)) for at, talk in enumerate(conversations)
         ]
@@ -146,12 +147,12 @@ class Burst:
             return
         if message[:2] != connection.query[:2]:
             return  # not the answer to this question: keep listening
-        address, why = dns.answer(message, self._rtype)
-        if why:
-            self.fail(connection, f"dns {why}")
+        answer = dns.answer(message, self._question, self.target.addresses)
+        if answer.trouble:
+            self.fail(connection, answer_failure(answer))
             return
         connection.resolved = self.clock()
-        connection.peer = address
+        connection.peer = answer.address
         self._drop(connection)
         self._connect(connection)
 
@@ -214,7 +215,8 @@ class Burst:
                 self.fail(connection, f"talk {failure_kind(error)}")
                 return
             if not data:
-                self.fail(connection, "talk closed")
+                connection.conversation.closed()
+                self.fail(connection, connection.conversation.failure or "talk closed")
                 return
             now = self.clock()
             if not connection.first:
@@ -237,7 +239,7 @@ class Burst:
             connection.late = waited_s(stamps, now + since - connection.opened) - since
             self._settle(connection)
         elif talk.trouble:
-            self.fail(connection, f"protocol: {talk.trouble}")
+            self.fail(connection, talk.failure)
         else:
             self._say(connection, said)
             if talk.data_port and not connection.data and connection.state != DONE:

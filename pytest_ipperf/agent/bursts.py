@@ -25,7 +25,8 @@ class BurstTold:
     `indices` are the indices of the connections of its rows, in the same order, as unsigned integers of 64 bits.
     `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
     after the instant that it was given it really began; 0 where it was given none. `beside_s` is all the processor time
-    of processes other than this one, the making of the burst included.
+    of processes other than this one, the making of the burst included. `content_bytes` came, or were taken by the
+    server, in the completed connections.
     """
 
     rows: bytes
@@ -41,6 +42,7 @@ class BurstTold:
     indices: bytes
     woke_s: float = 0.0
     beside_s: float = 0.0
+    content_bytes: int = 0
 
     def plain(self) -> dict[str, Any]:
         """As it travels."""
@@ -92,6 +94,7 @@ def merged(told: Sequence[BurstTold]) -> BurstTold:
         wall_s=max(each.wall_s for each in told),
         woke_s=max(each.woke_s for each in told),
         beside_s=sum(each.beside_s for each in told),
+        content_bytes=sum(each.content_bytes for each in told),
     )
 
 
@@ -116,6 +119,7 @@ class RunTold:
         self._peaks: list[int] = []
         self._cpu_s = self._wall_s = 0.0
         self.beside_s = 0.0
+        self._content_bytes = 0
 
     def add(self, told: BurstTold) -> None:
         """The next one."""
@@ -131,6 +135,7 @@ class RunTold:
         self._cpu_s += told.cpu_s
         self._wall_s += told.wall_s
         self.beside_s += told.beside_s
+        self._content_bytes += told.content_bytes
 
     def told(self) -> dict[str, Any]:
         """All of it, as `load` tells it."""
@@ -145,6 +150,7 @@ class RunTold:
             "dns_retries": self._retries,
             "burst_cpu_s": self._cpu_s,
             "wall_s": self._wall_s,
+            "content_bytes": self._content_bytes,
             "lag_s": max(self._lags),
             "peak": round(statistics.median(self._peaks)),
         }

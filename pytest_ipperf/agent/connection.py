@@ -52,6 +52,11 @@ class Connection:
         self.data: DataConnection | None = None
 
     @property
+    def content_bytes(self) -> int:
+        """Return how much content its conversation has moved."""
+        return self.conversation.content_bytes
+
+    @property
     def phase(self) -> str:
         """What it is about, as failures name it."""
         if self.state == RESOLVING:

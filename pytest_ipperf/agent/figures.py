@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 
@@ -19,6 +19,15 @@ class Timed(Protocol):
     done: float
     late: float
     behind: float
+
+    @property
+    def content_bytes(self) -> int:
+        """Return how much content it has moved."""
+
+
+def moved_bytes(connections: Iterable[Timed]) -> int:
+    """Return how many bytes of content the completed connections have moved."""
+    return sum(each.content_bytes for each in connections if not each.failure)
 
 
 def packed(connections: Sequence[Timed], began: float) -> bytes:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from pytest_ipperf.agent.target import RETRY_S, Target, failure_kind, own_socket
+from pytest_ipperf.agent.target import RETRY_S, Target, answer_failure, failure_kind, own_socket
 from pytest_ipperf.core import dns
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import Application, Call, ReplyError, Transaction
@@ -58,6 +58,7 @@ class LibraryBurst:
         self._state = state
         self._deadline_s = deadline_s
         self.rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
+        self.question = dns.question(target.name, self.rtype) if target.resolver else b""
         self.connections = [
             LibraryCall(self, first_ident + at * stride, first_index + at * stride, hold=hold)
             for at in range(connections)
@@ -151,8 +152,8 @@ class LibraryCall(Call):
     """One of the N, as the lean client's `Connection`: what it is while it lives, and what is told of it later."""
 
     __slots__ = (
-        "_again", "_burst", "_hold", "_query", "behind", "connected", "done", "due", "failure", "first", "index",
-        "late", "opened", "opens", "peer", "resolved",
+        "_again", "_burst", "_hold", "_query", "behind", "connected", "content_bytes", "done", "due", "failure",
+        "first", "index", "late", "opened", "opens", "peer", "resolved",
     )  # fmt: skip
 
     def __init__(self, burst: LibraryBurst, ident: int, index: int, *, hold: bool) -> None:
@@ -164,6 +165,7 @@ class LibraryCall(Call):
         self.peer = ""
         self.opened = self.resolved = self.connected = self.first = self.done = self.behind = 0.0
         self.opens = self.due = 0.0
+        self.content_bytes = 0
         self.late = math.nan
         self._again: asyncio.TimerHandle
 
@@ -199,9 +201,10 @@ class LibraryCall(Call):
             sock.connect(target.resolver)
             self._burst.sources.add(sock.getsockname()[0])
             sock.send(self._query)
-            self.peer, why = dns.answer(await self._answer(sock), self._burst.rtype)
-        if why:
-            raise _NoAddressError(why)
+            answer = dns.answer(await self._answer(sock), self._burst.question, target.addresses)
+        if answer.trouble:
+            raise _NoAddressError(answer_failure(answer))
+        self.peer = answer.address
         self.resolved = time.perf_counter()
         return self.peer
 
@@ -246,13 +249,14 @@ class LibraryCall(Call):
         """The time, and nothing more."""
         self.first = time.perf_counter()
 
-    def note_end(self) -> None:
+    def note_end(self, content_bytes: int = 0) -> None:
         """Takes the figure, if it comes in time."""
         now = time.perf_counter()
         if now > self.due:  # a loop that came round late must not complete what the deadline has ended
             self.fail("talk deadline")
         elif self.live:
             self.done = now
+            self.content_bytes = content_bytes
             self.first = self.first or now
             self._burst.ended(talking=True)
 
@@ -286,7 +290,7 @@ class LibraryCall(Call):
 
 
 class _NoAddressError(Exception):
-    """The name server answered, and not with an address."""
+    """The name server answered, and not with the server's address; the text is the failure."""
 
 
 class _Lag:
@@ -363,9 +367,9 @@ async def _made(call: LibraryCall, transaction: Transaction) -> None:
 def _failure(error: Exception, phase: str) -> str:
     """An exception in the lean client's words."""
     if isinstance(error, ReplyError):
-        return f"protocol: {error}"
+        return f"{error.kind}: {error}"
     if isinstance(error, _NoAddressError):
-        return f"dns {error}"
+        return str(error)
     cause: BaseException | None = error
     while cause is not None:  # libraries wrap what the socket said
         if isinstance(cause, OSError) and cause.errno:

@@ -92,11 +92,11 @@ def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
     """Runs the order and tells all; `watch` is told when each burst begins and ends.
 
     What the samples are: `rows` (packed, see `figures.PHASES`), the `indices` of their connections, `attempted`,
-    `failed` by kind. What the sockets were: `families`, `peers`, `sources`, `dns_retries`. What the client was: `cpu_s`
-    (user and kernel), and `burst_cpu_s` of it in the `wall_s` that the bursts took, each to its last figure, on so many
-    `processors`; `lag_s` (the longest that its loop took to come round), `peak` (connections in their transactions at
-    once, median of the bursts). What its host was: `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see
-    `Watch`).
+    `failed` by kind, and the `content_bytes` that the completed ones have moved. What the sockets were: `families`,
+    `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the
+    `wall_s` that the bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that its loop
+    took to come round), `peak` (connections in their transactions at once, median of the bursts). What its host was:
+    `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see `Watch`).
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.

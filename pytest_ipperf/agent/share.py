@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import time
 from array import array
@@ -13,7 +14,7 @@ from pytest_ipperf.agent.arrivals import starts
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.bursts import BurstTold
 from pytest_ipperf.agent.datagram import DatagramBurst
-from pytest_ipperf.agent.figures import packed
+from pytest_ipperf.agent.figures import moved_bytes, packed
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
 from pytest_ipperf.core.errors import bounded
@@ -33,13 +34,17 @@ class Share:
         self._order = order
         self._places = range(order.place + order.stride * worker, order.connections, order.stride * workers)
         self._protocol = application(order.protocol)
-        self._state = self._protocol.filled(ServerState(**order.state), order.payload_bytes)
+        # A name server leads who asks it at an address to the server at that one alone.
+        addresses = (order.resolver or order.name,)
+        state = dataclasses.replace(ServerState(**order.state), addresses=addresses)
+        self._state = self._protocol.filled(state, order.payload_bytes)
         self._target = Target(
             family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
             resolver=(order.resolver, order.resolver_port) if order.resolver else None,
             name=order.name,
             port=order.port,
             source=order.source,
+            addresses=addresses,
         )
         self._staying: list[Burst | LibraryBurst] = []
 
@@ -71,6 +76,7 @@ class Share:
                 "Q", (index for at, index in enumerate(self._indices) if not burst.connections[at].failure)
             ).tobytes(),
             woke_s=burst.woke - burst.began,
+            content_bytes=moved_bytes(burst.connections),
         )
 
     def close(self) -> None:

@@ -6,7 +6,8 @@ import errno
 import socket
 from dataclasses import dataclass
 
-from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT
+from pytest_ipperf.core.dns import Answer
+from pytest_ipperf.protocols.base import CONTENT, IP_BIND_ADDRESS_NO_PORT
 
 RETRY_S = (1.0, 2.0, 4.0)
 """When a query without an answer is repeated: RFC 1035 leaves that to the resolver; this is the usual stub's."""
@@ -17,6 +18,7 @@ class Target:
     """Where a burst goes: all literal addresses, so that the arm's family cannot be left.
 
     Without a `resolver`, `name` is an address and nothing is looked up; without a `source`, the kernel chooses one.
+    `addresses` are what the resolver has to answer, all of them; any other answer is a failure.
     """
 
     family: int
@@ -24,6 +26,7 @@ class Target:
     name: str
     port: int
     source: str
+    addresses: tuple[str, ...] = ()
 
 
 def own_socket(target: Target, kind: int) -> socket.socket:
@@ -56,6 +59,11 @@ def failure_kind(error: OSError) -> str:
         errno.EADDRINUSE: "out of ports",
     }
     return words.get(error.errno or 0, errno.errorcode.get(error.errno or 0, type(error).__name__))
+
+
+def answer_failure(answer: Answer) -> str:
+    """Return how a look-up failed whose answer is no right one, as failures are counted."""
+    return f"{CONTENT}: dns: {answer.trouble}" if answer.differs else f"dns {answer.trouble}"
 
 
 def connect_kind(code: int) -> str:

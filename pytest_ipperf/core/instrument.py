@@ -22,7 +22,8 @@ class ClientFacts:
     `wall_s` is None where they arrived at a rate, as it would hold the time in which none was there. `lag_s` is the
     longest that its loop took to come round, `peak` how many connections were in their transactions at once (median of
     the bursts). `tcp` holds the counters of trouble that moved, of the two hosts the larger count. `processors` is how
-    many its processes could use at once.
+    many its processes could use at once. `content_bytes` came, or were taken by the server, in the completed
+    connections of all clients; None where nobody counted them.
     """
 
     cpu_s: float
@@ -32,6 +33,7 @@ class ClientFacts:
     peak: int
     tcp: Mapping[str, int]
     processors: int = 1
+    content_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,9 @@ Empty where none was sent.
 class Pace:
     """An arm on links of `rate_bit_s`.
 
-    `ceiling_bit_s` is the highest goodput that they allow. `goodput_bit_s` is the payload that completed in the time
-    that the bursts took, warm-ups left out; None where connections arrived at a rate of their own. `path_bit_s` is the
+    `ceiling_bit_s` is the highest goodput that they allow. `goodput_bit_s` is the content that the completed
+    connections moved in the time that the bursts took, warm-ups left out; None where connections arrived at a rate of
+    their own, or nobody counted what they moved. `path_bit_s` is the
     slowest that trains were, of all epochs and both directions: 0 where none came through, None where none was sent.
     """
 
@@ -38,20 +39,19 @@ class Pace:
         return self.path_bit_s is not None and below_rate(self.rate_bit_s, self.path_bit_s)
 
 
-def pace(
-    rate_bit_s: float, layers: Layers, runs: Iterable[Run], payload_bytes: int, trains: Iterable[Trains]
-) -> Pace | None:
-    """The pace of an arm's runs of so large payloads, with the trains of its epochs; None on links without a rate."""
+def pace(rate_bit_s: float, layers: Layers, runs: Iterable[Run], trains: Iterable[Trains]) -> Pace | None:
+    """The pace of an arm's runs, with the trains of its epochs; None on links without a rate."""
     if not rate_bit_s:
         return None
-    own = [run for run in runs if not run.warmup and run.client is not None]
-    wall_s = [run.client.wall_s for run in own if run.client is not None and run.client.wall_s is not None]
-    moved_bytes = payload_bytes * sum(run.completed for run in own)
+    own = [run.client for run in runs if not run.warmup and run.client is not None]
+    wall_s = [client.wall_s for client in own if client.wall_s is not None]
+    moved_bytes = [client.content_bytes for client in own if client.content_bytes is not None]
+    known = len(wall_s) == len(moved_bytes) == len(own) and sum(moved_bytes) > 0 and sum(wall_s) > 0
     seen = [found or 0.0 for each in trains for found in each.values()]
     return Pace(
         rate_bit_s=rate_bit_s,
         ceiling_bit_s=ceiling_bit_s(rate_bit_s, layers),
-        goodput_bit_s=8 * moved_bytes / sum(wall_s) if sum(wall_s) and len(wall_s) == len(own) else None,
+        goodput_bit_s=8 * sum(moved_bytes) / sum(wall_s) if known else None,
         path_bit_s=min(seen, default=None),
     )
 

@@ -16,6 +16,7 @@ class ServerState:
     `content` is the page, file or message that each transaction moves; empty: the protocol's own, of the payload's
     size. There are `users` accounts with one `password` for all; each has a mailbox of its own, in which a copy of
     `content` comes first and `messages` follow. `pages` are further pages or files, by their paths (`/other.html`).
+    `addresses` are those of the server's name in the zone, as a client has to find them; the agent fills them in.
     """
 
     content: bytes = b""
@@ -23,6 +24,7 @@ class ServerState:
     password: str = field(default="", repr=False)  # which pytest would show with a test's variables
     messages: tuple[bytes, ...] = ()
     pages: Mapping[str, bytes] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for path in self.pages:
@@ -51,4 +53,6 @@ class ServerState:
             made.update(b"%d " % len(part) + part)
         for path, page in sorted(self.pages.items()):
             made.update(f"{path} {len(page)} ".encode() + page)
+        for address in self.addresses:
+            made.update(f"at {address} ".encode())
         return made.hexdigest()[:16]

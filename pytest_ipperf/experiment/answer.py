@@ -182,7 +182,7 @@ def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSu
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
-    found = pace(rate_bit_s, around, own, workload.payload_bytes, trains)
+    found = pace(rate_bit_s, around, own, trains)
     if found is not None and flow(workload.protocol):  # whose goodput is a metric of its own
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     return dataclasses.replace(summary, pace=found)

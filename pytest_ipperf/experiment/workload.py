@@ -34,6 +34,7 @@ from pytest_ipperf.lab.standing import Standing, stand
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
+from pytest_ipperf.protocols.base import CONTENT
 
 # A single lost connection is data, also where it is the whole run; this many in a row are a server that is not there.
 _HOPELESS = 3
@@ -388,6 +389,6 @@ def _suspicion(lost: Collection[str], service: Service) -> str:
     """Whom to look at first, by the kinds of failure: a question without its mark."""
     if all(kind.endswith(" unreachable") for kind in lost):
         return f"is there a way from the client to the server {service}"
-    if all(kind.startswith("dns ") for kind in lost):
+    if all(kind.startswith(("dns ", f"{CONTENT}: dns: ")) for kind in lost):
         return "is the name server well"
     return f"is the server {service} well"

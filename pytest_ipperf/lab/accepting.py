@@ -12,11 +12,9 @@ from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.protocols import application
-from pytest_ipperf.protocols.base import PHASES
+from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
 
-CONTENT = "content"
-"""The kind of failure of a connection whose transaction went well, but not its content."""
 _LOOK_S = 60.0
 """Patience with thousands of files on a slow disk."""
 
@@ -63,4 +61,6 @@ def accepted(
     kinds = dict(told["failed"])
     kinds[CONTENT] = kinds.get(CONTENT, 0) + len(failed)
     sentences = [f"host {server.host.name}: {service}: {sentence}" for sentence in found.sentences]
-    return {**told, "rows": left.tobytes(), "failed": kinds, "accepted": counts}, sentences
+    moved_bytes = told["content_bytes"] * len(left) // len(rows)  # of equal messages
+    corrected = {"rows": left.tobytes(), "failed": kinds, "content_bytes": moved_bytes, "accepted": counts}
+    return {**told, **corrected}, sentences

@@ -55,6 +55,7 @@ def client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Wo
         peak=told["peak"],
         processors=worst["processors"],
         tcp=tcp,
+        content_bytes=told["content_bytes"],
     )
 
 

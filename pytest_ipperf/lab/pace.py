@@ -85,8 +85,8 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
     return statistics.median(seen) if seen else None
 
 
-def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any], completed: int) -> list[str]:
-    """What speaks against a run of which so many connections completed: more payload than the links let through.
+def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any]) -> list[str]:
+    """What speaks against a run: more content than the links let through.
 
     `told` is what the client told of it. Each burst finds the links' buckets full.
     """
@@ -96,7 +96,7 @@ def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, 
     return goodput_contradictions(
         rate_bit_s,
         layers(arm, workload),
-        moved_bytes=completed * workload.payload_bytes,
+        moved_bytes=told["content_bytes"],
         time_s=told["wall_s"],
         bucket_bytes=BUCKET_BYTES * told["attempted"] // workload.connections,
     )

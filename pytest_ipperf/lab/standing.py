@@ -256,7 +256,7 @@ class Standing:
             proof=proof,
             contradictions=(
                 *run_troubles(demanded, proof),
-                *too_much(self._testbed, arm, workload, told, completed),
+                *too_much(self._testbed, arm, workload, told),
             ),
             unsettled=tuple(after["busy"]),
             client=client_facts(told, after, workload),

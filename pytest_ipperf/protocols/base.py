@@ -37,13 +37,19 @@ _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\r\n"
 _LONGEST_LINE = 4096  # eight times what RFC 5321, section 4.5.3.1.5 allows
 
 
+PROTOCOL, CONTENT = "protocol", "content"
+"""Kinds of failure: a reply that is not as it should be, and content that is not what the server was given."""
+
+
 class Conversation(ABC):
     """One transaction. `finished`, `trouble` and `data_port` are looked at after every call.
 
     A conversation that sets `data_port` asks for a data connection to that port of the same server (FTP, RFC 2428).
+    `kind` is that of the trouble. `content_bytes` counts the content that came, or was taken by the server, and is
+    right; what leaves it at 0 has no goodput.
     """
 
-    __slots__ = ("data_port", "finished", "trouble")
+    __slots__ = ("content_bytes", "data_port", "finished", "kind", "trouble")
 
     goodbye = b""
     """What a polite client sends after the measurement, before it closes."""
@@ -51,7 +57,21 @@ class Conversation(ABC):
     def __init__(self) -> None:
         self.finished = False
         self.trouble = ""
+        self.kind = PROTOCOL
         self.data_port = 0
+        self.content_bytes = 0
+
+    @property
+    def failure(self) -> str:
+        """Return the trouble with its kind, as failures are counted; empty without any."""
+        return self.trouble and f"{self.kind}: {self.trouble}"
+
+    def differs(self, sentence: str) -> None:
+        """Note content that is not what the server was given."""
+        self.kind, self.trouble = CONTENT, sentence
+
+    def closed(self) -> None:  # noqa: B027 - to most the end of the connection tells nothing
+        """Take note that the server has closed before the end; sets `trouble` where that was the end of the content."""
 
     @abstractmethod
     def opening(self) -> bytes:
@@ -96,11 +116,19 @@ class Replies(Conversation):
             if self._within(line):
                 continue
             said = self._reply(line)
+            # What a server says before it is asked would be taken for the answer to the next question.
+            if (said or self.finished or self.data_port) and self._buffer:
+                self._early()
+                return b""
             if said or self.finished or self.trouble:
                 return said
         if len(self._buffer) > _LONGEST_LINE:
             self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
+
+    def _early(self) -> None:
+        self.finished = False
+        self.trouble = f"{_shown(self._buffer)} before it was asked for"
 
     @abstractmethod
     def _within(self, line: bytes) -> bool:
@@ -113,6 +141,14 @@ class Replies(Conversation):
 
 class ReplyError(Exception):
     """A server's reply is not as it should be; the text names it."""
+
+    kind = PROTOCOL
+
+
+class ContentError(ReplyError):
+    """Content is not what the server was given; the text says what was expected and what was seen."""
+
+    kind = CONTENT
 
 
 class Call(ABC):
@@ -151,8 +187,8 @@ class Call(ABC):
         """The library has handed over the first that came from the server."""
 
     @abstractmethod
-    def note_end(self) -> None:
-        """The measurement ends here."""
+    def note_end(self, content_bytes: int = 0) -> None:
+        """Note that the measurement ends here, and how much content came, or was taken by the server, and is right."""
 
     @abstractmethod
     async def everyone(self) -> None:
@@ -286,6 +322,10 @@ class Application(Protocol):
         """
         del state, family, source, port
         raise UsageError(f"{self.name} has no library client; leave out --client=library")
+
+
+def _shown(said: bytes) -> str:
+    return repr(" ".join(said[:_SHOWN].decode("latin-1").split()))
 
 
 def message_of(name: str, headers: bytes, payload_bytes: int) -> bytes:

@@ -17,7 +17,7 @@ from pytest_ipperf.core import dns
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.protocols.base import Application, Call, Conversation, ReplyError, Transaction
+from pytest_ipperf.protocols.base import CONTENT, Application, Call, ContentError, Conversation, ReplyError, Transaction
 
 if TYPE_CHECKING:
     from asyncio import DatagramProtocol, Future
@@ -29,20 +29,27 @@ _MOST_BYTES = 1232
 class LookUp(Conversation):
     """One question answered; what answers another question is not heard."""
 
-    __slots__ = ("_query", "_rtype")
+    __slots__ = ("_addresses", "_query", "_question")
 
-    def __init__(self, query: bytes, rtype: int) -> None:
+    def __init__(self, query: bytes, question: bytes, addresses: tuple[str, ...]) -> None:
         super().__init__()
         self._query = query
-        self._rtype = rtype
+        self._question = question
+        self._addresses = addresses
 
     def opening(self) -> bytes:
         return self._query
 
     def feed(self, data: bytes) -> bytes:
         if data[:2] == self._query[:2]:
-            _, self.trouble = dns.answer(data, self._rtype)
-            self.finished = not self.trouble
+            answer = dns.answer(data, self._question, self._addresses)
+            if answer.differs:
+                self.differs(f"dns: {answer.trouble}")
+            elif answer.trouble:
+                self.trouble = answer.trouble
+            else:
+                self.finished = True
+                self.content_bytes = len(self._query)  # which is the payload
         return b""
 
 
@@ -67,7 +74,8 @@ class Dns(Application):
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         rtype = dns.record_type(ipver)
         ident = (index & 0xFFFF).to_bytes(2, "big")
-        return LookUp(ident + self._query(len(state.content), rtype)[2:], rtype)
+        query = ident + self._query(len(state.content), rtype)[2:]
+        return LookUp(query, self._question(rtype), _of_family(state.addresses, ipver))
 
     @cache  # noqa: B019 - there is one Dns, and few sizes
     def _query(self, size: int, rtype: int) -> bytes:
@@ -86,6 +94,10 @@ class Dns(Application):
             raise UsageError(f"payload {size} is too large for dns, whose query has at most {_MOST_BYTES} bytes")
         return dns.query(self.host, rtype, 0, size=size)
 
+    @cache  # noqa: B019 - as above
+    def _question(self, rtype: int) -> bytes:
+        return dns.question(self.host, rtype)
+
     def script(self, state: ServerState) -> Script:
         del state
         return Script(b"", ())  # the null server speaks TCP
@@ -99,6 +111,11 @@ class Dns(Application):
             await _looked_up_by_asyncio(call, self.conversation(state, call.index, ipver), listener)
 
         yield look_up
+
+
+@cache  # each connection of a run asks for the same
+def _of_family(addresses: tuple[str, ...], ipver: int) -> tuple[str, ...]:
+    return tuple(each for each in addresses if (":" in each) == (ipver == 6))
 
 
 _Listener = Callable[[Call, Conversation, "Future[None]"], "DatagramProtocol"]
@@ -123,7 +140,8 @@ def _listener() -> _Listener:
                 self._call.note_first_byte()
                 self._answered.set_result(None)
             elif self._talk.trouble:
-                self._answered.set_exception(ReplyError(self._talk.trouble))
+                error = ContentError if self._talk.kind == CONTENT else ReplyError
+                self._answered.set_exception(error(self._talk.trouble))
 
         def error_received(self, exc: Exception) -> None:
             if not self._answered.done():
@@ -145,7 +163,7 @@ async def _looked_up_by_asyncio(call: Call, talk: Conversation, listener: _Liste
         transport.sendto(query)
         with call.repeating(lambda: transport.sendto(query)):
             await answered
-        call.note_end()
+        call.note_end(talk.content_bytes)
         await call.everyone()
 
 

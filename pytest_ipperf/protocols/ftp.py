@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_ipperf.core.content import wrong_content, wrong_size
 from pytest_ipperf.core.script import DATA_PORT, Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
     Application,
     Call,
+    ContentError,
     Conversation,
     Replies,
     ReplyError,
@@ -42,18 +44,18 @@ _READ_BYTES = 65536
 class Retrieve(Replies):
     """One file fetched by an account of its own; `226` and the end of the data may come in either order."""
 
-    __slots__ = ("_commands", "_ended", "_missing_bytes", "_password", "_size_bytes", "_step")
+    __slots__ = ("_commands", "_content", "_ended", "_password", "_step")
 
     goodbye = b"QUIT\r\n"
 
-    def __init__(self, user: str, password: str, size_bytes: int) -> None:
+    def __init__(self, user: str, password: str, content: bytes) -> None:
         super().__init__()
         # The answers to the first replies. The fifth one gives the port, and RETR waits for the data connection.
         self._commands = (
             b"USER %s\r\n" % user.encode(), b"PASS %s\r\n" % password.encode(), b"TYPE I\r\n", b"EPSV\r\n", b"", b"",
         )  # fmt: skip
         self._password = password
-        self._size_bytes = self._missing_bytes = size_bytes
+        self._content = content
         self._ended = False
         self._step = 0
 
@@ -69,7 +71,8 @@ class Retrieve(Replies):
 
     def _reply(self, line: bytes) -> bytes:
         step = self._step
-        if step > _LAST or line[:3] not in _EXPECTED[step]:  # after the last one, one more is not waited for
+        # After the last one, one more is not waited for.
+        if step > _LAST or line[:3] not in _EXPECTED[step] or line[3:4] not in b" \r\n":
             self._refuse(line)
             return b""
         if step == _LAST:
@@ -89,32 +92,36 @@ class Retrieve(Replies):
         asked = _ASKED[min(self._step, _LAST)]
         self.trouble = f"reply {_hidden(line.decode('latin-1'), self._password)!r} to {asked}"
 
+    def _early(self) -> None:
+        self.finished = False
+        self._refuse(self._buffer)
+
     def data_opened(self) -> bytes:
         return _RETR
 
     def feed_data(self, data: bytes) -> bytes:
-        if data:
-            self._missing_bytes -= len(data)
-        else:
+        if not data:
             self._ended = True
             self._settle()
+        elif self._content.startswith(data, self.content_bytes):
+            self.content_bytes += len(data)
+        else:
+            self.differs(wrong_content(self._content, self.content_bytes, data))
         return b""
 
     def _settle(self) -> None:
         """Looks whether all is there, when the last reply and the end of the data are."""
         if self._ended and self._step > _LAST:
-            self.finished = not self._missing_bytes
-            if self._missing_bytes:
-                self.trouble = _wrong_size(self._size_bytes - self._missing_bytes, self._size_bytes)
+            self.finished = self.content_bytes == len(self._content) and not self._buffer
+            if self._buffer:
+                self._refuse(self._buffer)
+            elif not self.finished:
+                self.differs(wrong_size(self._content, self.content_bytes, "before 226"))
 
 
 def _hidden(said: str, password: str) -> str:
     """A reply as failures show it: a server may repeat what it was told, and a password is told to nobody."""
     return (said.replace(password, "...") if password else said).strip()[:80]
-
-
-def _wrong_size(got_bytes: int, size_bytes: int) -> str:
-    return f"226 to RETR after {got_bytes} of {size_bytes} bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +145,7 @@ class Ftp(Application):
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         del ipver  # EPSV is the same for both
-        return Retrieve(state.user(index), state.password, len(state.content))
+        return Retrieve(state.user(index), state.password, state.content)
 
     def script(self, state: ServerState) -> Script:
         replies = (
@@ -210,12 +217,14 @@ async def _fetched_by_library(client: Any, state: ServerState, port: int, call: 
         stream = await client.download_stream(FILE)
         got_bytes = 0
         while data := await stream.read(_READ_BYTES):
+            if not state.content.startswith(data, got_bytes):
+                raise ContentError(wrong_content(state.content, got_bytes, data))
             got_bytes += len(data)
         stream.close()  # for this a server may wait before it says more
         await client.command(None, "226")
         if got_bytes != len(state.content):
-            raise ReplyError(_wrong_size(got_bytes, len(state.content)))
-        call.note_end()
+            raise ContentError(wrong_size(state.content, got_bytes, "before 226"))
+        call.note_end(got_bytes)
         await call.everyone()  # and no QUIT, as the session has to stay
     except StatusCodeError as error:
         said = f"{error.received_codes[-1]}{error.info[-1]}"

@@ -1,16 +1,22 @@
-"""HTTP (RFC 9112): one GET on a connection of its own, measured until `</html>` is seen (paper 000, Table 2-1)."""
+"""HTTP (RFC 9112): one GET on a connection of its own, measured until `</html>` is seen (paper 000, Table 2-1).
+
+The body is compared with the server's page byte for byte as it comes, and its framing is held to RFC 9112, section 6.
+"""
 
 from __future__ import annotations
 
 import errno
 import inspect
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pytest_ipperf.core.content import excerpt, wrong_content, wrong_size
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
@@ -18,6 +24,7 @@ from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
     Application,
     Call,
+    ContentError,
     Conversation,
     ReplyError,
     Transaction,
@@ -29,40 +36,168 @@ if TYPE_CHECKING:
 _HEAD = b"<html><head><title>pytest-ipperf</title></head><body><pre>\n"
 _TAIL = b"</pre></body></html>"
 _END = b"</html>"
+_SHOWN_BYTES = 80
 _LINE = b"The quick brown fox jumps over the lazy dog 0123456789.\n"
 _REQUEST = (
     b"GET /index.html HTTP/1.1\r\nHost: %s\r\nUser-Agent: pytest-ipperf\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 )
 
+_LONGEST_HEAD, _LONGEST_LINE = 16384, 4096
+_STATUS = re.compile(rb"HTTP/1\.(\d) (200|1(?!01)\d\d)(?: [^\r\n\0]*)?")  # interim ones may precede that of the page
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_FOLDED = re.compile(rb"\r\n[ \t]+")  # RFC 9112, section 5.2
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_FRAMING = (b"content-length", b"transfer-encoding")
+_OK = 200
+_CHUNKED, _UNTIL_CLOSED = -1, -2  # in place of a length
+_CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+# Any beginning of what follows a body's last chunk, which may still be under way (RFC 9112, section 7.1).
+_LAST_CHUNK = re.compile(
+    rb"(?:\r(?:\n(?:0+[ \t]*(?:;[^\r\n]*)?(?:\r(?:\n(?:[^\r\n]+\r\n)*(?:[^\r\n]+\r?|\r\n?)?)?)?)?)?)?"
+)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A response's head: its status line, the body's length or how else that is framed, and what is wrong with it."""
+
+    status: int
+    length: int = _UNTIL_CLOSED
+    trouble: str = ""
+
 
 class Get(Conversation):
-    """One page fetched."""
+    """One page fetched, of which no copy is made as it comes.
 
-    __slots__ = ("_status", "_tail")
+    `_buffer` is a head, or the line of a chunk, as far as it is there; `_left` are bytes of a chunk that are to come.
+    `_length` is the body's, as its head has it: 0 before that.
+    """
+
+    __slots__ = ("_buffer", "_left", "_length", "_page")
 
     request = b""
 
-    def __init__(self) -> None:
+    def __init__(self, page: bytes) -> None:
         super().__init__()
-        self._status = b""
-        self._tail = b""
+        self._page = page
+        self._buffer = b""
+        self._left = self._length = 0
 
     def opening(self) -> bytes:
         return self.request
 
     def feed(self, data: bytes) -> bytes:
-        if len(self._status) < 12:
-            self._status += data[:64]
-            if len(self._status) < 12:
-                return b""
-            if self._status[9:12] != b"200":
-                self.trouble = f"reply {self._status.splitlines()[0].decode('latin-1')!r}"
-                return b""
-        # From the end, where the mark is; it may lie across two segments, so its possible beginning is carried over.
-        if data.rfind(_END) >= 0 or _END in self._tail + data[:6]:
-            self.finished = True
-        self._tail = data[-6:] if len(data) >= 6 else (self._tail + data)[-6:]
+        body = data if self._length else self._heads(self._buffer + data)
+        if self._length == _CHUNKED:
+            self._chunks(bytes(body))
+        elif body:
+            self._content(body)
+        self.finished = not self.trouble and self.content_bytes == len(self._page)
         return b""
+
+    def closed(self) -> None:
+        if self._length == _UNTIL_CLOSED:
+            self.differs(wrong_size(self._page, self.content_bytes, "before the body's end"))
+
+    def _heads(self, data: bytes) -> memoryview | bytes:
+        """Take the final head, if all of it is there, after any interim ones; gives what follows it."""
+        at = 0
+        while (end := data.find(b"\r\n\r\n", at)) >= 0:
+            head, at = _head_of(data[at:end]), end + 4
+            if head.trouble:
+                self.trouble = head.trouble
+                return b""
+            if head.length not in {_CHUNKED, _UNTIL_CLOSED, len(self._page)} and head.status == _OK:
+                self.differs(wrong_size(self._page, head.length, "in Content-Length"))
+                return b""
+            if head.status == _OK:
+                self._length = head.length
+                self._buffer = b"\r\n" if head.length == _CHUNKED else b""  # the first chunk then begins as all others
+                return memoryview(data)[at:]
+        self._buffer = data[at:]
+        line, ended, _ = self._buffer.partition(b"\n")
+        if len(self._buffer) > _LONGEST_HEAD:
+            self.trouble = f"a head of more than {_LONGEST_HEAD} bytes"
+        elif ended and not line.endswith(b"\r"):
+            self.trouble = f"reply {_shown(line)}, whose line does not end in CR LF"
+        elif ended or not b"HTTP/1.".startswith(line[:7]):  # which no more bytes will mend
+            self.trouble = _head_of(line.removesuffix(b"\r")).trouble
+        return b""
+
+    def _content(self, piece: bytes | memoryview) -> None:
+        """Compare the next bytes of the body."""
+        if self._page.startswith(piece, self.content_bytes):
+            self.content_bytes += len(piece)
+        else:
+            self.differs(wrong_content(self._page, self.content_bytes, piece))
+
+    def _chunks(self, data: bytes) -> None:
+        """Take a body in chunks (RFC 9112, section 7.1)."""
+        if self._buffer:
+            data, self._buffer = self._buffer + data, b""
+        at = 0
+        while not self.trouble:
+            if self._left:
+                end = min(len(data), at + self._left)
+                self._content(memoryview(data)[at:end])
+                self._left, at = self._left - (end - at), end
+            if self.content_bytes == len(self._page):
+                self._end_chunks(data, at)
+                return
+            if self._left or self.trouble:
+                return
+            found = _CHUNK.match(data, at)
+            if not found:
+                break
+            at, self._left = found.end(), int(found[1], 16)
+            if not 0 < self._left <= len(self._page) - self.content_bytes:
+                place = "or more in chunks" if self._left else "before the last chunk"
+                self.differs(wrong_size(self._page, self.content_bytes + self._left, place))
+        self._buffer = data[at:]
+        line = self._buffer
+        if not self.trouble and (line[:2] not in b"\r\n" or line.count(b"\n") > 1 or len(line) > _LONGEST_LINE):
+            self.trouble = f"no chunk, but {excerpt(line)}"
+
+    def _end_chunks(self, data: bytes, at: int) -> None:
+        """Look at what has come together with the page's end."""
+        if self._left or not _LAST_CHUNK.fullmatch(data, at):
+            self.differs(f"expected the last chunk after {len(self._page)} bytes, seen {excerpt(data[at:])}")
+
+
+@lru_cache(maxsize=64)  # but for their date, the heads of a server are the same
+def _head_of(head: bytes) -> _Head:
+    """Read a response's head, without the empty line that ends it (RFC 9112, sections 4 to 6)."""
+    first, *lines = _FOLDED.sub(b" ", head).split(b"\r\n")
+    status = _STATUS.fullmatch(first)
+    if not status:
+        return _Head(0, trouble=f"reply {_shown(first)}")
+    framing: dict[bytes, list[bytes]] = {name: [] for name in _FRAMING}
+    for line in lines:
+        field = _FIELD.fullmatch(line)
+        if not field:
+            return _Head(0, trouble=f"header line {_shown(line)}")
+        if (name := field[1].lower()) in framing:
+            framing[name] += [each.strip(b" \t") for each in field[2].split(b",")]
+    return _framed(int(status[2]), status[1] == b"0", *framing.values())
+
+
+def _framed(status: int, old: bool, lengths: list[bytes], codings: list[bytes]) -> _Head:  # noqa: FBT001
+    """Find how the body of a response is framed; an `old` one is HTTP/1.0 (RFC 9112, section 6)."""
+    if codings:
+        # With a length as well, somebody on the way may have taken the message for another one.
+        if lengths or old or [each.lower() for each in codings] != [b"chunked"]:
+            beside = f", Content-Length {_shown(b', '.join(lengths))}" if lengths else ""
+            return _Head(status, trouble=f"framing by Transfer-Encoding {_shown(b', '.join(codings))}{beside}")
+        return _Head(status, _CHUNKED)
+    if lengths:
+        if len(set(lengths)) > 1 or not _LENGTH.fullmatch(lengths[0]):
+            return _Head(status, trouble=f"framing by Content-Length {_shown(b', '.join(lengths))}")
+        return _Head(status, int(lengths[0]))
+    return _Head(status)
+
+
+def _shown(said: bytes) -> str:
+    return repr(said[:_SHOWN_BYTES].decode("latin-1"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +227,8 @@ class Http(Application):
         return filled
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
-        del state, index, ipver
-        return Get()
+        del index, ipver
+        return Get(state.content)
 
     def script(self, state: ServerState) -> Script:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
@@ -101,7 +236,6 @@ class Http(Application):
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:
-        del state
         from aiohttp import ClientSession, ClientTimeout, DummyCookieJar  # noqa: PLC0415 - the host may lack it
 
         session = ClientSession(
@@ -117,7 +251,7 @@ class Http(Application):
 
         async def fetch(call: Call) -> None:
             _CALL.set(call)
-            await _fetched_by_library(session, url, call)
+            await _fetched_by_library(session, url, call, state.content)
 
         async with session:
             yield fetch
@@ -167,23 +301,28 @@ def _stream(info: tuple[Any, ...]) -> socket.socket:
     return sock
 
 
-async def _fetched_by_library(session: ClientSession, url: str, call: Call) -> None:
+async def _fetched_by_library(session: ClientSession, url: str, call: Call, page: bytes) -> None:
     """The same page as by `Get`, by aiohttp, which closes the connection itself when it has heard the page's end."""
     from aiohttp import ClientPayloadError, ClientResponseError, ServerDisconnectedError  # noqa: PLC0415
 
-    tail = b""
+    seen_bytes = 0
     try:
         async with session.get(url, allow_redirects=False) as response:
             call.note_first_byte()
             if response.status != 200:
                 version = ".".join(map(str, response.version or ()))
                 raise ReplyError(f"reply {f'HTTP/{version} {response.status} {response.reason}'!r}")
+            if response.content_length not in {None, len(page)}:
+                raise ContentError(wrong_size(page, response.content_length or 0, "in Content-Length"))
             async for data in response.content.iter_any():
-                if data.rfind(_END) >= 0 or _END in tail + data[:6]:
-                    call.note_end()
+                if not page.startswith(data, seen_bytes):
+                    raise ContentError(wrong_content(page, seen_bytes, data))
+                seen_bytes += len(data)
+                if seen_bytes == len(page):
+                    call.note_end(seen_bytes)
                     await call.everyone()
                     return
-                tail = (tail + data)[-6:]
+            raise ContentError(wrong_size(page, seen_bytes, "before the body's end"))
     except ClientResponseError as error:
         raise ReplyError(" ".join(error.message.split())[:120]) from error
     except (ClientPayloadError, ServerDisconnectedError) as error:

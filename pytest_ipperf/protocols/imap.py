@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pytest_ipperf.core.content import wrong_content, wrong_size
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
     Application,
     Call,
+    ContentError,
     Conversation,
     ReplyError,
     Transaction,
@@ -30,7 +32,9 @@ _GREETING, _FETCH = 0, 3
 # PEEK, as no run may change what the next one finds: BODY[] alone would mark the message as read.
 _ASKED_FOR = "BODY.PEEK[]"
 _LITERAL = re.compile(rb"\{(\d{1,18})\}\r?\n\Z")  # Python makes no number of thousands of digits
-_MESSAGE = re.compile(rb"\* 1 FETCH \((?:.* )?BODY\[\] \{\d+\}\r?\n\Z", re.IGNORECASE)
+_MESSAGE = re.compile(rb"(?:\* )?1 FETCH \((?:.* )?BODY\[\] \{\d+\}(?:\r?\n)?\Z", re.IGNORECASE)
+_MESSAGES_END = re.compile(rb"(?: .*)?\)(?:\r?\n)?\Z")
+_TWICE = "expected one message, seen another one after it"
 _LONGEST_LINE = 8192
 _SHOWN = 80
 
@@ -38,7 +42,9 @@ _SHOWN = 80
 class Fetch(Conversation):
     """One message fetched; its connection logs in to an account that no other one uses."""
 
-    __slots__ = ("_buffer", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_taken", "_takes")
+    __slots__ = (
+        "_buffer", "_came", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_takes", "_within",
+    )  # fmt: skip
 
     goodbye = b"a4 LOGOUT\r\n"
 
@@ -53,7 +59,8 @@ class Fetch(Conversation):
         self._goes_on = False  # a literal is no reply's last word
         self._left = 0  # bytes of a literal that are to come
         self._takes = False  # that literal is the message
-        self._taken = -1  # bytes of the message so far; none has come yet
+        self._within = False  # the reply with the message has not ended
+        self._came = False  # the message has begun
 
     def opening(self) -> bytes:
         return b""
@@ -66,26 +73,36 @@ class Fetch(Conversation):
             if self._left:
                 at = self._literal(data, at)
             end = data.find(b"\n", at) + 1
-            if not end or self._left:
+            if not end or self._left or self.trouble:
                 break
             line, at = data[at:end], end
             said = self._line(line)
             if said or self.finished:
                 self._buffer = data[at:]
-                return said
+                return b"" if self._buffer and self._hasty() else said
         self._buffer = data[at:]
         if len(self._buffer) > _LONGEST_LINE:
             self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
+
+    def _hasty(self) -> bool:
+        """Refuse what has come with a command's last reply, unless it is news, which a server may tell at any time."""
+        if b"* ".startswith(self._buffer[:2]):
+            return False
+        self.finished = False
+        self._wrong(self._buffer)
+        return True
 
     def _literal(self, data: bytes, at: int) -> int:
         """Takes what has come of a literal, and gives where it ends; its bytes are no lines."""
         end = min(len(data), at + self._left)
         self._left -= end - at
         if self._takes:
-            if self._message[self._taken : self._taken + end - at] != data[at:end]:
-                self.trouble = "another message than the account's"
-            self._taken += end - at
+            piece = memoryview(data)[at:end]
+            if self._message.startswith(piece, self.content_bytes):
+                self.content_bytes += end - at
+            else:
+                self.differs(wrong_content(self._message, self.content_bytes, piece))
         return end
 
     def _line(self, line: bytes) -> bytes:
@@ -94,8 +111,10 @@ class Fetch(Conversation):
         if literal := _LITERAL.search(line):
             self._announced(line, int(literal[1]), begun=begun)
         elif begun:
-            pass  # what follows a literal within its reply
-        elif line[:3] == b"a%d " % self._step:
+            if self._within and not _MESSAGES_END.match(line):  # else it is what follows a literal within its reply
+                self._wrong(line)
+            self._within = False
+        elif self._step and line[:3] == b"a%d " % self._step:
             return self._reply(line[3:])
         elif line[:2] != b"* " or line[2:6].upper() == b"BYE ":
             self._wrong(line)
@@ -107,16 +126,21 @@ class Fetch(Conversation):
         self._left, self._goes_on = size, True
         self._takes = self._step == _FETCH and not begun and _MESSAGE.match(line) is not None
         if self._takes:
-            self._taken = 0
-            if size != len(self._message):
-                self.trouble = f"a message of {size} bytes, not of {len(self._message)}"
+            if self._came:
+                self.differs(_TWICE)
+            elif size != len(self._message):
+                self.differs(wrong_size(self._message, size, "in the literal"))
+            self._came = self._within = True
+        elif self._within and not line.startswith(b" "):
+            self._wrong(line)
 
     def _reply(self, said: bytes) -> bytes:
         if said[:2].upper() != b"OK" or said[2:3] not in b" \r\n":
             self._wrong(said)
         elif self._step == _FETCH:
-            self.finished = self._taken == len(self._message)
-            self.trouble = "" if self.finished else f"no message before {_shown(said, self._secret)!r}"
+            self.finished = self._came
+            if not self.finished:
+                self.differs(_no_message(self._message, said, self._secret))
         else:
             self._step += 1
             return self._commands[self._step - 1]
@@ -198,6 +222,10 @@ def _wrong_reply(said: bytes, asked: str, secret: str) -> str:
     return f"reply {_shown(said, secret)!r} to {asked}"
 
 
+def _no_message(message: bytes, said: bytes, secret: str) -> str:
+    return wrong_size(message, 0, f"before {_shown(said, secret)!r}")
+
+
 @cache
 def _library_line() -> type[Any]:
     """The library's end of a connection; it ends its call when it breaks, as the library would wait for ever."""
@@ -273,7 +301,7 @@ async def _fetched_by_library(call: Call, state: ServerState) -> None:
         fetched = await client.fetch("1", _ASKED_FOR)
         _check(fetched, "FETCH", state)
         _check_message(fetched.lines, state)
-        call.note_end()
+        call.note_end(len(state.content))
         await call.everyone()
         await client.logout()
     except asyncio.CancelledError:
@@ -291,14 +319,19 @@ def _check(response: Any, asked: str, state: ServerState) -> None:
 
 
 def _check_message(lines: list[bytes | bytearray], state: ServerState) -> None:
-    """Of a FETCH's reply the library gives the literals as bytearrays."""
-    literals = [each for each in lines if isinstance(each, bytearray)]
-    if not literals:
-        raise ReplyError(f"no message before {_shown(b'OK ' + lines[-1], state.password)!r}")
-    if len(literals[0]) != len(state.content):
-        raise ReplyError(f"a message of {len(literals[0])} bytes, not of {len(state.content)}")
-    if literals[0] != state.content:
-        raise ReplyError("another message than the account's")
+    """Compare the message of a FETCH's reply, of which the library gives the literals as bytearrays."""
+    found = [at for at, line in enumerate(lines) if isinstance(line, bytes) and _MESSAGE.match(line)]
+    if not found:
+        raise ContentError(_no_message(state.content, b"OK " + lines[-1], state.password))
+    if len(found) > 1:
+        raise ContentError(_TWICE)
+    message, after, *_ = *lines[found[0] + 1 :], b"", b""
+    if len(message) != len(state.content):
+        raise ContentError(wrong_size(state.content, len(message), "in the literal"))
+    if message != state.content:
+        raise ContentError(wrong_content(state.content, 0, bytes(message)))
+    if not _MESSAGES_END.match(after):
+        raise ReplyError(_wrong_reply(bytes(after), _NAMES[_FETCH], state.password))
 
 
 protocol = Imap()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pytest_ipperf.core.content import wrong_content, wrong_size
 from pytest_ipperf.core.script import Script
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols.base import (
@@ -31,45 +32,58 @@ _TRACE = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|X-[!-9;-~]+):[^\n]*\n(?:[ \t][^\n]*\n)*)*\n?", re.IGNORECASE
 )
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:")
-_SHOWN_BYTES = 16
 # The greeting answers nothing, so the n-th reply is the answer to the n-th line of this table.
 _COMMANDS = (
-    ("the greeting", b"EHLO client.ipperf.test\r\n", b"2"),
-    ("EHLO", b"", b"2"),
-    ("MAIL", b"RCPT TO:<server@ipperf.test>\r\n", b"2"),
-    ("RCPT", b"DATA\r\n", b"2"),
-    ("DATA", b"", b"3"),
-    ("the message", b"", b"2"),
+    ("the greeting", b"EHLO client.ipperf.test\r\n", (b"220 ",)),
+    ("EHLO", b"", (b"250 ",)),
+    ("MAIL", b"RCPT TO:<server@ipperf.test>\r\n", (b"250 ",)),
+    ("RCPT", b"DATA\r\n", (b"250 ", b"251 ")),
+    ("DATA", b"", (b"354 ",)),
+    ("the message", b"", (b"250 ",)),
 )
-_MAIL, _LAST = 1, 5
+_EHLO, _LAST = 1, 5
+_QUEUED = re.compile(rb"(?i)\bqueued\b")
+_ENHANCED = re.compile(rb"(\d)\.\d{1,3}\.\d{1,3}(?![^ \r\n])")  # RFC 3463, section 2
 
 
 class Send(Replies):
     """One message handed over."""
 
-    __slots__ = ("_mail", "_message", "_step")
+    __slots__ = ("_mail", "_message", "_size_bytes", "_step")
 
     goodbye = b"QUIT\r\n"
 
     def __init__(self, message: bytes, sender: str) -> None:
         super().__init__()
         self._mail = b"MAIL FROM:<%s>\r\n" % sender.encode()
-        self._message = message
+        self._message = _dotted(message)
+        self._size_bytes = len(message)
         self._step = 0
 
     def _within(self, line: bytes) -> bool:
-        return line[3:4] == b"-"  # all lines have the code, and the last one a space after it (RFC 5321, section 4.2.1)
+        # All lines have the same code, and the last one no hyphen after it (RFC 5321, section 4.2.1).
+        if line[3:4] != b"-" or not line[:3].isdigit() or (self._open and line[:3] != self._open):
+            return False
+        self._open = line[:3]
+        return True
 
     def _reply(self, line: bytes) -> bytes:
         asked, following, expected = _COMMANDS[self._step]
         last = self._step == _LAST
-        if line[:1] != expected or (last and b"queued" not in line.lower()):
+        if (
+            (line[:4] not in expected and line.rstrip() + b" " not in expected)  # of a reply without text
+            or (self._open and self._open != line[:3])
+            or (line[5:6] == b"." and self._step > _EHLO and _contradicts(line[:3], line[4:]))
+            or (last and not _QUEUED.search(line, 4))
+        ):
             self.trouble = f"reply {line.strip()[:80].decode('latin-1')!r} to {asked}"
             return b""
         if last:
             self.finished = True
+            self.content_bytes = self._size_bytes
             return b""
-        said = following or (self._mail if self._step == _MAIL else self._message)
+        said = following or (self._mail if self._step == _EHLO else self._message)
+        self._open = b""
         self._step += 1
         return said
 
@@ -102,7 +116,7 @@ class Smtp(Application):
 
     def conversation(self, state: ServerState, index: int, ipver: int) -> Conversation:
         del ipver
-        return Send(_dotted(state.content), _SENDER % index)
+        return Send(state.content, _SENDER % index)
 
     def sent_by(self, sender: str) -> int | None:
         found = _SENT_BY.fullmatch(sender)
@@ -114,7 +128,8 @@ class Smtp(Application):
         if kept.endswith(sent) and _may_stand_on_top(on_top, sent):
             return ""
         trace = _TRACE.match(kept)
-        return _first_difference(sent, kept[trace.end() :] if trace else kept)
+        left = kept[trace.end() :] if trace else kept
+        return wrong_size(sent, len(left)) if sent.startswith(left) else wrong_content(sent, 0, left)
 
     def script(self, state: ServerState) -> Script:
         del state
@@ -141,13 +156,10 @@ def _may_stand_on_top(added: bytes, sent: bytes) -> bool:
     return not ended or not _HEADER.match(sent)
 
 
-def _first_difference(sent: bytes, kept: bytes) -> str:
-    """Say where a kept message, its trace headers removed, first differs from what was sent; both have LF alone."""
-    at = next((at for at, (left, right) in enumerate(zip(sent, kept, strict=False)) if left != right), None)
-    if at is None:
-        return f"{len(kept)} bytes are kept of {len(sent)} that were sent"
-    expected, seen = sent[at : at + _SHOWN_BYTES], kept[at : at + _SHOWN_BYTES]
-    return f"from byte {at} on {expected!r} was sent and {seen!r} is kept"
+def _contradicts(code: bytes, text: bytes) -> bool:
+    """Tell whether a reply has an enhanced code of another class than its code's (RFC 2034, section 4)."""
+    enhanced = _ENHANCED.match(text)
+    return enhanced is not None and enhanced[1] != code[:1]
 
 
 @lru_cache(maxsize=1)  # all connections of a run send the same
@@ -174,14 +186,15 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
         asked = "EHLO"
         await client.ehlo()
         asked = "MAIL"
-        await client.mail(_SENDER % call.index)
+        _check(*await client.mail(_SENDER % call.index), asked)
         asked = "RCPT"
-        await client.rcpt("server@ipperf.test")
+        _check(*await client.rcpt("server@ipperf.test"), asked)
         asked = "DATA"
         code, said = await client.data(message)
-        if "queued" not in said.lower():
+        _check(code, said, "the message")
+        if not _QUEUED.search(said.encode(errors="replace")):
             raise ReplyError(_wrong_reply(code, said, "the message"))
-        call.note_end()
+        call.note_end(len(message))
         await call.everyone()
         await client.quit()
     except SMTPResponseException as error:
@@ -189,6 +202,12 @@ async def _sent_by_library(call: Call, message: bytes) -> None:
     finally:
         if isinstance(client.transport, asyncio.Transport):  # a call that was broken off
             client.transport.abort()
+
+
+def _check(code: int, said: str, asked: str) -> None:
+    """Hold the enhanced code of a reply that the library takes for a good one against its code."""
+    if _contradicts(b"%d" % code, said.rpartition("\n")[2].encode(errors="replace")):
+        raise ReplyError(_wrong_reply(code, said, asked))
 
 
 def _wrong_reply(code: int, said: str, asked: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
+from pytest_ipperf.protocols.base import CONTENT
 
 # Of more cells of which the same is said only the number is told.
 _NAMED = 3
@@ -77,5 +79,12 @@ def _failures(record: Record) -> str:
     return (
         f"FAILURES {record.cell}: {test.attempted - test.completed} of {test.attempted} connections by {test.arm}, "
         f"{reference.attempted - reference.completed} of {reference.attempted} by {reference.arm}; "
-        f"each counts as {seconds_text(record.deadline_s)}"
+        f"each counts as {seconds_text(record.deadline_s)}{_wrong_content(record)}"
     )
+
+
+def _wrong_content(record: Record) -> str:
+    """Return the commonest difference of content, as that is what a reader would not think of; empty without any."""
+    counts = Counter(record.test.failed) + Counter(record.reference.failed)
+    found = [kind for kind, _ in counts.most_common() if kind.startswith(f"{CONTENT}: ")]
+    return f"; {found[0]}" if found else ""

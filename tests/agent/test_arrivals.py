@@ -130,7 +130,7 @@ class Stalling:
                         time.sleep(self._stall_s)
                     conn.settimeout(5)
                     conn.recv(4096)
-                    conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html></html>")
+                    conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + application("http").content(1000))
 
 
 @both_clients

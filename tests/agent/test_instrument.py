@@ -69,6 +69,9 @@ def rows_of(receipt):
     return [dict(zip(PHASES, row, strict=True)) for row in values]
 
 
+PARTLY = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n<html>"
+
+
 def burst(address, port, n=1, payload=1000, protocol="http", **settings):
     kind = application(protocol)
     talks = [kind.conversation(kind.filled(ServerState(), payload), index, 4) for index in range(n)]
@@ -176,7 +179,7 @@ def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
 @both_families
 def test_an_end_that_came_with_the_answer_is_seen_after_it(address):
     """The watched edge is one for both: who stopped at a short read would wait for the deadline."""
-    with answering(address, lambda conn: conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html>")) as port:
+    with answering(address, lambda conn: conn.sendall(PARTLY)) as port:
         begun = time.monotonic()
         made = burst(address, port)
     assert [each.failure for each in made.connections] in (["talk closed"], ["talk reset"])

@@ -109,7 +109,8 @@ class Peer:
 
 
 GREETING = b"220 hello\r\n"
-PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 100\r\n\r\n"
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 10000\r\n\r\n"
+SHORT = PAGE.replace(b"10000", b"100")
 
 
 def first(conn, said):
@@ -142,7 +143,7 @@ def endless(conn, said):
     """A whole page that is no page, a reply that never comes."""
     first(conn, said)
     if said == PAGE:
-        conn.sendall(PAGE + b"x" * 100)
+        conn.sendall(SHORT + b"x" * 100)
     wait_for_client(conn)
 
 
@@ -166,7 +167,7 @@ def burst(name, address, port, resolver, n=1, **settings):
     made_for |= settings
     host, payload, source = (made_for.pop(key) for key in ("host", "payload", "source"))
     asked = (address, resolver) if resolver else None
-    target = Target(family_of(address), asked, host if resolver else address, port, source)
+    target = Target(family_of(address), asked, host if resolver else address, port, source, (address,))
     made = LibraryBurst(target, protocol, protocol.filled(ServerState(), payload), n, **made_for)
     made.run()
     return made
@@ -259,7 +260,7 @@ def test_a_refused_connection_is_a_failure_by_kind(name, address, resolver):
         ("http", closes, "talk closed"),
         ("smtp", closes, "talk closed"),
         ("http", half, "talk closed"),
-        ("http", endless, "talk closed"),  # all that was announced has come, and the mark of its end was not in it
+        ("http", endless, "content: expected 10000 bytes, seen 100 in Content-Length"),
     ],
 )
 def test_a_server_that_breaks_off_is_a_failure_by_kind(name, talk, failure, address, resolver):
@@ -338,18 +339,18 @@ def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(paylo
     assert failures(made) == {"": 1}
     state = application("smtp").filled(ServerState(), payload)
     lean = application("smtp").conversation(state, 0, 4)
-    commands = b"".join(lean.feed(b"250 Ok\r\n") for _ in range(4))
+    commands = b"".join(lean.feed(reply) for reply in (GREETING, *[b"250 Ok\r\n"] * 3))
     assert b"".join(heard) == commands + state.content + b"QUIT\r\n"
 
 
 def test_a_page_is_asked_for_by_the_servers_name(resolver):
-    heard = []
+    heard, page = [], application("http").content(PAYLOAD["http"])
 
     def talk(conn, _):
         heard.append(conn.recv(4096))
-        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n<html></ht")
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + page[:-3])
         time.sleep(0.05)
-        conn.sendall(b"ml>")
+        conn.sendall(page[-3:])
 
     with Peer("::1", talk) as peer:
         made = burst("http", "::1", peer.port, resolver)
@@ -421,7 +422,10 @@ def test_a_resolver_that_is_not_there_is_told(name, address):
 @both_protocols
 @pytest.mark.parametrize(
     ("host", "address", "failure"),
-    [("nowhere.ipperf.test", "127.0.0.1", "dns NXDOMAIN"), (ONLY_IPV4, "::1", "dns no address")],
+    [
+        ("nowhere.ipperf.test", "127.0.0.1", "dns NXDOMAIN"),
+        (ONLY_IPV4, "::1", f"content: dns: expected AAAA ::1 for {ONLY_IPV4}, seen no record"),
+    ],
 )
 def test_a_name_without_an_address_of_the_family_is_told(name, host, address, failure, resolver):
     assert failures(burst(name, address, 9, resolver, 3, host=host)) == {failure: 3}
@@ -433,15 +437,14 @@ def test_a_source_that_this_host_does_not_have_is_told(name, resolver):
 
 
 def test_every_tenth_reset_leaves_the_others_their_figures(resolver):
-    content = application("http").content(1000)
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    content = application("http").content(PAYLOAD["http"])
 
     def talk(conn, number):
         if number % 10 == 9:
             resets(conn, PAGE)
         else:
             conn.recv(4096)
-            conn.sendall(head + content)
+            conn.sendall(PAGE + content)
 
     with Peer("127.0.0.1", talk) as peer:
         made = burst("http", "127.0.0.1", peer.port, resolver, 30)

@@ -16,17 +16,28 @@ from pytest_ipperf.core.run import Run
 TUNNEL = Layers(ipver=6, overhead_bytes=20)
 
 
-def run(wall_s, completed=10, *, warmup=False):
-    client = ClientFacts(cpu_s=0.1, wall_s=wall_s, connections=10, lag_s=0.0, peak=10, tcp={})
+def run(wall_s, completed=10, *, warmup=False, content_bytes=1000):
+    """A run whose connections have moved so much each, or nobody knows how much."""
+    client = ClientFacts(
+        cpu_s=0.1, wall_s=wall_s, connections=10, lag_s=0.0, peak=10, tcp={},
+        content_bytes=None if content_bytes is None else content_bytes * completed,
+    )  # fmt: skip
     return Run(
         arm=Arm(6, "tunnel"), epoch=0, block=0, slot=0, warmup=warmup, started_at=0.0, attempted=10,
         failed={"talk reset": 10 - completed}, values={"response_time": 0.01}, client=client,
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("content_bytes", "goodput_bit_s"), [(1000, 80_000.0), (13, 1040.0), (0, None), (None, None)])
+def test_goodput_is_made_of_the_bytes_that_came_and_unknown_where_nobody_counted(content_bytes, goodput_bit_s):
+    found = pace(1e8, TUNNEL, [run(0.5, content_bytes=content_bytes), run(0.5, 0)], [])
+    assert found is not None
+    assert found.goodput_bit_s == goodput_bit_s
+
+
 def test_goodput_is_what_completed_in_the_time_of_the_bursts():
     runs = [run(0.5), run(1.5, 5), run(9.0, warmup=True)]
-    found = pace(1e8, TUNNEL, runs, 1000, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}])
+    found = pace(1e8, TUNNEL, runs, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}])
     assert found == Pace(
         rate_bit_s=1e8, ceiling_bit_s=ceiling_bit_s(1e8, TUNNEL), goodput_bit_s=60000.0, path_bit_s=9.98e7
     )
@@ -34,18 +45,18 @@ def test_goodput_is_what_completed_in_the_time_of_the_bursts():
 
 
 def test_links_without_a_rate_have_no_pace():
-    assert pace(0.0, TUNNEL, [run(0.5)], 1000, []) is None
+    assert pace(0.0, TUNNEL, [run(0.5)], []) is None
 
 
 def test_where_connections_arrive_at_a_rate_their_time_is_none_of_the_links():
-    found = pace(1e8, TUNNEL, [run(None)], 1000, [{}])
+    found = pace(1e8, TUNNEL, [run(None)], [{}])
     assert found is not None
     assert (found.goodput_bit_s, found.path_bit_s, found.misses) == (None, None, False)
 
 
 @pytest.mark.parametrize(("seen", "misses"), [(0.991e8, False), (0.989e8, True), (None, True), (1.2e8, False)])
 def test_a_path_misses_its_rate_where_one_direction_does_by_more_than_a_hundredth(seen, misses):
-    found = pace(1e8, TUNNEL, [run(0.5)], 1000, [{"client": 1e8, "server": 1e8}, {"client": 1e8, "server": seen}])
+    found = pace(1e8, TUNNEL, [run(0.5)], [{"client": 1e8, "server": 1e8}, {"client": 1e8, "server": seen}])
     assert found is not None
     assert found.misses is misses
 

@@ -13,7 +13,7 @@ AFTER = {"tcp": {"ListenDrops": 3}}
 def told(cpu_s, wall_s, attempted):
     return {
         "burst_cpu_s": cpu_s, "wall_s": wall_s, "attempted": attempted, "processors": 1, "lag_s": 0.1, "peak": 5,
-        "tcp": {},
+        "tcp": {}, "content_bytes": 1000 * attempted,
     }  # fmt: skip
 
 
@@ -36,6 +36,7 @@ def test_of_several_clients_the_busiest_tells_how_busy_they_were(rate_per_s, cpu
     found = client_facts(merged, AFTER, work)
     assert (found.cpu_s, found.wall_s, found.connections, found.processors) == (cpu_s, wall_s, connections, 1)
     assert (found.lag_s, found.peak, found.tcp) == (0.2, 9, {"TCPTimeouts": 1, "ListenDrops": 3})
+    assert found.content_bytes == 30_000  # of all clients
     alone = client_facts(told(0.7, 1.0, 30), AFTER, work)
     assert (alone.cpu_s, alone.connections) == (0.7, 30)
 

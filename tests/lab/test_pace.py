@@ -60,8 +60,9 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
         assert sentence.startswith(f"expected at most 5 Mbit/s from the {host}, seen ")
     told, completed = receipt.proof, receipt.rows
     assert completed == 100
-    assert not too_much(testbed, ARMS[1], WORKLOAD, told, completed)
-    (sentence,) = too_much(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told, completed)
+    assert told["content_bytes"] == completed * WORKLOAD.payload_bytes
+    assert not too_much(testbed, ARMS[1], WORKLOAD, told)
+    (sentence,) = too_much(thought(testbed, rate_bit_s=1e6), ARMS[1], WORKLOAD, told)
     assert sentence.startswith("expected at most 928.5 kbit/s of payload, seen ")
 
 
@@ -70,7 +71,7 @@ def test_nothing_is_sent_where_a_train_could_tell_nothing():
     assert testbed
     assert train_rates(BUILTIN["lab"], ARMS[0], {}, 1500) == {}
     assert train_rates(thought(testbed, loss=0.01), ARMS[0], {}, 1500) == {}
-    assert not too_much(BUILTIN["lab"], ARMS[0], WORKLOAD, {}, 1000)
+    assert not too_much(BUILTIN["lab"], ARMS[0], WORKLOAD, {"content_bytes": 10**9})
 
 
 def test_layers_are_those_of_the_arm_and_its_protocol():

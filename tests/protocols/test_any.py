@@ -11,8 +11,8 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.nameserver import answers, reply
 
-STATE = ServerState(users=3, password="secret-42")
 ADDRESSES = ("192.0.2.1", "2001:db8::1")
+STATE = ServerState(users=3, password="secret-42", addresses=ADDRESSES)
 PORT = 40000
 # What numbers, ends, beginnings and lengths are made of in one protocol or another.
 PARTS = [

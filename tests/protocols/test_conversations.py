@@ -123,7 +123,7 @@ def test_smtp_does_not_gather_an_endless_line():
 
 @given(st.integers(100, 3000), st.data())
 def test_http_ends_when_the_end_of_the_page_is_seen_however_it_is_cut(size, data):
-    get, stream = talk("http"), HTTP + application("http").content(size)
+    get, stream = talk("http", size), HTTP + application("http").content(size)
     assert get.opening().startswith(b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\n")
     at = 0
     while at < len(stream):

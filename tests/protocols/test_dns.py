@@ -16,12 +16,14 @@ from pytest_ipperf.servers.nameserver import answers, reply
 
 DNS = application("dns")
 PLAIN = 34
-KNOWN = answers({DNS.host: ("192.0.2.1", "2001:db8::1")})
+ADDRESSES = ("192.0.2.1", "2001:db8::1")
+KNOWN = answers({DNS.host: ADDRESSES})
+NONE = "dns: expected A 192.0.2.1 for host.ipperf.test, seen "
 SIZES = st.one_of(st.just(PLAIN), st.integers(PLAIN + 15, 1232))
 
 
 def talk(size=PLAIN, index=0, ipver=4):
-    return DNS.conversation(DNS.filled(ServerState(), size), index, ipver)
+    return DNS.conversation(DNS.filled(ServerState(addresses=ADDRESSES), size), index, ipver)
 
 
 def record(rtype, data):
@@ -71,11 +73,12 @@ def test_an_answer_to_another_question_is_not_heard():
         (0x8402, b"", "SERVFAIL"),
         (0x8405, b"", "REFUSED"),
         (0x840B, b"", "RCODE 11"),
-        (0x8400, b"", "no address"),
-        (0x8400, record(dns.TYPE_AAAA, socket.inet_pton(socket.AF_INET6, "2001:db8::1")), "no address"),
-        (0x8400, record(dns.TYPE_A, b"\x01\x02\x03"), "malformed"),
-        (0x8400, record(dns.TYPE_A, bytes(4))[:-2], "malformed"),
-        (0x8600, record(dns.TYPE_A, bytes(4)), "truncated"),
+        (0x8D00, b"", "opcode 1"),
+        (0x8500, b"", NONE + "no record"),
+        (0x8500, record(dns.TYPE_AAAA, socket.inet_pton(socket.AF_INET6, "2001:db8::1")), NONE + "AAAA 2001:db8::1"),
+        (0x8500, record(dns.TYPE_A, b"\x01\x02\x03"), "malformed"),
+        (0x8500, record(dns.TYPE_A, bytes(4))[:-2], "malformed"),
+        (0x8700, record(dns.TYPE_A, bytes(4)), "truncated"),
         (0x0100, b"", "not a response"),
     ],
 )
@@ -84,6 +87,7 @@ def test_a_wrong_answer_is_named(flags, records, trouble):
     query = look_up.opening()
     look_up.feed(struct.pack("!6H", 7, flags, 1, bool(records), 0, 0) + query[12:] + records)
     assert (look_up.finished, look_up.trouble) == (False, trouble)
+    assert look_up.kind == ("content" if trouble.startswith("dns: ") else "protocol")
 
 
 @given(st.binary(max_size=100))

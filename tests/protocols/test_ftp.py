@@ -90,13 +90,48 @@ def test_a_data_connection_may_be_opened_or_open_already(code):
 @pytest.mark.parametrize("last", ["226", "data"])
 def test_data_of_another_size_are_no_file(size, last):
     talk, _ = said_to(REPLIES, RETR + 1)
+    if size > 3000:
+        talk.feed_data((STATE.content * 2)[:size])
+        assert (talk.kind, talk.trouble) == ("content", "expected 3000 bytes, seen more that begin with 'T'")
+        return
     if size:
-        talk.feed_data(b"x" * size)
+        talk.feed_data(STATE.content[:size])
     moves = [lambda: talk.feed_data(b""), lambda: talk.feed(REPLIES[-1])]
     for move in moves if last == "226" else reversed(moves):
         assert not talk.trouble
         move()
-    assert (talk.finished, talk.trouble) == (False, f"226 to RETR after {size} of 3000 bytes")
+    assert (talk.finished, talk.failure) == (False, f"content: expected 3000 bytes, seen {size} before 226")
+
+
+@pytest.mark.parametrize("at", [0, 1, 1499, 2999])
+@pytest.mark.parametrize("piece", [1, 700, 4000])
+def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes(at, piece):
+    wrong = bytearray(STATE.content)
+    wrong[at] ^= 1
+    talk, _ = said_to(REPLIES, RETR + 1)
+    for begin in range(0, 3000, piece):
+        if not talk.trouble:
+            talk.feed_data(bytes(wrong[begin : begin + piece]))
+    assert talk.kind == "content"
+    assert f" at offset {at} of 3000 bytes, seen " in talk.trouble
+
+
+@pytest.mark.parametrize(
+    ("step", "reply", "trouble"),
+    [
+        (0, b"2200 hello\r\n", "reply '2200 hello' to the greeting"),
+        (0, b"220 hello\r\n331 go on\r\n", "reply '331 go on' to USER"),
+        (4, b"229 (|||22123|)\r\n150 now\r\n", "reply '150 now' to RETR"),
+        (6, b"226 done\r\n226 done\r\n", "reply '226 done' to RETR"),
+    ],
+)
+def test_a_reply_before_its_command_and_one_of_four_digits_are_none(step, reply, trouble):
+    talk, _ = said_to(REPLIES, step)
+    if step == 6:
+        talk.feed_data(STATE.content)
+        talk.feed_data(b"")
+    talk.feed(reply)
+    assert (talk.finished, talk.failure) == (False, f"protocol: {trouble}")
 
 
 def test_an_empty_file_is_a_file():
@@ -275,7 +310,17 @@ def test_a_reply_without_a_port_is_named(client, failure):
 def test_a_file_that_is_cut_short_or_too_long_is_no_success(client, address, size):
     with Peer(address, sent=(STATE.content * 2)[:size]) as peer:
         made = burst(client, address, peer.port)
-    assert failures(made) == {f"protocol: 226 to RETR after {size} of 3000 bytes": 3}
+    seen = "more that begin with 'T'" if size > 3000 else f"{size} before 226"
+    assert failures(made) == {f"content: expected 3000 bytes, seen {seen}": 3}
+
+
+@both_clients
+@both_families
+def test_another_file_of_the_same_size_is_no_success(client, address):
+    with Peer(address, sent=STATE.content.replace(b"quick", b"quiet")) as peer:
+        made = burst(client, address, peer.port)
+    told = "expected 'ck brown fox jum' at offset 7 of 3000 bytes, seen 'et brown fox jum'"
+    assert failures(made) == {f"content: {told}": 3}
 
 
 @both_families

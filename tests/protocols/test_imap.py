@@ -50,6 +50,8 @@ ODD = [
 ]
 TALKS = {"courier": COURIER, "odd": ODD}
 COUNTERFEIT = MESSAGE.replace(b"quick", b"quiet")
+LENGTH = "expected 300 bytes, seen"
+DIFFERS = "expected 'ck brown fox jum' at offset 125 of 300 bytes, seen 'et brown fox jum'"
 
 
 def said_to(replies, step=4):
@@ -101,10 +103,17 @@ def test_each_connection_has_an_account_of_its_own_as_long_as_there_are_enough()
         (1, b"a1 OKAY\r\n", "reply 'OKAY' to LOGIN"),
         (2, b"a2 BAD what?\r\n", "reply 'BAD what?' to SELECT"),
         (3, b"a3 NO no such message\r\n", "reply 'NO no such message' to FETCH"),
-        (3, b"a3 OK FETCH completed\r\n", "no message before 'OK FETCH completed'"),
-        (3, b"* 2 FETCH (BODY[] {3}\r\nabc)\r\na3 OK done\r\n", "no message before 'OK done'"),
-        (3, b"* 1 FETCH (BODY[] {299}\r\n", "a message of 299 bytes, not of 300"),
-        (3, FETCHED.replace(MESSAGE, COUNTERFEIT), "another message than the account's"),
+        (3, b"a3 OK FETCH completed\r\n", f"{LENGTH} 0 before 'OK FETCH completed'"),
+        (3, b"* 2 FETCH (BODY[] {3}\r\nabc)\r\na3 OK done\r\n", f"{LENGTH} 0 before 'OK done'"),
+        (3, FETCHED.replace(b"* 1", b"* 2") + b"a3 OK done\r\n", f"{LENGTH} 0 before 'OK done'"),
+        (3, FETCHED.replace(b"[]", b"[]<0>") + b"a3 OK done\r\n", f"{LENGTH} 0 before 'OK done'"),
+        (3, b"* 1 FETCH (BODY[] {299}\r\n", f"{LENGTH} 299 in the literal"),
+        (3, FETCHED.replace(MESSAGE, COUNTERFEIT), DIFFERS),
+        (3, FETCHED * 2, "expected one message, seen another one after it"),
+        (3, FETCHED[:-3] + b"abc\r\na3 OK done\r\n", "reply 'abc' to FETCH"),
+        (3, FETCHED + b"a3 OK done\r\nmore", "reply 'more' to FETCH"),
+        (0, b"a0 OK hello\r\n", "reply 'a0 OK hello' to the greeting"),
+        (1, b"a1 OK done\r\na2 OK hasty\r\n", "reply 'a2 OK hasty' to SELECT"),
         (3, b"\xff\xfe garbage\r\n", "reply 'ÿþ garbage' to FETCH"),
     ],
 )
@@ -113,6 +122,7 @@ def test_it_names_the_reply_that_was_wrong(step, reply, trouble):
     assert fetch.feed(reply) == b""
     assert not fetch.finished
     assert fetch.trouble == trouble
+    assert fetch.kind == ("content" if trouble.startswith("expected ") else "protocol")
 
 
 def test_a_server_that_repeats_the_password_is_told_without_it():
@@ -139,7 +149,8 @@ def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes():
         fetch, _ = said_to(COURIER, 3)
         for byte in FETCHED.replace(MESSAGE, bytes(wrong)) + b"a3 OK\r\n":
             fetch.feed(bytes([byte]))
-        assert fetch.trouble == "another message than the account's"
+        assert fetch.kind == "content"
+        assert f" at offset {at} of 300 bytes, seen " in fetch.trouble
 
 
 def test_it_does_not_gather_an_endless_line():
@@ -267,9 +278,11 @@ def test_the_library_sends_the_same_commands_after_asking_for_the_capabilities(a
         (2, b"nobody OK\r\n", "talk closed"),
         (2, b"OTHER OK\r\n", "protocol: Abort: unexpected tagged response with pending sync command (* LOGIN*"),
         (3, b"TAG BAD what?\r\n", "protocol: reply 'BAD what?' to SELECT"),
-        (4, b"TAG OK FETCH completed\r\n", "protocol: no message before 'OK FETCH completed'"),
-        (4, b"* 1 FETCH (BODY[] {2}\r\nab)\r\nTAG OK done\r\n", "protocol: a message of 2 bytes, not of 300"),
-        (4, TAGGED[4].replace(MESSAGE, COUNTERFEIT), "protocol: another message than the account's"),
+        (4, b"TAG OK FETCH completed\r\n", f"content: {LENGTH} 0 before 'OK FETCH completed'"),
+        (4, b"* 1 FETCH (BODY[] {2}\r\nab)\r\nTAG OK done\r\n", f"content: {LENGTH} 2 in the literal"),
+        (4, TAGGED[4].replace(MESSAGE, COUNTERFEIT), f"content: {DIFFERS}"),
+        (4, TAGGED[4].replace(b"* 1", b"* 2"), f"content: {LENGTH} 0 before 'OK FETCH completed.'"),
+        (4, FETCHED + TAGGED[4], "content: expected one message, seen another one after it"),
         (4, FETCHED[:100], "talk closed"),
     ],
 )

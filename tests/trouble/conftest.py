@@ -74,6 +74,7 @@ _SHELF = {
     "slow": ("smtp",),
     "tenth": ("smtp",),
     "tenth6": ("http",),
+    "differs6": ("http",),
 }
 _FAULTY = Path(__file__).with_name("faulty.py")
 _AGENT = r"^\S*python\S* -P -u -c"

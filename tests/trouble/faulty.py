@@ -280,6 +280,42 @@ class Shortens(Talk):
         super().answer(begun + mark + rest[7:] if mark else text)
 
 
+class Differs(Talk):
+    """Gives other content of the same length."""
+
+    def answer(self, text: bytes) -> None:
+        super().answer(text.replace(b"quick", b"quiet"))
+
+    async def move(self, sock: socket.socket, data: bytes, done: bytes) -> None:
+        await super().move(sock, data.replace(b"quick", b"quiet"), done)
+
+
+class Differs6(Differs):
+    """The same over IPv6, and the right content over IPv4."""
+
+    def answer(self, text: bytes) -> None:
+        (super().answer if self.family == socket.AF_INET6 else super(Differs, self).answer)(text)
+
+
+_LENGTH = re.compile(rb"\r\nContent-Length: \d+")
+
+
+class Empties(Talk):
+    """Answers with a page that is empty."""
+
+    def answer(self, text: bytes) -> None:
+        head = _LENGTH.sub(b"\r\nContent-Length: 13", text).partition(b"\r\n\r\n")[0]
+        super().answer(head + b"\r\n\r\n<html></html>")
+
+
+class Halves(Talk):
+    """Ends a page, whose length it does not tell, after half of it."""
+
+    def answer(self, text: bytes) -> None:
+        head, end, page = _LENGTH.sub(b"", text).partition(b"\r\n\r\n")
+        super().answer(head + end + page[: len(page) // 2])
+
+
 class NoListener(Talk):
     """Names a port for the data where nobody listens."""
 
@@ -364,41 +400,62 @@ def _flagged(message: bytes, flags: int) -> bytes:
     return message[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, 0) + message[12:]
 
 
-def _elsewhere(query: bytes) -> bytes:
+def _right(query: bytes, address: str) -> bytes:
+    """Answer as the name server should that is asked at this address; the other family's is nowhere."""
     hosts = [protocol.host for protocol in map(application, applications())]
-    return reply(query, answers(dict.fromkeys(hosts, ("192.0.2.1", "2001:db8::1"))))
+    other = "192.0.2.1" if ":" in address else "2001:db8::1"
+    return reply(query, answers(dict.fromkeys(hosts, (address, other))))
 
 
-def _other_family(query: bytes) -> bytes:
+def _other_family(query: bytes, address: str) -> bytes:
     """The answer has the record of the other address family."""
     at = query.index(b"\0", 12) + 1
     asked = struct.unpack_from("!H", query, at)[0]
     turned = bytearray(query)
     struct.pack_into("!H", turned, at, 29 - asked)
     assert {asked, 29 - asked} == {TYPE_A, 28}
-    return _elsewhere(bytes(turned))
+    return _right(bytes(turned), address)
 
 
-LOOK_UPS: Mapping[str, tuple[str, Callable[[bytes, int], bytes]]] = {
+def _asked(query: bytes) -> int:
+    """Return the type that is asked for."""
+    found: int = struct.unpack_from("!H", query, query.index(b"\0", 12) + 1)[0]
+    return found
+
+
+def _misled(query: bytes) -> bytes:
+    return _right(query, "192.0.2.9" if _asked(query) == TYPE_A else "2001:db8::9")
+
+
+def _aged(query: bytes, address: str) -> bytes:
+    """Answer with a TTL of 60 s in the only record."""
+    response = _right(query, address)
+    at = len(response) - (4 if _asked(query) == TYPE_A else 16) - 6
+    return response[:at] + struct.pack("!I", 60) + response[at + 4 :]
+
+
+LOOK_UPS: Mapping[str, tuple[str, Callable[[bytes, int, str], bytes]]] = {
     "silent": ("Never answers.", lambda *_: b""),
-    "servfail": ("Answers SERVFAIL.", lambda query, _: _flagged(query, 0x8402)),
-    "ident": ("Answers with another identifier.", lambda query, _: bytes([query[0] ^ 255]) + _elsewhere(query)[1:]),
-    "truncated": ("Answers that the answer is too long (TC).", lambda query, _: _flagged(query, 0x8600)),
-    "cut": ("Loses the answer's last bytes.", lambda query, _: _elsewhere(query)[:-2]),
-    "otherfamily": ("Answers with an address of the other family.", lambda query, _: _other_family(query)),
-    "garbage": ("Answers noise with the right identifier.", lambda query, number: query[:2] + noise(number)),
+    "servfail": ("Answers SERVFAIL.", lambda query, *_: _flagged(query, 0x8402)),
+    "ident": ("Answers with another identifier.", lambda query, _, at: bytes([query[0] ^ 255]) + _right(query, at)[1:]),
+    "truncated": ("Answers that the answer is too long (TC).", lambda query, *_: _flagged(query, 0x8600)),
+    "cut": ("Loses the answer's last bytes.", lambda query, _, at: _right(query, at)[:-2]),
+    "otherfamily": ("Answers with an address of the other family.", lambda query, _, at: _other_family(query, at)),
+    "elsewhere": ("Answers with the address of another machine.", lambda query, *_: _misled(query)),
+    "aged": ("Answers with a record that may be kept.", lambda query, _, at: _aged(query, at)),
+    "garbage": ("Answers noise with the right identifier.", lambda query, number, _: query[:2] + noise(number)),
     "denies": (
         "Refuses every tenth, but for the first ten.",
-        lambda query, number: _elsewhere(query) if number % 10 or number <= _WELCOME else _flagged(query, 0x8405),
+        lambda query, number, at: _right(query, at) if number % 10 or number <= _WELCOME else _flagged(query, 0x8405),
     ),
 }
-"""What each does, and what it makes of a query; the number counts them, from 1."""
+"""What each does, and what it makes of a query; the number counts them, from 1, and the address is its own."""
 
 
 class LookUps(asyncio.DatagramProtocol):
     """A name server at fault."""
 
-    def __init__(self, answer: Callable[[bytes, int], bytes]) -> None:
+    def __init__(self, answer: Callable[[bytes, int, str], bytes]) -> None:
         self._answer = answer
         self._number = 0
 
@@ -407,7 +464,7 @@ class LookUps(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
         self._number += 1
-        if said := self._answer(data, self._number):
+        if said := self._answer(data, self._number, self._transport.get_extra_info("sockname")[0]):
             self._transport.sendto(said, addr)
 
 

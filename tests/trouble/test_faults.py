@@ -200,6 +200,33 @@ def test_a_server_that_refuses_every_tenth_ends_in_verdicts_with_the_failures_co
     assert len(inner.kept_runs()) == (72 if form == "long" else 40)
 
 
+DIFFERS6 = Fault(
+    "the server gives other content of the same length over IPv6 only",
+    "differs6",
+    r"^FAILURES \S+: (3600|150) of \1 connections by ipv6, 0 of \1 by ipv4; each counts as 10 s; "
+    r"content: expected 'ck brown fox jum' at offset \d+ of 1024 bytes, seen 'et brown fox jum'$",
+)
+
+
+@needs_lab
+@FORMS
+def test_a_server_that_gives_other_content_is_never_within(session, note, form):
+    """Its replies have the right size and come as fast as the right ones."""
+    inner = session(
+        "--design=quick", "--connections=10", "--ipperf-server=differs6_http", "-m", "http", *deadline(form, 10),
+        changes=SMALL if form == "short" else [],
+    )  # fmt: skip
+    assert inner.end() == ERRORS, inner.text
+    assert inner.outcome == "1 failed"
+    (record,) = inner.events("record")
+    assert record["verdict"] == "exceeds"
+    test, reference = record["test"], record["reference"]
+    assert (test["completed"], reference["completed"]) == (0, reference["attempted"])
+    assert [kind.partition(": ")[0] for kind in test["failed"]] == ["content"]
+    told, seconds = inner.told(DIFFERS6.words)
+    note(inner.row(DIFFERS6.name, told, seconds, "`exceeds`"))
+
+
 @needs_lab
 @FORMS
 def test_a_server_that_is_slow_to_accept_is_seen_in_the_first_byte(session, note, form):
@@ -259,6 +286,7 @@ def test_a_client_that_cannot_have_so_many_sockets_is_told_before_it_begins(sess
 HONEST = "server = Nameserver()\n"
 LIES = "_honest = reply\n\n\ndef reply(query, known):\n    return {}\n\n\n" + HONEST
 ELSEWHERE = '_honest(query, answers(dict.fromkeys(["mail.ipperf.test", "www.ipperf.test"], {})))'
+MISLED = "content: dns: expected"
 RESOLVER_FAULTS = [
     Fault(
         "the resolver is silent",
@@ -270,29 +298,28 @@ RESOLVER_FAULTS = [
     Fault(
         "the resolver tells a wrong address, where nothing listens",
         ELSEWHERE.format(["198.18.0.1", "2001:2:0:10::1"]),
-        r"arm ipv4 is not what it is called \(epoch 0, warm-up\): expected connections to 198\.18\.0\.2, "
-        r"seen to 198\.18\.0\.1$",
+        NONE.format(rf"{MISLED} A 198\.18\.0\.2 for mail\.ipperf\.test, seen A 198\.18\.0\.1: \d+", "name server"),
     ),
     Fault(
         "the resolver answers AAAA to A, and A to AAAA",
         "_honest(query, {key: known[key[:-3] + bytes([key[-3] ^ 29]) + key[-2:]] for key in known})",
-        NONE.format(r"dns no address: \d+", "name server"),
+        NONE.format(rf"{MISLED} A 198\.18\.0\.2 for mail\.ipperf\.test, seen AAAA 2001:2:0:10::2: \d+", "name server"),
     ),
 ]
 CLOTHES = Fault(
     "the resolver tells an IPv4 address in the clothes of IPv6",
     ELSEWHERE.format(["198.18.0.2", "::ffff:198.18.0.2"]),
-    r"arm ipv6 is not what it is called \(epoch 0, warm-up\): expected connections to 2001:2:0:10::2, "
-    r"seen to ::ffff:198\.18\.0\.2; it is measured no further$",
+    r"FAILURES pair-smtp-c10-1k-ipv6: (\d+) of \1 connections by ipv6, 0 of \1 by ipv4; each counts as \S+ s; "
+    rf"{MISLED} AAAA 2001:2:0:10::2 for mail\.ipperf\.test, seen AAAA ::ffff:198\.18\.0\.2$",
 )
 
 
-def lied_to(session, fault, form):
+def lied_to(session, fault, form, status=ERRORS, outcome="1 error"):
     changes = [("servers/nameserver.py", HONEST, LIES.format(fault.how)), *haste(form)]
     arguments = ("--design=smoke", "--connections=10", "--ipperf-server=embedded", "-m", "smtp", *deadline(form, 1))
     inner = session(*arguments, changes=changes)
-    assert inner.end() == ERRORS, inner.text
-    assert inner.outcome == "1 error"
+    assert inner.end() == status, inner.text
+    assert inner.outcome == outcome
     return inner
 
 
@@ -309,12 +336,13 @@ def test_a_resolver_at_fault_is_told(session, note, fault, form):
 
 @needs_lab
 @FORMS
-def test_a_resolver_that_leads_one_arm_astray_makes_that_arm_invalid(session, note, form):
-    inner = lied_to(session, CLOTHES, form)
-    told, seconds = inner.told(rf"^ipperf: {CLOTHES.words}")
+def test_a_resolver_that_leads_one_arm_astray_has_nobody_connect_there(session, note, form):
+    inner = lied_to(session, CLOTHES, form, NOTHING_DECIDED, "1 inconclusive")
+    told, seconds = inner.told(f"^{CLOTHES.words}")
     assert seconds < BOUND_S[form]
     assert {run["arm"] for run in inner.kept_runs() if run["rows"]} == {"ipv4"}
-    note(inner.row(CLOTHES.name, told, seconds))
+    assert not any(run["proof"]["peers"] for run in inner.kept_runs() if run["arm"] == "ipv6")
+    note(inner.row(CLOTHES.name, told, None, "measured"))
 
 
 # --- agents and servers under way -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ TRAVELS = (
     "servers",
     "transports",
     "core/__init__.py",
+    "core/content.py",
     "core/dns.py",
     "core/errors.py",
     "core/factor.py",

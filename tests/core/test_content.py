@@ -1,0 +1,44 @@
+"""Sentences about wrong content: where it begins, what was expected there, and what was seen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.content import excerpt, wrong_content, wrong_size
+
+PAGE = b"<html>0123456789abcdefghij</html>"
+
+
+@pytest.mark.parametrize(
+    ("offset", "seen", "sentence"),
+    [
+        (0, b"<HTML>", "expected 'html>0123456789a' at offset 1 of 33 bytes, seen 'HTML>'"),
+        (6, b"01234\xff\x00\n", "expected '56789abcdefghij<' at offset 11 of 33 bytes, seen '\\xff\\x00\\n'"),
+        (26, b"</html>\r\n", "expected 33 bytes, seen more that begin with '\\r\\n'"),
+        (33, b"x", "expected 33 bytes, seen more that begin with 'x'"),
+    ],
+)
+def test_a_difference_is_told_with_its_place(offset, seen, sentence):
+    assert wrong_content(PAGE, offset, seen) == wrong_content(PAGE, offset, memoryview(seen)) == sentence
+
+
+@given(st.binary(max_size=60), st.integers(0, 80), st.binary(min_size=1, max_size=60))
+def test_the_offset_is_that_of_the_first_difference(expected, offset, seen):
+    offset = min(offset, len(expected))
+    if expected[offset : offset + len(seen)] == seen:
+        with pytest.raises(ValueError, match="do not differ"):
+            wrong_content(expected, offset, seen)
+        return
+    right = next(at for at in range(len(seen)) if expected[offset + at : offset + at + 1] != seen[at : at + 1])
+    place = f" at offset {offset + right} of " if offset + right < len(expected) else "seen more"
+    assert place in wrong_content(expected, offset, seen)
+
+
+def test_a_size_is_told_with_how_it_is_known():
+    assert wrong_size(PAGE, 13) == "expected 33 bytes, seen 13"
+    assert wrong_size(PAGE, 13, "in Content-Length") == "expected 33 bytes, seen 13 in Content-Length"
+
+
+def test_an_excerpt_is_short_and_printable():
+    assert excerpt(b"\x00" * 100_000) == "'" + "\\x00" * 16 + "'"
+    assert len(wrong_content(b"\x01" * 10**6, 0, b"\x02" * 10**6)) < 200
