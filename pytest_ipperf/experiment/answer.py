@@ -24,12 +24,11 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
-from pytest_ipperf.lab.accepting import CONTENT
 from pytest_ipperf.lab.driving import SKEW
 from pytest_ipperf.lab.pace import arms_header_cost, layers
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.protocols.base import PHASES
+from pytest_ipperf.protocols.base import CONTENT, PHASES
 
 CONFIDENCE = 0.95
 # The one-sided 95 % bound of a count of which none was seen is -ln(0.05), for which the rule of three says 3.
