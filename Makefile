@@ -8,7 +8,7 @@
 #                  engines beside other tools, then make grids; about two hours
 # make grids       the studies' whole grids, of routers in runs of 1 s, then response times under design standard, on
 #                  real servers; about 50 minutes; what is broken off goes on with ARGS=--ipperf-resume=last
-# make lock        renew requirements.lock (needs uv)
+# make lock        renew requirements.lock and requirements.lowest (needs uv)
 # make clean       remove .venv and everything else that was made here, but no results
 # make help        this text
 #
@@ -50,6 +50,7 @@ servers:
 
 evidence: venv
 	@$(PYTEST) tests -m evidence $(ARGS)
+	@bash .ci/versions all
 	@$(PYTHON) benchmarks/paths.py
 	@for each in throughput packets pacing rtt agreement hosts; do $(PYTHON) benchmarks/$$each.py || exit $$?; done
 	@$(MAKE) --no-print-directory grids
@@ -61,11 +62,16 @@ grids: venv
 	    -p no:randomly $(ARGS) || [ $$? = 10 ]
 	@$(PYTEST) suites/response_time --design=standard --ipperf-server=real -p no:randomly $(ARGS)
 
+LOCKED := --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+# Below matplotlib's floor for it, newer releases of pyparsing warn; the tests need hypothesis.
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv (pip install uv)" >&2; exit 2; }
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	uv pip compile --quiet --universal --python-version 3.11 $(LOCKED) \
 	    --extra library --extra test --group build $(ARGS) --output-file requirements.lock pyproject.toml
+	printf '%s\n' 'pyparsing>=3.1,<3.3' 'hypothesis>=6.170' | uv pip compile --quiet --python-version 3.11 \
+	    --resolution lowest-direct --upgrade $(LOCKED) --no-annotate --extra library --extra allure --extra xdist \
+	    --output-file requirements.lowest pyproject.toml -
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \

@@ -10,6 +10,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from pytest_ipperf.lab.sending.cargo import TRAVELS, cargo
 from tests.shadowing import shadowed
@@ -19,7 +21,10 @@ PACKAGE = TOP / "pytest_ipperf"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FOLDERS = {"benchmarks", "docs", "pytest_ipperf", "suites", "tests"}
-FILES = {"LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini", "pyproject.toml", "requirements.lock"}
+FILES = {"LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini", "pyproject.toml"} | {
+    "requirements.lock",
+    "requirements.lowest",
+}
 
 
 def oldest_python():
@@ -71,8 +76,24 @@ def test_modules_are_small_and_named_for_what_they_do():
     assert not [name for name in lines if {"utils", "common", "helpers"} & set(Path(name).with_suffix("").parts)]
 
 
-def test_lock_names_no_download_host():
-    assert not re.findall(r"\S*://\S*|^-.*", (TOP / "requirements.lock").read_text(), re.MULTILINE)
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements.lowest"])
+def test_lock_names_no_download_host(name):
+    assert not re.findall(r"\S*://\S*|^-.*", (TOP / name).read_text(), re.MULTILINE)
+
+
+def test_the_lowest_versions_that_are_tried_are_those_that_are_allowed():
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = map(Requirement, [*project["dependencies"], *extras["library"], *extras["allure"], *extras["xdist"]])
+    floors = {each.name: str(s.version) for each in asked for s in each.specifier if s.operator == ">="}
+    tried = dict(re.findall(r"^([a-z][\w-]*)==(\S+) ", (TOP / "requirements.lowest").read_text(), re.MULTILINE))
+    assert set(floors) <= set(tried)
+    assert {name: Version(tried[name]) for name in floors} == {name: Version(floors[name]) for name in floors}
+    # The tests' own extra asks for no more of what users have.
+    tests = {each.name: each.specifier for each in map(Requirement, extras["test"])}
+    assert {name: str(tests[name]) for name in tests if name in floors} == {
+        name: f">={floors[name]}" for name in tests if name in floors
+    }
 
 
 def test_top_level_holds_only_what_was_agreed():

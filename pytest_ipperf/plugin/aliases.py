@@ -34,7 +34,10 @@ def ours(config: pytest.Config) -> frozenset[str]:
         wanted = config.getini(ALIASES)
     except (TypeError, ValueError, pytest.UsageError) as error:  # which of them, pytest's version decides
         raise pytest.UsageError(f"ini {ALIASES}: {error}; right is yes or no") from None
-    return frozenset(name for name in SHORT if wanted and config.getoption(name, _NOBODY) is _NOBODY)
+    # Until all arguments are parsed, pytest 8 gives by `getoption` only the options that were given a default.
+    known = vars(config).get("_opt2dest", {})
+    strange = {name for name in SHORT if name in known or config.getoption(name, _NOBODY) is not _NOBODY}
+    return frozenset(SHORT) - strange if wanted else frozenset()
 
 
 def worded(config: pytest.Config, text: str) -> str:
