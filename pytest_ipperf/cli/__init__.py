@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -14,6 +16,7 @@ from pytest_ipperf.core.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.
 TROUBLE, INTERRUPTED, USAGE = 1, 2, 4
+_ENOUGH_FILES = 256
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,10 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_output()
         return 0
     except OSError as error:
-        _give_up_output()
-        what = error.filename or "the output"
-        return _told(f"{what} cannot be read or written ({error.strerror})", TROUBLE)
+        return _told(_trouble(error), TROUBLE)
     return status
+
+
+def _trouble(error: OSError) -> str:
+    if error.errno == errno.EMFILE:
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return f"{allowed} open files are too few for this (ulimit -n); allow {_ENOUGH_FILES} or more"
+    _give_up_output()
+    return f"{error.filename or 'the output'} cannot be read or written ({error.strerror})"
 
 
 def _passed_on(order: str, rest: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.run import Run, leading
 from pytest_ipperf.core.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
+from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.flowing import Duration
 from pytest_ipperf.lab.leasing import leased, lessee
 from pytest_ipperf.lab.limits import check_rebootable
@@ -59,6 +60,7 @@ def measure(
     """
     if conditions.reboot:
         check_rebootable(testbed)
+    enough_descriptors(testbed)
     course = _Course(plan, testbed, conditions, hear, asked, Meters(testbed, hear.note))
     try:
         with leased(testbed, conditions.owner, conditions.wait_s, hear.note):

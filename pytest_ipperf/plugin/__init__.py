@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.errors import IpperfError, UsageError
+from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.plugin import aliases, collection, declaring, hookspecs, options, outcome, summary
 from pytest_ipperf.plugin.answering import answer_testbeds
 from pytest_ipperf.plugin.baseline import find_baseline
@@ -122,7 +122,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         known.check_client()
         known.check_reboot()
         check_effects(known)
-    except UsageError as error:
+        known.check_descriptors()
+    except (UsageError, LabError) as error:
         raise pytest.UsageError(aliases.worded(session.config, str(error))) from None
 
 

@@ -18,6 +18,7 @@ from pytest_ipperf.core.plan import Plan, plan_for
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
+from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.leasing import new_owner
 from pytest_ipperf.lab.limits import check_rebootable
 from pytest_ipperf.lab.namespaces import unusable
@@ -151,6 +152,14 @@ class Session:
         if self.settings.reboot and not self.is_worker:
             for name in dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
                 check_rebootable(self.settings.inventory[name])
+
+    def check_descriptors(self) -> None:
+        """LabError before anything is measured, where this process may not have the files open that testbeds take.
+
+        As for the client, of a worker's items each says it.
+        """
+        for name in [] if self.is_worker else dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
+            enough_descriptors(self.settings.inventory[name])
 
     def asked_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
         """What the selected tests ask of a workload's arms."""

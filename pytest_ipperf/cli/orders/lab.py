@@ -28,6 +28,7 @@ from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
+from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 from pytest_ipperf.lab.wires import ports
@@ -86,6 +87,7 @@ def _backend(name: str) -> str:
 
 def _keep(testbed: Testbed, backend: str) -> None:
     """Keeps a lab up until somebody has enough of it, or one of its hosts is gone, which is a LabError."""
+    enough_descriptors(testbed)
     if why := namespaces.unusable():
         raise LabError(f"testbed {testbed.name} cannot stand here: {why}")
     began = time.monotonic()

@@ -16,6 +16,7 @@ from pytest_ipperf.agent.offset import estimate
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
 from pytest_ipperf.lab.clocks import exchanged
+from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.base import Finding
 from pytest_ipperf.lab.examining.checks.reboot import programs
@@ -42,6 +43,7 @@ def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool 
     """What there is to say of a testbed, in the order of the checks; marks are cleared where that is asked."""
     with contextlib.ExitStack() as stack:
         try:
+            enough_descriptors(testbed)
             entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
         except LabError as error:
             trouble = str(error).removeprefix(f"testbed {testbed.name}: ")
