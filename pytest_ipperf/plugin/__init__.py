@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     known.baseline = baseline
     config.pluginmanager.register(collection.Selection(), "ipperf-selection")
     config.pluginmanager.register(collection.LeavingOut(), "ipperf-leaving-out")
-    config.pluginmanager.register(Checking(is_worker=told is not None), "ipperf-checking")
+    config.pluginmanager.register(Checking(), "ipperf-checking")
     config.stash[VACATING] = vacating = Vacating(known)
     config.pluginmanager.register(vacating, "ipperf-vacating")
     if told is None:

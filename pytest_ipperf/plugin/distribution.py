@@ -127,10 +127,15 @@ class Distribution:
 
     @pytest.hookimpl
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker that ended in order tells which arms were left out, as all do, and what it had to measure anew."""
+        """Hear of a worker that ended in order which arms were left out, as all do, and what it had to measure anew.
+
+        UsageError for a mistake that it found: then none of them has selected anything.
+        """
         told = getattr(node, "workeroutput", {}).get("ipperf")
         if told is None:
             return
+        if told["mistake"]:
+            raise pytest.UsageError(told["mistake"])
         self._session.lacking = told["lacking"]
         if self._session.earlier is not None:
             self._session.earlier.note_anew(told["anew"])
@@ -170,7 +175,7 @@ class HandingOver:
         config: Any = session.config  # xdist has put the attribute there
         known = config.stash[SESSION]
         anew = known.earlier.told_anew() if known.earlier else {}
-        config.workeroutput["ipperf"] = {"lacking": known.lacking, "anew": anew}
+        config.workeroutput["ipperf"] = {"lacking": known.lacking, "anew": anew, "mistake": known.mistake}
 
 
 class EitherScheduling:

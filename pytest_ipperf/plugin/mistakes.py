@@ -16,6 +16,7 @@ from pytest_ipperf.core.nearest import nearest
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.claims import check_claims
 from pytest_ipperf.plugin.questions import metric_of
+from pytest_ipperf.plugin.session import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"
@@ -31,14 +32,21 @@ _NAME = re.compile(r"[(:\s]")
 class Checking:
     """Looks at every test once all of its parameters are known; a mistake is an error of the collection."""
 
-    def __init__(self, *, is_worker: bool) -> None:
-        self._is_worker = is_worker
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Look at `-m` before anything is deselected; xdist has no way to end a session from a worker in a sentence."""
-        if not self._is_worker:
+        """Look at `-m` before anything is deselected, by pytest among others.
+
+        A worker of xdist cannot end a session in a sentence: it hands over the sentence, and selects nothing.
+        """
+        known = config.stash[SESSION]
+        try:
             check_expression(config, items)
+        except pytest.UsageError as error:
+            if not known.is_worker:
+                raise
+            known.mistake = str(error)
+            config.option.markexpr = ""
+            items.clear()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:

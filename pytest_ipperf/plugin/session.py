@@ -71,6 +71,7 @@ class Session:
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Question, ...]] = {}
         self.lacking: list[str] = []
+        self.mistake = ""  # that a worker found
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)
         self.results: dict[Workload, Measurement | IpperfError] = {}

@@ -293,6 +293,16 @@ def test_a_mistyped_marker_of_m_is_a_usage_error_with_the_nearest(project, stric
     assert [line for line in result.errlines if line] == [sentence]
 
 
+def test_under_xdist_a_mistyped_marker_of_m_ends_the_session_too(project):
+    project.network()
+    result = project.run("-n", "1", "-m", "smpt or smtp")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in result.errlines if line.startswith("ERROR")] == [
+        "ERROR: -m: no marker is called 'smpt'; the nearest is 'smtp'"
+    ]
+    assert project.measured == []
+
+
 @pytest.mark.parametrize("expression", ["smtp and not gpu", "arm(ipver=6) and smtp", "own"])
 def test_names_of_m_that_may_be_markers_are_none(project, expression):
     project.pytester.makepyprojecttoml("[tool.pytest]\n")
