@@ -31,6 +31,10 @@ from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.ways.base import SUDO, FarWay
 
 _START_S = 20.0
+# On this machine there is no network that could be silent: who has not answered yet has had no processor. The hosts of
+# a lab start theirs at once, for which each needs 0.2 s of it, and as much here; beside ten times as many busy
+# processes as processors that has been seen to take 20 s.
+_START_HERE_S = 60.0
 _LOOK_S = 0.25
 _KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
 _STOP_S = 5.0  # an agent ends its servers first, politely
@@ -92,25 +96,27 @@ class Link:
     def _started(self, entry: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
         """The channel to the agent, and who that is."""
         way, settings = WAYS[self.host.way], self.host.settings
+        patience_s = _START_S if way.far else _START_HERE_S
         opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
         sending: list[float] = []
 
         def open_gateway() -> None:
             try:
                 channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
-                opened.append((channel, board(channel, _START_S, sending.append, keeps=self.keeps)))
+                opened.append((channel, board(channel, patience_s, sending.append, keeps=self.keeps)))
             except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
                 opened.append(error)
 
         # execnet waits for a gateway's first byte without a deadline of its own.
         thread = threading.Thread(target=open_gateway, daemon=True)
         thread.start()
-        thread.join(_START_S)
+        thread.join(patience_s)
         thread.join(sum(sending))
         found = opened[0] if opened else None
         if isinstance(found, tuple):
             return found
-        why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else f"no answer in {_START_S:g} s")
+        silence = f"no answer in {patience_s:g} s"
+        why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else silence)
         raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
 
     def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:

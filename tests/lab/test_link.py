@@ -269,7 +269,7 @@ def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_fo
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
 def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(monkeypatch, processes, script):
-    monkeypatch.setattr(link_module, "_START_S", 0.5)
+    monkeypatch.setattr(link_module, "_START_HERE_S", 0.5)
     monkeypatch.setattr(link_module, "_STOP_S", 0.5)
     monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
     close, diagnosis = Link.close, WAYS["local"].diagnosis

@@ -141,16 +141,31 @@ def test_what_finds_neighbours_is_not_lost():
 def test_every_packet_is_delayed_once_each_way_on_every_arm():
     testbed = lab("far", 3, Links(delay_s=DELAY_S))
     with standing(testbed) as (up, arms):
-        asked = {arm: pinging(up.entries["client"], testbed.path(arm).server, "-c40", "-i0.01", "-W2") for arm in arms}
-        near = ponged(pinging(up.entries["client"], "198.18.0.2", "-c20", "-i0.01"))
-        found = {str(arm): ponged(ping) for arm, ping in asked.items()}
+        # To the router's near side nothing is delayed.
+        below_s = {"198.18.0.2": DELAY_S} | {testbed.path(arm).server: 3 * DELAY_S for arm in arms}
+        fastest_s = fastest(up.entries["client"], below_s)
         (port,) = json.loads(_said(up.entries["client"], "ip", "-j", "-d", "link", "show", "eth0"))
     assert port["gso_max_segs"] == 1
-    assert near[0] == 20
-    assert near[1] < DELAY_S
-    for count, fastest_s in found.values():
-        assert count == 40
-        assert 2 * DELAY_S <= fastest_s < 3 * DELAY_S
+    assert fastest_s.pop("198.18.0.2") < DELAY_S
+    assert len(fastest_s) == len(arms)
+    for each_s in fastest_s.values():
+        assert 2 * DELAY_S <= each_s < 3 * DELAY_S
+
+
+def fastest(entry, below_s):
+    """The shortest time to each address, of as many pings as it takes until one is below its bound, up to 800.
+
+    What is delayed once more is never below, so a busy machine, which holds most of them up, is given more of them.
+    """
+    found = dict.fromkeys(below_s, math.inf)
+    for _ in range(20):
+        slow = [address for address, bound_s in below_s.items() if found[address] >= bound_s]
+        asked = {address: pinging(entry, address, "-c40", "-i0.01", "-W10") for address in slow}
+        for address, ping in asked.items():
+            count, fastest_s = ponged(ping)
+            assert count == 40
+            found[address] = min(found[address], fastest_s)
+    return found
 
 
 DATAGRAMS = """
