@@ -217,7 +217,9 @@ def holder(backend):
     """An agent's stand-in, which has both ends and is about to be killed, and the forwarders it has started."""
     here = Path(__file__)
     path = [str(here.parents[2]), str(here.parent)]
-    body = f"with contextlib.ExitStack() as s: ends.raised({backend!r}, ends.NEAR, s); print(); sys.stdin.read()"
+    body = (
+        f"with contextlib.ExitStack() as s: ends.raised({backend!r}, ends.NEAR, s); print(flush=True); sys.stdin.read()"
+    )
     code = f"import contextlib, sys; sys.path[:0] = {path}; import ends\n{body}"
     popen = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert popen.stdout is not None

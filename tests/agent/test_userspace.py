@@ -221,7 +221,7 @@ print(changes.undo(), devices())
 def test_what_is_missing_is_told_in_words(monkeypatch):
     monkeypatch.setattr(userspace, "program", lambda _: "")
     assert userspace.backend.missing() == "ip is not installed (Debian: apt-get install iproute2)"
-    monkeypatch.undo()
+    monkeypatch.setattr(userspace, "program", lambda name: f"/usr/sbin/{name}")
 
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")

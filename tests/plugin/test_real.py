@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
+from tests.needs import require
 
 NATIVE = ("--transport=native", "--ipperf-server=embedded")
 SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
@@ -246,8 +246,7 @@ def test_a_machine_without_ipv6_loopback_is_an_error_and_not_a_skip(project):
 
 def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(project):
     """A user namespace that may not make another stands for a machine that forbids them."""
-    if shutil.which("unshare") is None or shutil.which("setpriv") is None:
-        pytest.skip("needs unshare and setpriv (Debian: util-linux)")
+    require("unshare", "nsenter", "ip", "tc")
     path = project.pytester.path / "bin"
     path.mkdir()
     (path / "unshare").write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.servers import SERVERS
+from tests.needs import require
 from tests.security.relaying import LEAK, RECIPIENTS, SENDERS
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,7 @@ def tried(name):
     """What came of it."""
     if name in SERVERS and (why := SERVERS[name].missing()):
         pytest.skip(f"{name} cannot run here: {why}")
+    require("ip")
     words = ["unshare", "--net", sys.executable, "-m", "tests.security.relaying", name]
     env = {**os.environ, "TMPDIR": "/tmp"}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=False)

@@ -37,6 +37,7 @@ from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.terminal import tables
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
+from tests.needs import needs
 
 _SPEC = importlib.util.spec_from_file_location("faulty_any", Path(__file__).with_name("faulty.py"))
 assert _SPEC is not None
@@ -307,13 +308,15 @@ with runs.standing("null", "ftp") as (port, _):
 """
 
 
+@needs("ip", "unshare")
 @pytest.mark.parametrize("address", [V4, V6])
 def test_ports_that_come_to_an_end_within_a_run_are_told_as_such(address):
     """For 30 sessions that stay there are 35 ports, but others have ten of them; the data go to other ports."""
     words = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net"]
     if subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no rights for a network namespace")
-    up = 'ip link set lo up; echo 40000 40034 >/proc/sys/net/ipv4/ip_local_port_range; exec "$@"'
+    ports = "echo 40000 40034 >/proc/sys/net/ipv4/ip_local_port_range"
+    up = f'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; {ports}; exec "$@"'
     argv = [*words, "sh", "-ec", up, "sh", sys.executable, "-c", FEW_PORTS, __file__, address]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.returncode) == ("{'connect out of ports': 5}\n", 0), done.stderr
