@@ -4,8 +4,8 @@
 # make lint        ruff, mypy and the import contracts
 # make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
 #                  and unpacks Courier beside Dovecot, with which apt would not have it
-# make evidence    the tests that take long (simulations, truth, faults, A/A), what the lab's four paths carry, the
-#                  engines beside other tools, then make grids; about two hours
+# make evidence    the tests that take long (simulations, truth, faults, A/A), both commands in a minimal Debian 12 (as
+#                  root), what the lab's four paths carry, the engines beside other tools, then make grids; hours
 # make grids       the studies' whole grids, of routers in runs of 1 s, then response times under design standard, on
 #                  real servers; about 50 minutes; what is broken off goes on with ARGS=--ipperf-resume=last
 # make lock        renew requirements.lock and requirements.lowest (needs uv)
@@ -18,11 +18,11 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 
-.PHONY: measure report test lint servers evidence grids lock clean help venv
+.PHONY: measure report test lint servers evidence grids lock clean help venv network
 
 # Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
 measure: ARGS ?= --connections=1,10
-measure: venv
+measure: venv network
 	@testbed=$$($(PYTHON) -c "from pytest_ipperf.lab.namespaces import unusable; \
 	    print('' if unusable() else 'lab.100mbit')") && \
 	$(PYTEST) suites -m "smtp or http" -p no:randomly -o ipperf_testbed=$$testbed $(ARGS) || { status=$$?; \
@@ -32,9 +32,10 @@ report: RESULTS ?= .ipperf/allure
 report:
 	@sh .ci/allure/report $(RESULTS)
 
-# Root's two workers have a network each; in one, sessions that measure would wait for each other.
-test: venv
-	@[ "$$(id -u)" != 0 ] || workers="-n 2 --dist loadfile"; $(PYTEST) tests $$workers $(ARGS)
+# Two workers have a network each, for which it takes root, and in a container more than that; in one network, sessions
+# that measure would wait for each other.
+test: venv network
+	@! unshare --net true 2>/dev/null || workers="-n 2 --dist loadfile"; $(PYTEST) tests $$workers $(ARGS)
 
 # The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
 lint: venv
@@ -51,6 +52,7 @@ servers:
 evidence: venv
 	@$(PYTEST) tests -m evidence $(ARGS)
 	@bash .ci/versions all
+	@[ "$$(id -u)" != 0 ] || sh .ci/bare --all
 	@$(PYTHON) benchmarks/paths.py
 	@for each in throughput packets pacing rtt agreement hosts; do $(PYTHON) benchmarks/$$each.py || exit $$?; done
 	@$(MAKE) --no-print-directory grids
@@ -80,6 +82,9 @@ clean:
 
 help:
 	@sed -n '/^# \{0,1\}/!q; s/^# \{0,1\}//p' Makefile
+
+network: venv
+	@sh .ci/network
 
 # Two stamps, because the packages take long and the project itself does not.
 venv: .venv/.packages .venv/.project
