@@ -4,8 +4,9 @@
 # make lint        ruff, mypy and the import contracts
 # make servers     the real servers (Apache, Postfix, ProFTPD, Dovecot, BIND): prints the apt-get line; as root, runs it
 #                  and unpacks Courier beside Dovecot, with which apt would not have it
-# make evidence    the tests that take long (simulations, truth, faults, A/A), both commands in a minimal Debian 12 (as
-#                  root), what the lab's four paths carry, the engines beside other tools, then make grids; hours
+# make evidence    the tests that take long (simulations, truth, faults, A/A), every Python that is here and the lowest
+#                  dependencies, both commands in a minimal Debian 12 (as root), what the lab's four paths carry, the
+#                  engines beside other tools, then make grids; hours
 # make grids       the studies' whole grids, of routers in runs of 1 s, then response times under design standard, on
 #                  real servers; about 50 minutes; what is broken off goes on with ARGS=--ipperf-resume=last
 # make lock        renew requirements.lock and requirements.lowest (needs uv)

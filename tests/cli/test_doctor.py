@@ -98,7 +98,7 @@ def test_hosts_come_first_then_ways_then_the_testbed_and_a_count(run):
     [("", []), ('ipperf_testbed = ["two"]\n', ["two"]), ('ipperf_testbed = ["two", "pair"]\n', ["two", "pair"])],
 )
 def test_without_a_testbed_it_is_those_that_a_session_would_take(run, tmp_path, ini, names):
-    (tmp_path / "pyproject.toml").write_text(f"[tool.pytest]\n{ini}")
+    (tmp_path / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{ini}")
     status, lines, said, asked = run()
     assert (status, said) == (0, "")
     assert [name for name, _ in asked] == (names or ["loopback" if unusable() else "lab"])
@@ -108,7 +108,7 @@ def test_without_a_testbed_it_is_those_that_a_session_would_take(run, tmp_path, 
 
 def test_the_sessions_own_inventory_and_its_complaints_count(run, tmp_path):
     (tmp_path / "beds.ini").write_text(INVENTORY.replace("testbed two", "testbed three"))
-    text = '[tool.pytest]\nipperf_hosts = "beds.ini"\nipperf_testbed = ["{}"]\n'
+    text = '[tool.pytest.ini_options]\nipperf_hosts = "beds.ini"\nipperf_testbed = ["{}"]\n'
     (tmp_path / "pyproject.toml").write_text(text.format("three"))
     assert run()[3] == [("three", False)]
     (tmp_path / "pyproject.toml").write_text(text.format("two"))

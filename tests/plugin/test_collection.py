@@ -115,7 +115,7 @@ def test_items_are_made_of_the_selected_testbeds_and_of_those_in_node_ids_alone(
 def test_a_node_id_and_a_file_measure_on_the_testbeds_of_each(project):
     file = "test_a_node_id_and_a_file_measure_on_the_testbeds_of_each.py"
     project.pytester.makepyfile(test_more="import pytest\n@pytest.mark.http\ndef test_page(measured): pass\n")
-    project.pytester.makepyprojecttoml('[tool.pytest]\nipperf_testbed = ["loopback"]\n')
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_testbed = ["loopback"]\n')
     asked = (f"{file}::test_smtp_response_time[lab-smtp-c10-1k-ipv6]", "test_more.py", "--connections=10")
     result = project.ask("--collect-only", "-q", *asked, "--transport=native", testbed="")
     assert sorted(ids(result)) == ["lab-smtp-c10-1k-ipv6", "loopback-http-c10-1k-ipv6"]

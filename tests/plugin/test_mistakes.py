@@ -274,7 +274,7 @@ def test_a_grid_is_read_under_every_design_and_options_may_say_a_level_twice(pro
     assert collect(project, text, "--connections=2,2", "--connections=2") == ""
 
 
-@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize("strict", ["'--strict-markers'", ""], ids=["strict", "lenient"])
 @pytest.mark.parametrize(
     ("expression", "name", "close"),
     [
@@ -285,7 +285,7 @@ def test_a_grid_is_read_under_every_design_and_options_may_say_a_level_twice(pro
     ],
 )
 def test_a_mistyped_marker_of_m_is_a_usage_error_with_the_nearest(project, strict, expression, name, close):
-    toml = f"[tool.pytest]\nstrict = {strict}\nmarkers = ['slow(why): takes long']\n"
+    toml = f"[tool.pytest.ini_options]\naddopts = [{strict}]\nmarkers = ['slow(why): takes long']\n"
     project.pytester.makepyprojecttoml(toml)
     result = project.ask("--collect-only", "-m", expression)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -305,14 +305,14 @@ def test_under_xdist_a_mistyped_marker_of_m_ends_the_session_too(project):
 
 @pytest.mark.parametrize("expression", ["smtp and not gpu", "arm(ipver=6) and smtp", "own"])
 def test_names_of_m_that_may_be_markers_are_none(project, expression):
-    project.pytester.makepyprojecttoml("[tool.pytest]\n")
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
     project.pytester.makepyfile(test_own="import pytest\n@pytest.mark.own\ndef test_it(): pass\n")
     asked = ("--collect-only", "-m", expression, "-W", "ignore::pytest.PytestUnknownMarkWarning")
     assert project.ask(*asked).ret == pytest.ExitCode.OK
 
 
 def test_where_nothing_is_measured_m_is_pytests_business_alone(project):
-    project.pytester.makepyprojecttoml("[tool.pytest]\n")
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
     project.pytester.makepyfile(test_where_nothing_is_measured_m_is_pytests_business_alone="def test_it(): pass\n")
     result = project.ask("--collect-only", "-m", "smpt")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
