@@ -125,8 +125,8 @@ def test_an_account_that_is_not_as_it_should_be_is_found(keeper):
         with pytest.raises(LabError) as caught:
             standing.verify(ARMS[0], service, WORK, 30.0)
         assert str(caught.value) == (
-            f"host server: {service} does not hold all of its 20 accounts (protocol: another message than the "
-            "account's: 1)"
+            f"host server: {service} does not hold all of its 20 accounts (content: expected 'ck brown fox jum' at "
+            f"offset 125 of {WORK.payload_bytes} bytes, seen 'et brown fox jum': 1)"
         )
 
 

@@ -6,18 +6,22 @@ what came up to the end of the measurement is what the server was given.
 
 from __future__ import annotations
 
+import contextlib
 import email.parser
 import os
 import random
 import re
 import socket
 import struct
+import threading
 
 import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ipperf.agent.library import LibraryBurst
+from pytest_ipperf.agent.target import Target
 from pytest_ipperf.protocols import application, applications
 from tests.protocols.test_any import ADDRESSES, PARTS, STATE, Wire
 
@@ -102,7 +106,8 @@ def right_http(stream: bytes, _: bytes, content: bytes) -> bool:
     if not found or not re.fullmatch(rb"HTTP/1\.\d 200( .*)?", status, re.DOTALL):
         return False
     headers = email.parser.BytesParser().parsebytes(fields + b"\r\n\r\n")
-    codings, lengths = (headers.get_all(name, []) for name in ("transfer-encoding", "content-length"))
+    # What is no ASCII is no str there.
+    codings, lengths = (list(map(str, headers.get_all(name, []))) for name in ("transfer-encoding", "content-length"))
     if codings:
         return [each.strip().lower() for each in codings] == ["chunked"] and not lengths and unchunked(body) == content
     announced = {each.strip() for value in lengths for each in value.split(",")}
@@ -337,3 +342,124 @@ def test_mutations_are_found_out_and_harmless_ones_are_let_through(name):
     assert sum(not right for _, right in ended) >= 20
     kinds = {talk.kind for talk, _ in ended if talk.trouble}
     assert kinds == {"protocol"} if name == "smtp" else kinds == {"content", "protocol"}
+
+
+# --- the library clients ----------------------------------------------------------------------------------------------
+
+PAUSE_S = 0.3
+by_library = pytest.mark.parametrize("name", ["ftp", "http", "imap", "smtp"])
+
+
+class Liar:
+    """A server of one connection that damages some of its replies; closes when the client says nothing more.
+
+    `said` is what it has said up to the end of the measurement, `data` what went over a data connection.
+    """
+
+    def __init__(self, name, rng, share):
+        protocol = application(name)
+        self._rng, self._share = rng, share
+        self._control, self._data = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+        self.port = self._control.getsockname()[1]
+        self._script = protocol.script(protocol.filled(STATE, SIZE)).with_port(self._data.getsockname()[1])
+        self.said = self.data = b""
+        self._threads = [threading.Thread(target=each) for each in (self._talk, self._move)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        for sock, thread in zip((self._control, self._data), self._threads, strict=True):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            thread.join(20)
+            sock.close()
+            assert not thread.is_alive()
+
+    def _maybe(self, said):
+        return mutated(said, self._rng) if said and self._rng.random() < self._share else said
+
+    def _talk(self):
+        with contextlib.suppress(OSError):
+            conn, _ = self._control.accept()
+            with conn:
+                conn.settimeout(PAUSE_S)
+                self._say(conn, self._script.greeting)
+                for number in range(9):
+                    self._say(conn, self._answer(conn, number))
+
+    def _answer(self, conn, number):
+        """Wait for what the client says, and find the answer; OSError where it says nothing more."""
+        heard = b""
+        while data := conn.recv(65536):
+            heard += data
+            for beginning, answer in self._script.asides:
+                if heard.startswith(beginning):
+                    return answer
+            if not self._script.asides and heard.endswith(self._script.turns[number][0]):
+                return self._script.turns[number][1]
+        raise OSError
+
+    def _say(self, conn, answer):
+        said = self._maybe(answer)
+        if not answer.startswith((b"221 ", b"* BYE")):  # after the measurement
+            self.said += said
+        at = self._rng.randrange(len(said) + 1)
+        conn.sendall(said[:at])
+        conn.sendall(said[at:])
+
+    def _move(self):
+        with contextlib.suppress(OSError):
+            conn, _ = self._data.accept()
+            with conn:
+                self.data = self._maybe(self._script.data or b"")
+                conn.sendall(self.data)
+
+
+def brings(name, liar, content):
+    """Tell whether the right content was in what the server said; the library's own parser decides on the rest."""
+    if name == "http":
+        return any(right_http(liar.said[: end.end()], b"", content) for end in re.finditer(b">", liar.said))
+    if name == "imap":
+        message = re.search(rb"1 FETCH \([^\n]*\{300\}\r\n" + re.escape(content), liar.said)
+        return message is not None and re.search(rb"A3 OK", liar.said[message.end() :]) is not None
+    if name == "ftp":
+        return liar.data == content and re.search(rb"(?m)^226", liar.said) is not None
+    return re.search(rb"(?m)^250[ -](?:.*\n250[ -])*.*queued", liar.said) is not None
+
+
+def hold_library(name, seed, share):
+    protocol, rng = application(name), random.Random(seed)
+    state = protocol.filled(STATE, SIZE)
+    with Liar(name, rng, share) as liar:
+        target = Target(socket.AF_INET, None, "127.0.0.1", liar.port, "")
+        burst = LibraryBurst(target, protocol, state, 1, deadline_s=10 * PAUSE_S, first_ident=0, hold=False)
+        burst.run()
+    (call,) = burst.connections
+    assert call.failure or brings(name, liar, state.content), (name, seed, liar.said)
+    assert re.match("content: |protocol: |talk |connect |$", call.failure), call.failure
+    return call.failure
+
+
+@by_library
+@hypothesis.settings(max_examples=12)
+@given(seed=st.integers(0, 1 << 40))
+def test_nothing_but_the_right_content_counts_for_a_library(name, seed):
+    pytest.importorskip(application(name).packages[0].partition(">")[0])
+    hold_library(name, seed, 0.3)
+
+
+@pytest.mark.evidence
+@by_library
+@hypothesis.settings(max_examples=1000, derandomize=True, deadline=None)
+@given(seed=st.integers(0, 1 << 40))
+def test_nothing_but_the_right_content_counts_for_a_library_in_many_dialogues(name, seed):
+    hold_library(name, seed, 0.2)
+
+
+@by_library
+def test_a_library_takes_what_is_not_damaged(name):
+    pytest.importorskip(application(name).packages[0].partition(">")[0])
+    assert hold_library(name, 1, 0.0) == ""

@@ -17,11 +17,13 @@ import pytest
 
 from pytest_ipperf.agent.arrivals import arrivals
 from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 
 SERVER = """
 import socket, sys, time
 address, number, stalled, stall_s = sys.argv[1], *map(int, sys.argv[2:4]), float(sys.argv[4])
+page = sys.argv[5].encode()
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 with socket.create_server((address, 0), family=family, backlog=number) as listener:
     print(listener.getsockname()[1], flush=True)
@@ -30,10 +32,10 @@ with socket.create_server((address, 0), family=family, backlog=number) as listen
         if at == stalled:
             time.sleep(stall_s)
         client.recv(65536)
-        client.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n<html></html>")
+        client.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n" + page)
         client.close()
 """
-CONNECTIONS, RATE_PER_S = 300, 500.0
+CONNECTIONS, RATE_PER_S, PAYLOAD_BYTES = 300, 500.0, 1024
 STALLED, STALL_S = 150, 0.2
 # So near to each other connections may be accepted in another order than they were opened in.
 NEAR = 5
@@ -42,7 +44,9 @@ NEAR = 5
 @contextlib.contextmanager
 def stalling(bench, ipver):
     """The port of the server."""
-    argv = [sys.executable, "-c", SERVER, bench.hosts[1].address(ipver), *map(str, (CONNECTIONS, STALLED, STALL_S))]
+    page = application("http").content(PAYLOAD_BYTES).decode()
+    told = (bench.hosts[1].address(ipver), CONNECTIONS, STALLED, STALL_S, page)
+    argv = [sys.executable, "-c", SERVER, *map(str, told)]
     with subprocess.Popen(
         [*bench.entries["server"], "taskset", "--cpu-list", "0", *argv], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -58,7 +62,7 @@ def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipve
     client, server = (host.address(ipver) for host in plain.hosts)
     with stalling(plain, ipver) as port:
         order = LoadOrder(
-            protocol="http", client="lean", payload_bytes=1024, connections=CONNECTIONS, bursts=1, ipver=ipver,
+            protocol="http", client="lean", payload_bytes=PAYLOAD_BYTES, connections=CONNECTIONS, bursts=1, ipver=ipver,
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip

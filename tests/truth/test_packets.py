@@ -430,14 +430,14 @@ name, server, source, port, resolver, payload, number, state = json.loads(sys.ar
 protocol, ipver = application(name), 6 if ":" in server else 4
 target = Target(
     socket.AF_INET6 if ipver == 6 else socket.AF_INET, None if protocol.datagram else (server, resolver),
-    server if protocol.datagram else protocol.host, port, source,
+    server if protocol.datagram else protocol.host, port, source, (server,),
 )
 sockets, own = [], burst.own_socket
 def noted(*args):
     sockets.append(time.time())
     return own(*args)
 burst.own_socket = datagram.own_socket = noted
-state = protocol.filled(ServerState(**state), payload)
+state = protocol.filled(ServerState(**{**state, "addresses": (server,)}), payload)
 kind = datagram.DatagramBurst if protocol.datagram else burst.Burst
 one = kind(target, [protocol.conversation(state, index, ipver) for index in range(number)], 30, 0)
 one.clock = time.time
