@@ -30,7 +30,7 @@ _SHOWN, _SHOWN_CHARACTERS = 3, 60
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a message answers: the `address`, or else the `trouble`.
+    """The answer that a message gives: the `address`, or else the `trouble`.
 
     `differs` tells a well-formed answer that is not what the zone holds from a message that answers nothing.
     """
@@ -135,8 +135,8 @@ def _difference(message: bytes, asked: bytes, addresses: tuple[str, ...]) -> str
     if at != len(message):
         raise ValueError("more or less than a message")
     if found != [wanted]:
-        told = _text(found[0][:-4]) if len(found) == 1 else f"{len(found)} questions"
-        return f"expected an answer about {_text(wanted[:-4])} {_type(wanted)}, seen one about {told}"
+        about = _text(found[0][:-4]) if len(found) == 1 else f"{len(found)} questions"
+        return f"expected an answer about {_text(wanted[:-4])} {_type(wanted)}, seen one about {about}"
     return _wrong_records(wanted, records, addresses) or (
         "" if flags & _AUTHORITATIVE else "expected an authoritative answer, seen one without the AA flag"
     )
@@ -171,8 +171,8 @@ def _wrong_records(wanted: bytes, records: Sequence[_Record], addresses: tuple[s
     if not right or not expected or sorted(record.data for record in records) != expected:
         seen = [str(record) + _elsewhere(record, wanted) for record in records]
         more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
-        told = f"{_type(wanted)} {', '.join(addresses) or 'of no address'}"
-        return f"expected {told} for {_text(wanted[:-4])}, seen {', '.join(seen[:_SHOWN]) or 'no record'}{more}"
+        zones = f"{_type(wanted)} {', '.join(addresses) or 'of no address'}"
+        return f"expected {zones} for {_text(wanted[:-4])}, seen {', '.join(seen[:_SHOWN]) or 'no record'}{more}"
     for record in records:
         if record.ttl_s != TTL_S:
             return f"expected a TTL of {TTL_S} s for {_text(wanted[:-4])}, seen {record.ttl_s} s"

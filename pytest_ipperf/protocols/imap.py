@@ -81,7 +81,7 @@ class Fetch(Conversation):
                 self._buffer = data[at:]
                 return b"" if self._buffer and self._hasty() else said
         self._buffer = data[at:]
-        if len(self._buffer) > _LONGEST_LINE:
+        if not self.trouble and len(self._buffer) > _LONGEST_LINE:
             self.trouble = f"a reply line of more than {_LONGEST_LINE} bytes"
         return b""
 

@@ -125,7 +125,7 @@ def test_what_is_not_the_page_is_told(stream, failure):
 @pytest.mark.parametrize(("stream", "failure"), WRONG)
 @pytest.mark.parametrize("piece", [1, 11])
 def test_it_is_not_finished_before_the_pages_end_however_it_is_cut(stream, failure, piece):
-    """What follows in a segment of its own comes after the end of the measurement."""
+    """Bytes that follow in a segment of their own come after the end of the measurement."""
     if heard(stream, piece) == "finished":
         assert "300 bytes, seen" in failure
         assert any(mark in failure for mark in ("more that", "last chunk after", "'\\r\\n"))

@@ -153,6 +153,12 @@ def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes():
         assert f" at offset {at} of 300 bytes, seen " in fetch.trouble
 
 
+def test_a_difference_stays_told_however_much_follows_it():
+    fetch, _ = said_to(COURIER, 3)
+    fetch.feed(FETCHED.replace(MESSAGE, COUNTERFEIT) + b"x" * 20_000)
+    assert fetch.failure == f"content: {DIFFERS}"
+
+
 def test_it_does_not_gather_an_endless_line():
     fetch = imap.conversation(STATE, 0, 4)
     for _ in range(10):
