@@ -48,7 +48,7 @@ def run(folder, limit, *argv):
 @pytest.mark.parametrize(("limit", "testbed"), [(16, "loopback"), (24, "lab"), (24, "loopback"), (64, "lab")])
 def test_a_session_says_how_many_it_needs(tmp_path, limit, testbed):
     (tmp_path / "test_few.py").write_text(SUITE)
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\nstrict = true\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     status, said = run(
         tmp_path, limit, "-m", "pytest", "-p", "no:randomly", f"--testbed={testbed}", "--transport=native", "--ipver=6",
         "--ipperf-design=smoke",
