@@ -6,6 +6,8 @@ workload, effect, outcome, record, table) is the real thing. What does not need 
 """
 
 import json
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -106,6 +108,29 @@ SYNTHETIC = """
     experiment.leased = lambda *_: contextlib.nullcontext()
     measuring.measure = measure
 """
+
+
+PROGRAM = """
+import contextlib, io, json, sys
+from pytest_ipperf import cli
+told = []
+for argv in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
+        status = cli.main(argv)
+        sys.stdout.flush()
+        told.append([status, sys.stdout.buffer.getvalue().decode()])
+print(json.dumps(told))
+"""
+
+
+def program(*calls: list[str]) -> list[tuple[int, str]]:
+    """Return status and output of each call of the program.
+
+    They run in a process of their own: pytester forgets what a test has loaded, and numpy is loaded once in a process.
+    """
+    argv = [sys.executable, "-c", PROGRAM, json.dumps(calls)]
+    told = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    return [(status, text) for status, text in json.loads(told.stdout)]
 
 
 class Project:

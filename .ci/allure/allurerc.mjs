@@ -23,7 +23,7 @@ export default {
         layout: "split",
         sections: ["charts", "metrics"],
         defaultSection: "report",
-        charts: [{ type: "statusDynamics", title: "Verdicts by session (skipped: inconclusive or flagged)", limit: 30 }],
+        charts: [{ type: "statusDynamics", title: "Verdicts by session (skipped: inconclusive, unjudged or flagged)", limit: 30 }],
       },
     },
   },

@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_ipperf.cli.orders.base import records_root
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.extent import Extent
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import strictest
 from pytest_ipperf.core.story import Story
@@ -86,6 +87,12 @@ class Records:
             return folder.resolve().parent != (self.root / "runs").resolve()
         return True
 
+    def extent(self, session: Chosen) -> Extent:
+        """Return how far a session came."""
+        if session.entry is None:
+            return read_story(session.folder).extent
+        return replace(session.entry.extent, resume=self.archive.resume_of(session.entry))
+
     def pasts(self, session: Chosen) -> dict[Key, Past]:
         """What a session found, by key; of several questions about a cell the strictest stays."""
         if session.entry:
@@ -107,10 +114,11 @@ def story_of(found: Records, session: Chosen) -> Story:
     """The story of a session, with the course of its cells over the sessions of its name, and the night it screened."""
     if session.entry is None:
         return read_story(session.folder)
+    resume = found.archive.resume_of(session.entry)
     verdict = found.root / "nights" / session.name / VERDICT
     if session.entry.light is not None and verdict.exists():
         return _night(found, session, json.loads(verdict.read_bytes()))
-    story = read_story(session.folder)
+    story = read_story(session.folder, resume=resume)
     if not story.saved:
         return story
     return replace(story, courses=found.archive.courses(session.name, saved=story.saved))

@@ -93,9 +93,8 @@ def _is_changed(record: Record, course: Sequence[Past]) -> bool:
 
 
 def _of_screening(record: Record) -> str:
-    if record.margin_fraction is not None and not record.judges:
-        change = "" if record.estimate is None else f"{_percent(record.estimate, record.change_unit)}; "
-        return f"{change}design {record.design!r} never judges"
+    if record.verdict == "unjudged":
+        return record.sentence
     if record.estimate is None or record.margin_fraction is None:
         return "it was measured, and nothing was asked of it"
     beside = {
@@ -190,6 +189,7 @@ def _rest(cells: Sequence[CellReport], found: Mapping[Ruling, Sequence[str]]) ->
         (len(found[Ruling.ACCEPTED]), "worse, as is accepted"),
         (refuted, "flagged and not confirmed"),
         (without, "without enough evidence"),
+        (len(found[Ruling.UNJUDGED]), "unjudged"),
         (len(found[Ruling.GONE]), "no longer measured, as is accepted"),
     )
     return [f"{count} {words}" for count, words in counts if count]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import InvalidError, UndecidedError, UsageError
+from pytest_ipperf.core.errors import InvalidError, UndecidedError, UnjudgedError, UsageError
 from pytest_ipperf.core.judge import Judgement, Verdict, judge_looks
 from pytest_ipperf.core.margin import Margin
 
@@ -34,7 +34,9 @@ class Claim:
     judgement: Judgement
 
     def __bool__(self) -> bool:
-        """True within the margin, False beyond; raises InconclusiveError or InvalidError when it is neither."""
+        """True within the margin, False beyond; else raises InconclusiveError, InvalidError or UnjudgedError."""
+        if self.judgement.verdict is Verdict.UNJUDGED:
+            raise UnjudgedError(self.judgement.sentence())
         if self.judgement.verdict is Verdict.INCONCLUSIVE:
             raise InconclusiveError(self.judgement)
         if self.judgement.verdict is Verdict.INVALID:
@@ -74,7 +76,11 @@ class Slowdown:
         asked.check(self.effects[0].metric)
         judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
         if not self.judges:
-            judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("never_judges",), design=self.design)
+            return Claim(
+                replace(
+                    judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None
+                )
+            )
         if doubt := self.doubts.get(judgement.verdict):
             return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
         return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s))
@@ -102,7 +108,7 @@ class Slowdown:
 
     def _unmeasured(self, margin: Margin) -> Judgement:
         return Judgement(
-            verdict=Verdict.INCONCLUSIVE,
+            verdict=Verdict.INCONCLUSIVE if self.judges else Verdict.UNJUDGED,
             reasons=("no_effect",) if self.judges else ("never_judges",),
             effect=None,
             margin=margin,

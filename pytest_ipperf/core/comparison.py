@@ -26,8 +26,8 @@ class Difference:
 
     `change` is now.change - then.change on the metric's scale, with its two-sided interval; `low` and `high` are its
     one-sided bounds, each at level `alpha`. `margin_fraction` is the margin that counted. `verdict` is None where the
-    two cannot be compared; `why` says the reason of that, or of too little evidence. `better` is that by more than the
-    margin, shown as a verdict is.
+    two cannot be compared, and unjudged where one of them has too few epochs; `why` says why, or why there is too
+    little evidence. `better` is that by more than the margin, shown as a verdict is.
     """
 
     now: Past
@@ -110,6 +110,8 @@ def compared(
         allowed = slowdown_size(fraction, metric.direction, metric.scale)
     except IpperfError as error:
         return Difference(now=now, then=then, metric=metric, why=str(error))
+    if why := _too_few(now, then):
+        return Difference(now=now, then=then, metric=metric, verdict=Verdict.UNJUDGED, why=why)
     change, why = _interval(now, then, confidence)
     if change is None:
         return Difference(now=now, then=then, metric=metric, why=why)
@@ -151,8 +153,8 @@ def comparison(
 
 
 def interval_of(past: Past, confidence: float = 0.95) -> Interval | None:
-    """The interval of a session's change on the metric's scale; None where it has none."""
-    if past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
+    """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
+    if past.epochs < MIN_EPOCHS or past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
         return None
     df = past.epochs - 1
     half = t_quantile((1 + confidence) / 2, df) * past.sd_epoch / math.sqrt(past.epochs)
@@ -194,7 +196,7 @@ def _interval(now: Past, then: Past, confidence: float) -> tuple[Interval | None
         if past.verdict == Verdict.INVALID.name.lower():
             return None, f"{Verdict.INVALID.value} in {past.session}"
         if past.change is None or past.sd_epoch is None:
-            return None, f"{past.session} has one epoch of it, which tells no spread"
+            return None, f"{past.session} tells no spread of it"
         if not math.isfinite(past.change):
             return None, f"its change in {past.session} is no finite number"
     assert now.change is not None and then.change is not None  # noqa: S101, PT018 - for mypy
@@ -222,11 +224,17 @@ def _degrees(now: Past, then: Past) -> float:
     return 1 / (one**2 / (now.epochs - 1) + other**2 / (then.epochs - 1))
 
 
+def _too_few(now: Past, then: Past) -> str:
+    """Why nothing is judged at all, nor any interval given: a design that never judges has fewer epochs than others."""
+    fewest = min(now, then, key=lambda past: past.epochs)
+    if fewest.epochs >= MIN_EPOCHS or Verdict.INVALID.name.lower() in (now.verdict, then.verdict):
+        return ""
+    epochs = f"{fewest.epochs} epoch{'s' * (fewest.epochs != 1)}"
+    return f"{fewest.session} has {epochs} of it, too few to judge"
+
+
 def _no_evidence(now: Past, then: Past) -> str:
     """Why figures that can be shown decide nothing; empty where they may."""
-    epochs = min(now.epochs, then.epochs)
-    if epochs < MIN_EPOCHS:
-        return f"{epochs} epochs are too few to judge"
     return next((f"its figures in {past.session} are no evidence" for past in (now, then) if not past.usable), "")
 
 

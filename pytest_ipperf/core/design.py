@@ -114,6 +114,11 @@ DESIGNS = {
 }
 
 
+def never_judges(design: str) -> str:
+    """Return the sentence about every cell that was measured under a design of that name which never judges."""
+    return f"unjudged: design {design} never judges"
+
+
 def design_named(name: str) -> Design:
     """The design of that name, or a sentence that lists them."""
     if name not in DESIGNS:

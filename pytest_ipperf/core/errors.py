@@ -73,5 +73,9 @@ class InvalidError(IpperfError):
     """The measurement cannot be believed: its proof failed or its data contradict each other."""
 
 
+class UnjudgedError(IpperfError):
+    """The question was put to a design that never judges, or to too few epochs for any verdict."""
+
+
 class UndecidedError(IpperfError):
     """There is no answer, and nothing is broken: too little evidence, or no time left to gather any."""

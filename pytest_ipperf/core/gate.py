@@ -229,7 +229,8 @@ def _ruling(each: Evidence, levels: Levels) -> Ruling:
 
 
 def _of_screening(record: Record) -> Ruling:
-    return {"within": Ruling.WITHIN, "invalid": Ruling.TROUBLE}.get(record.verdict, Ruling.INCONCLUSIVE)
+    known = {"within": Ruling.WITHIN, "invalid": Ruling.TROUBLE, "unjudged": Ruling.UNJUDGED}
+    return known.get(record.verdict, Ruling.INCONCLUSIVE)
 
 
 def _of_fresh(each: Evidence, alpha: float) -> Ruling:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.advice import advise
+from pytest_ipperf.core.design import never_judges
 from pytest_ipperf.core.effect import Effect, percent_text
 from pytest_ipperf.core.interval import t_probability
 from pytest_ipperf.core.margin import Margin
@@ -17,12 +18,13 @@ from pytest_ipperf.core.planning import MIN_EPOCHS, minimum_detectable, slowdown
 
 
 class Verdict(enum.Enum):
-    """The four outcomes; the value is the wording of every report."""
+    """The outcomes; the value is the wording of every report. Under a design that never judges all are unjudged."""
 
     WITHIN = "within margin"
     EXCEEDS = "exceeds margin"
     INCONCLUSIVE = "not enough evidence"
     INVALID = "invalid measurement"
+    UNJUDGED = "unjudged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,8 @@ class Judgement:
 
     def sentence(self) -> str:
         """The judgement in one plain sentence."""
-        if "never_judges" in self.reasons:
-            ruling = f"design {self.design!r} never judges"
-            return f"{self.effect.finding()}; {ruling}" if self.effect else ruling
+        if self.verdict is Verdict.UNJUDGED:
+            return self._unjudged()
         if self.effect is None or self.mde_fraction is None:
             return f"{self.verdict.value}: there is nothing to compare with"
         if self.verdict is Verdict.INVALID:
@@ -76,6 +77,13 @@ class Judgement:
         at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
         return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
 
+    def _unjudged(self) -> str:
+        """Without the change's interval: of so few epochs it would tell nothing."""
+        if "never_judges" in self.reasons and self.design:
+            return never_judges(self.design)
+        epochs = self.effect.n_epochs if self.effect else 0
+        return f"{self.verdict.value}: {epochs} epochs are too few to judge"
+
     def _why(self, effect: Effect) -> str:
         within = self.verdict is Verdict.WITHIN
         upper = within == (effect.metric.direction == "lower_is_better")
@@ -85,8 +93,6 @@ class Judgement:
         return f"the one-sided {self._level()} {side} bound {bound} lies {lies} the margin of {margin}"
 
     def _why_not(self, effect: Effect, mde_fraction: float) -> str:
-        if "too_few_epochs" in self.reasons:
-            return f"{effect.n_epochs} epochs are too few to judge"
         if "too_wide" in self.reasons:
             size = f"{percent_text(100 * mde_fraction, sign=False)} {effect.unit}"
             return (
@@ -128,7 +134,7 @@ class Judgement:
 def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
     """Within when the upper one-sided bound of the slow-down is inside the margin, exceeds when the lower is beyond.
 
-    Otherwise inconclusive; with fewer than `min_epochs` always. Epochs that agree to the last bit make it invalid,
+    Otherwise inconclusive; with fewer than `min_epochs` unjudged. Epochs that agree to the last bit make it invalid,
     unless the metric is one of exact arithmetic (resolution 0), such as a share of what was counted. Raises UsageError
     for a margin that a rate cannot have.
     Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
@@ -172,7 +178,7 @@ def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tupl
     if effect.sd_epoch == 0 and effect.metric.resolution > 0:
         return Verdict.INVALID, ("zero_spread",)
     if effect.n_epochs < min_epochs:
-        return Verdict.INCONCLUSIVE, ("too_few_epochs",)
+        return Verdict.UNJUDGED, ("too_few_epochs",)
     if high <= allowed:
         return Verdict.WITHIN, ()
     if low > allowed:

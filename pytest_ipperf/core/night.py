@@ -23,6 +23,7 @@ class Ruling(enum.Enum):
     WORSE = "worse than its history"
     ACCEPTED = "worse, and accepted"
     INCONCLUSIVE = "not enough evidence"
+    UNJUDGED = "unjudged"
     MISSING = "no longer measured"
     GONE = "no longer measured, and accepted"
     TROUBLE = "not measured: trouble"
@@ -40,6 +41,7 @@ RANK = (
     Ruling.ACCEPTED,
     Ruling.GONE,
     Ruling.INCONCLUSIVE,
+    Ruling.UNJUDGED,
     Ruling.WITHIN,
 )
 """The order in which a reader wants them."""

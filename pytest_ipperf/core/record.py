@@ -117,8 +117,9 @@ class Record:
     """A cell with its question and its answer.
 
     `estimate`, `low` and `high` are the change with its two-sided interval of `confidence`, in `change_unit`: percent,
-    or percentage points where arms are compared by their difference; None where the design gives no interval.
-    `verdict` is a verdict's name in lower case, or `measured` where nothing was asked.
+    or percentage points where arms are compared by their difference; None where the design gives none. A design that
+    never judges gives an estimate without an interval, and every record of it is `unjudged`.
+    `verdict` is a verdict's name in lower case, or `measured` where a design that judges was asked nothing.
     All figures are those after `look` of the design's `looks`, with `epochs` in all; `sd_epoch` and `sd_block` are the
     spreads of the log ratio or of the difference, see `Effect`; None where there are too few epochs or blocks.
     With a `rate_per_s` connections arrived at that rate, without one all at once; so many `workers` shared them.

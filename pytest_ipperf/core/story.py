@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.core.extent import WHOLE, Extent
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
@@ -16,8 +17,8 @@ from pytest_ipperf.core.record import Record
 class Trouble:
     """An item without an answer.
 
-    `kind` is `inconclusive` (the budget was spent), `invalid`, `infrastructure`, or `failed` for another reason than
-    its margin.
+    `kind` is `inconclusive` (the budget was spent), `invalid`, `infrastructure`, `failed` for another reason than its
+    margin, or `unmeasured`: the session has not come to it.
     """
 
     nodeid: str
@@ -48,7 +49,8 @@ class Story:
     `question` holds the facts of its event `session` (docs/records.md). `samples` are those of one column of all runs
     that count, by workload and arm: seconds of connections or replies, infinite for each that failed; empty for what
     keeps none. `courses` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
-    which it is the screening. `saved` is the name under which it was saved, empty where it was not.
+    which it is the screening. `saved` is the name under which it was saved, empty where it was not. `extent` tells
+    whether it is whole; of one that is not, the items that it has not come to are among the `troubles`.
     """
 
     name: str
@@ -65,3 +67,4 @@ class Story:
     saved: str = ""
     notes: tuple[str, ...] = ()
     status: int | None = None
+    extent: Extent = WHOLE

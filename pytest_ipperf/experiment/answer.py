@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.core.cell import Arm, Cell
+from pytest_ipperf.core.design import Design, never_judges
 from pytest_ipperf.core.effect import Effect, difference
 from pytest_ipperf.core.errors import InvalidError
 from pytest_ipperf.core.identity import fingerprint_digest, workload_version
@@ -131,22 +132,27 @@ def _record(
         test=_side(measurement, cell.arm, metric, epochs),
         reference=_side(measurement, conditions.reference, metric, epochs),
         estimate=change.estimate if change else None,
-        low=change.low if change else None,
-        high=change.high if change else None,
+        low=change.low if change and design.judges else None,
+        high=change.high if change and design.judges else None,
         confidence=CONFIDENCE,
         sd_epoch=effect.sd_epoch if effect else None,
         sd_block=effect.sd_block if effect else None,
         margin="",
         margin_fraction=None,
         alpha=design.alpha,
-        verdict="measured",
-        reasons=(),
-        sentence=effect.finding() if effect else "",
+        **_unasked(design, effect),
         change_unit=effect.unit if effect else UNITS_OF_CHANGE[METRICS[metric].metric.scale],
         header_cost=effect.header_cost if effect else 0.0,
         workload_version=_version(measurement, conditions),
         fingerprint=fingerprint_digest(measurement.hosts, str(measurement.service)),
     )
+
+
+def _unasked(design: Design, effect: Effect | None) -> dict[str, Any]:
+    """The answer of a record before anything is asked of it."""
+    if not design.judges:
+        return {"verdict": Verdict.UNJUDGED.value, "reasons": ("never_judges",), "sentence": never_judges(design.name)}
+    return {"verdict": "measured", "reasons": (), "sentence": effect.finding() if effect else ""}
 
 
 def _worst_start(measurement: Measurement, arms: Sequence[Arm], epochs: int) -> dict[str, Any]:

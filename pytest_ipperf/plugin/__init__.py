@@ -118,6 +118,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Plans what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
     known = session.config.stash[SESSION]
     known.make_plans(collection.asked(session.items))
+    known.items = {item.nodeid: str(cell) for item in session.items if (cell := collection.cell_of(item)) is not None}
     try:
         known.check_client()
         known.check_reboot()
@@ -161,4 +162,5 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
 ) -> None:
     """The tables, and what was not decided and why."""
-    summary.write(terminalreporter, config, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)
+    del exitstatus  # how far the session came tells more
+    summary.write(terminalreporter, config)

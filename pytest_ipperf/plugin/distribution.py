@@ -78,24 +78,25 @@ def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"[\[-]({beds})-({protocols})(?:-(?:{clients}))?-c(\d+)-{payload}{own}-({arm})[-\]]")
 
 
-def cells_in(session: Session, nodeids: Iterable[str]) -> list[Cell]:
-    """The cells among these items."""
+def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
+    """Return the cells among these items, by their node ids."""
     pattern = cell_pattern(session.settings.inventory)
-    cells = []
-    for testbed, protocol, connections, payload, own, name in (m.groups() for m in map(pattern.search, nodeids) if m):
+    cells = {}
+    for nodeid in nodeids:
+        if (match := pattern.search(nodeid)) is None:
+            continue
+        testbed, protocol, connections, payload, own, name = match.groups()
         arm = Arm.parse(name)
-        cells.append(
-            cell_from(
-                session,
-                testbed=testbed,
-                protocol=protocol,
-                connections=int(connections),
-                payload=parse_bytes(payload),
-                ipver=arm.ipver,
-                transport=arm.transport,
-                twin=arm.twin,
-                factors=levels_of_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
-            )
+        cells[nodeid] = cell_from(
+            session,
+            testbed=testbed,
+            protocol=protocol,
+            connections=int(connections),
+            payload=parse_bytes(payload),
+            ipver=arm.ipver,
+            transport=arm.transport,
+            twin=arm.twin,
+            factors=levels_of_text(PROTOCOLS[protocol].factors, own.removeprefix("-")),
         )
     return cells
 
@@ -142,7 +143,9 @@ class Distribution:
 
     def _tell_plan(self, nodeids: Sequence[str]) -> None:
         """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
-        self._session.make_plans((cell, ()) for cell in cells_in(self._session, nodeids))
+        cells = cells_in(self._session, nodeids)
+        self._session.make_plans((cell, ()) for cell in cells.values())
+        self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
         try:
             check_effects(self._session)
         except UsageError as error:

@@ -17,7 +17,7 @@ from pytest_ipperf.core.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.store import Archive, Entry, read_story, records_in
+from pytest_ipperf.store import LAST, Archive, Entry, read_story, records_in
 
 PAGE = "report.html"
 
@@ -82,8 +82,8 @@ class Ending:
         """With the course of every cell where the session has a name, and so a history."""
         from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
-        story = read_story(self._session.folder)
-        if not story.records and not story.troubles:
+        story = read_story(self._session.folder, resume=LAST, running=False)
+        if not story.records and not story.troubles and story.extent.is_whole:
             return
         if saved := self._session.settings.saved:
             with self._archive() as archive:

@@ -11,11 +11,12 @@ import pytest
 from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import Workload
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.extent import Extent, State, extent
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.plugin.asking import asked_texts
 from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.store import LAST, SCHEMA, Journal
 
 if TYPE_CHECKING:
     from pytest_ipperf.experiment import Measurement
@@ -30,6 +31,8 @@ def journal_of(session: Session) -> Journal:
         stash[_JOURNAL] = Journal(session.folder, session.writer)
         session.config.add_cleanup(stash[_JOURNAL].close)
         stash[_JOURNAL].append("session", _facts(session))
+        # Whoever reads what is left of a session that was broken off has to know what it was to measure.
+        stash[_JOURNAL].append("plan", {"items": session.items})
         # At once and not when its turn comes: who resumes this session after its end in the middle needs them all.
         for workload, folder in session.earlier.taken_folders() if session.earlier else ():
             facts = {"workload": str(workload), "session": folder.name, "folder": str(folder)}
@@ -94,20 +97,38 @@ class Keeper:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._began = time.monotonic()
+        self._measured: set[str] = set()
+        self._done: set[str] = set()
+        self._lost: set[str] = set()
         self.trouble = ""
+
+    @property
+    def extent(self) -> Extent:
+        """How far the session has come; whole as soon as each of its items is done and kept."""
+        missing = self._missing()
+        state = State.BROKEN_OFF if missing or self.trouble else State.WHOLE
+        resume = LAST if self._session.folder.exists() else ""
+        return extent(self._session.items, self._measured, missing, state=state, resume=resume)
+
+    def _missing(self) -> list[str]:
+        """Return the node ids that the session has not come to, and those whose answer could not be kept."""
+        return [each for each in self._session.items if each not in self._done or each in self._lost]
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer, with its question."""
-        self._keep("record", dataclasses.asdict(record))
+        if self._keep("record", dataclasses.asdict(record), record.nodeid):
+            self._measured.add(record.cell)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A cell that was not measured, as the budget was spent, or has no answer for another reason."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
-            self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence})
+            self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence}, report.nodeid)
         # Of an item in which a worker died xdist says that it failed, and of no phase of it.
         kind = "infrastructure" if str(report.when) == "???" else getattr(report, "ipperf_trouble", "")
         if kind:
-            self._keep("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _said(report)})
+            self._keep("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _said(report)}, report.nodeid)
+        if report.when == "teardown":  # also of what was skipped by a mark, or by a fixture
+            self._done.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -115,13 +136,19 @@ class Keeper:
         del exitstatus  # another hook may have changed it since
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
-            self._keep("end", {"status": int(session.exitstatus), "seconds": seconds})
+            end = {"status": int(session.exitstatus), "seconds": seconds, "missing": self._missing()}
+            self._keep("end", end)
 
-    def _keep(self, event: str, facts: dict[str, Any]) -> None:
+    def _keep(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
+        """Append an event, which answers the item of that node id; False where it could not be written."""
+        self._done.add(nodeid)
         try:
             journal_of(self._session).append(event, facts)
         except LabError as error:
             self.trouble = str(error)
+            self._lost.add(nodeid)
+            return False
+        return True
 
 
 def _said(report: pytest.TestReport) -> str:

@@ -1,5 +1,7 @@
 """The outcome: three-valued, as pytest shows it. `?` is too little evidence: never green, never silent.
 
+Under a design that never judges there is no answer to give: such cells are `unjudged`, with a count of their own.
+
 The exit status is 10, which pytest does not use, when measurements ran and no cell was decided (docs/exit-status.md).
 """
 
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError
+from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.plugin.aliases import worded
@@ -53,7 +55,10 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
         item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
     if report.passed and record is not None:
         error = _passed_over(report, record)
-    if isinstance(error, UndecidedError):
+    if isinstance(error, UnjudgedError):
+        told.ipperf_unjudged = str(error)
+        _skip(item, report, str(error))
+    elif isinstance(error, UndecidedError):
         told.ipperf_inconclusive = str(error)
         _skip(item, report, str(error))
     elif report.failed and record is not None and record.verdict == "exceeds":
@@ -67,13 +72,15 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
             report.longrepr = _without_internals(item, error)
 
 
-def _passed_over(report: pytest.TestReport, record: Record) -> UndecidedError | None:
+def _passed_over(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
     """Take the verdict for the outcome where a test has asked and did not assert it, or made something else of it.
 
     `measured.slowdown <= margin or known` would else be a green with a breach in its record.
     """
     if record.verdict == "inconclusive":
         return UndecidedError(record.sentence)
+    if record.verdict == "unjudged" and record.margin:  # without one nothing was asked
+        return UnjudgedError(record.sentence)
     if record.verdict == "exceeds":
         report.outcome = "failed"
         report.longrepr = f"{record.sentence}; the test itself went on as if that were well"
@@ -115,16 +122,20 @@ def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseExc
 
 def _properties(record: Record) -> list[tuple[str, object]]:
     """What a JUnit file tells of a cell; the whole record is too long for it."""
-    change = {} if record.estimate is None else {
-        "change": f"{record.estimate:.4g}", "interval": f"[{record.low:.4g}, {record.high:.4g}]",
-        "unit": record.change_unit,
-    }  # fmt: skip
-    told = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict, **change, "margin": record.margin}
+    told = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
+    if record.estimate is not None:
+        told["change"] = f"{record.estimate:.4g}"
+        if record.low is not None and record.high is not None:
+            told["interval"] = f"[{record.low:.4g}, {record.high:.4g}]"
+        told["unit"] = record.change_unit
+    told["margin"] = record.margin
     return [(f"{_PROPERTY}_{name}", value) for name, value in {**told, "epochs": record.epochs}.items()]
 
 
 def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
-    """The letter and word of a cell that is inconclusive, or flagged for another measurement."""
+    """Return letter and word of a cell that is unjudged, inconclusive, or flagged for another measurement."""
+    if getattr(report, "ipperf_unjudged", ""):
+        return "unjudged", "u", ("UNJUDGED", {"yellow": True})
     if getattr(report, "ipperf_inconclusive", ""):
         return "inconclusive", "?", ("INCONCLUSIVE", {"yellow": True})
     if getattr(report, "ipperf_flagged", ""):
@@ -141,6 +152,7 @@ class Tally:
         self._config = config
         self.records: list[Record] = []
         self.undecided: dict[str, str] = {}
+        self.unjudged: dict[str, str] = {}
         self.flagged: set[str] = set()
         self.measurements = 0
         self.nothing_decided = False
@@ -154,6 +166,8 @@ class Tally:
         sentence = getattr(report, "ipperf_inconclusive", "")
         if sentence:
             self.undecided[report.nodeid] = sentence
+        if sentence := getattr(report, "ipperf_unjudged", ""):
+            self.unjudged[report.nodeid] = sentence
         if getattr(report, "ipperf_flagged", ""):
             self.flagged.add(report.nodeid)
         if text := getattr(report, "ipperf_record", ""):
@@ -177,9 +191,9 @@ class Tally:
                 self.nothing_decided = True
         yield
         cache = getattr(self._config, "cache", None)  # -p no:cacheprovider takes the attribute away
-        if self.undecided and cache is not None:
+        if (unanswered := {**self.undecided, **self.unjudged}) and cache is not None:
             failed = cache.get(_LAST_FAILED, {})
-            cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(self.undecided, True)})
+            cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(unanswered, True)})
 
 
 TALLY = pytest.StashKey[Tally]()

@@ -70,6 +70,7 @@ class Session:
         self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Question, ...]] = {}
+        self.items: dict[str, str] = {}  # the cells that are to be measured, by pytest's names of their items
         self.lacking: list[str] = []
         self.mistake = ""  # that a worker found
         self.states: dict[Workload, str] = {}

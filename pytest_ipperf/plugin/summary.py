@@ -49,18 +49,21 @@ def plan(config: pytest.Config) -> list[str]:
     return forecast_lines(config.stash[SESSION], each=config.option.collectonly)
 
 
-def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupted: bool) -> None:
-    """The tables of what was measured, then every cell that is not green with its reason, then the exit status."""
+def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The tables of what was measured, then every cell that is not green with its reason, then the exit status.
+
+    That a session was broken off comes before all of it.
+    """
     tally, session = config.stash[TALLY], config.stash[SESSION]
-    if not tally.measurements:
-        # What was measured before a Ctrl-C is kept, though no test has ended that would show it.
-        if interrupted and session.folder.exists():
-            reporter.section("measurements", sep="=")
-            _kept(reporter, session, interrupted=True)
+    # What was measured before a Ctrl-C is kept, though no test has ended that would show it.
+    if not tally.measurements and not session.folder.exists():
         for line in session.lacking:
             reporter.write_line(f"ipperf: {line}")
         return
     reporter.section("measurements", sep="=")
+    if banner := config.stash[KEEPER].extent.banner:
+        reporter.write_line(banner, red=True, bold=True)
+        reporter.write_line("")
     if tally.records:
         from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
@@ -76,24 +79,22 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config, *, interrupt
         reporter.write_line(line)
     for trouble in filter(None, (config.stash[KEEPER].trouble, *config.stash[ENDING].troubles)):
         reporter.write_line(worded(config, trouble), red=True)
-    _kept(reporter, session, interrupted=interrupted)
+    _kept(reporter, session)
     _exit_line(reporter, tally, config)
 
 
-def _kept(reporter: pytest.TerminalReporter, session: Session, *, interrupted: bool) -> None:
-    """Where everything is, and how to go on with it."""
+def _kept(reporter: pytest.TerminalReporter, session: Session) -> None:
+    """Where everything is."""
     if not session.folder.exists():
         return
     reporter.write_line(f"records: {session.folder}")
     for title, name in (("tables", "tables"), ("captures", "captures"), ("page", PAGE)):
         if (session.folder / name).exists():
             reporter.write_line(f"{title}: {session.folder / name}")
-    if interrupted:
-        reporter.write_line("broken off; the same command with --ipperf-resume=last measures the rest")
 
 
 def _reasons(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:
-    for each in (*reasons(tally.records, tally.undecided), *twin_reasons(tally.records)):
+    for each in (*reasons(tally.records, tally.undecided, tally.unjudged), *twin_reasons(tally.records)):
         reporter.write_line(worded(config, each.text), red=each.red, yellow=not each.red and not each.plain)
 
 
@@ -117,8 +118,9 @@ def _resumed(reporter: pytest.TerminalReporter, tally: Tally, session: Session) 
 
 def _exit_line(reporter: pytest.TerminalReporter, tally: Tally, config: pytest.Config) -> None:
     settings = config.stash[SESSION].settings
-    if tally.nothing_decided or (tally.undecided and not tally.decided):
-        why = "no test asked" if not tally.undecided else "too little evidence"
+    unanswered = tally.undecided or tally.unjudged
+    if tally.nothing_decided or (unanswered and not tally.decided):
+        why = "too little evidence" if unanswered else "no test asked"
         why = why if settings.design.judges else f"design {settings.design.name} never judges"
         status = f": exit status {NOTHING_DECIDED}" if tally.nothing_decided else ""
         reporter.write_line(f"no cell was decided ({why}){status}")

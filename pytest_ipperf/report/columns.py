@@ -39,7 +39,7 @@ def answer(record: Record) -> dict[str, Any]:
         "low": record.low,
         "high": record.high,
         "unit_of_change": record.change_unit,
-        "confidence": record.confidence,
+        "confidence": record.confidence if record.judges else None,
         "margin_fraction": record.margin_fraction,
         "verdict": record.verdict,
     }

@@ -29,7 +29,8 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
     return [
         *(f"{Verdict.EXCEEDS.name} {each.now.key}: {sentence(each)}" for each in worse),
         *(f"BETTER {each.now.key}: {sentence(each)}" for each in better),
-        *_incomparable(found.having(None), everything=everything),
+        *_grouped("NOT COMPARABLE", found.having(None), everything=everything),
+        *_grouped("UNJUDGED", () if everything else found.having(Verdict.UNJUDGED), everything=False),
         *(f"{each.verdict.name} {each.now.key}: {sentence(each)}" for each in rest if each.verdict),
         *_lonely(found.only_then, then, everything=everything),
         *_lonely(found.only_now, now, everything=everything),
@@ -40,10 +41,13 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
 
 def sentence(found: Difference) -> str:
     """What became of a cell: both changes, the difference with its interval, and where it lies."""
+    was, is_ = (_signed(found, past.change or 0.0) for past in (found.then, found.now))
+    if found.verdict is Verdict.UNJUDGED:
+        changes = f"the change was {was} and is {is_}; " if None not in (found.then.change, found.now.change) else ""
+        return f"{changes}{found.verdict.value}: {found.why}"
     if found.change is None:
         return f"{_NOT}: {found.why}"
     shown = found.change.mapped(found.show)
-    was, is_ = (_signed(found, past.change or 0.0) for past in (found.then, found.now))
     level = f"{100 * found.change.confidence:.4g} % interval"
     interval = f"[{percent_text(shown.low)}, {percent_text(shown.high)}]"
     by = f"{percent_text(shown.estimate)} {found.unit} {interval} ({level})"
@@ -81,14 +85,14 @@ def _signed(found: Difference, change: float) -> str:
     return f"{percent_text(found.show(change))} {found.unit}"
 
 
-def _incomparable(found: Iterable[Difference], *, everything: bool) -> Iterator[str]:
+def _grouped(word: str, found: Iterable[Difference], *, everything: bool) -> Iterator[str]:
     """By what is said of them."""
     reasons: dict[str, list[Key]] = {}
     for each in found:
         reasons.setdefault(each.why, []).append(each.now.key)
     for why, keys in reasons.items():
         for name in _named(keys, everything=everything):
-            yield f"NOT COMPARABLE {name}: {why}"
+            yield f"{word} {name}: {why}"
 
 
 def _lonely(keys: Iterable[Key], session: str, *, everything: bool) -> Iterator[str]:

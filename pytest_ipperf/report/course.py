@@ -12,11 +12,11 @@ from pytest_ipperf.core.course import change_points
 from pytest_ipperf.core.effect import percent_of_log, percent_text
 from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.past import Past
-from pytest_ipperf.core.planning import MIN_EPOCHS
 from pytest_ipperf.core.units import quantity_text
 from pytest_ipperf.report.layout import Row, aligned
 
-_HEAD = ["began (UTC)", "reference", "change", "95 % interval", "verdict", "remarks"]
+_INTERVAL = "95 % interval"
+_HEAD = ["began (UTC)", "reference", "change", _INTERVAL, "verdict", "remarks"]
 
 
 BEGINS, UNSOUND = "a lasting change begins", "not compared with"
@@ -51,11 +51,18 @@ def steps(course: Sequence[Past], metric: Metric) -> tuple[Step, ...]:
 
 
 def course_lines(course: Sequence[Past], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
-    """The last `most` sessions of a cell, the oldest first. All of them are asked where a change begins."""
+    """The last `most` sessions of a cell, the oldest first. All of them are asked where a change begins.
+
+    Where none of them has an interval there is no column for it.
+    """
     rows: list[Row] = [("session", _HEAD)]
-    for before, step in zip([None, *course], steps(course, metric), strict=False):
+    found = steps(course, metric)
+    for before, step in zip([None, *course], found, strict=False):
         remarks = [BEGINS] * step.begins + _remarks(step.past, before)
         rows.append((step.past.session, [*_figures(step, metric), "; ".join(remarks)]))
+    if not any(step.interval for step in found):
+        at = _HEAD.index(_INTERVAL)
+        rows = [(name, [*cells[:at], *cells[at + 1 :]]) for name, cells in rows]
     key = course[-1].key
     version = f", version {key.version}" if key.version else ""
     left_out = f"; the last {most}:" if len(course) > most else ""
@@ -78,7 +85,7 @@ def _figures(step: Step, metric: Metric) -> list[str]:
 
 
 def _interval(past: Past, metric: Metric) -> tuple[float, float] | None:
-    found = interval_of(past) if past.epochs >= MIN_EPOCHS else None
+    found = interval_of(past)
     return (_shown(found.low, metric), _shown(found.high, metric)) if found else None
 
 

@@ -36,6 +36,10 @@ def session_document(story: Story) -> dict[str, Any]:
         {
             "schema": SESSION_SCHEMA,
             "made_by": _maker(),
+            "state": story.extent.state.value,
+            "banner": story.extent.banner,
+            "cells_measured": story.extent.measured if story.extent.planned is not None else None,
+            "cells_planned": story.extent.planned,
             "session": story.name,
             "folder": story.folder,
             "saved": story.saved,

@@ -93,7 +93,7 @@ def _answer(record: Record) -> dict[str, Any]:
         "change_percent": record.estimate,
         "low_percent": record.low,
         "high_percent": record.high,
-        "confidence": record.confidence,
+        "confidence": record.confidence if record.judges else None,
         "margin_fraction": record.margin_fraction,
         "verdict": record.verdict,
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ipperf.core.effect import percent_text
+from pytest_ipperf.core.extent import UNMEASURED
 from pytest_ipperf.core.judge import Verdict
 from pytest_ipperf.core.night import CellReport, Ruling, cell_of
 from pytest_ipperf.core.past import Key
@@ -25,6 +26,8 @@ class Kind(enum.Enum):
     RED = "red"
     BROKEN = "trouble"
     UNDECIDED = "undecided"
+    UNMEASURED = "not measured"
+    UNJUDGED = "unjudged"
     ACCEPTED = "accepted"
     GREEN = "green"
 
@@ -35,6 +38,7 @@ _OF_RULING = {
     Ruling.WORSE: Kind.RED,
     Ruling.ACCEPTED: Kind.ACCEPTED,
     Ruling.INCONCLUSIVE: Kind.UNDECIDED,
+    Ruling.UNJUDGED: Kind.UNJUDGED,
     Ruling.MISSING: Kind.BROKEN,
     Ruling.GONE: Kind.ACCEPTED,
     Ruling.TROUBLE: Kind.BROKEN,
@@ -44,11 +48,13 @@ _OF_VERDICT = {
     Verdict.EXCEEDS: Kind.RED,
     Verdict.INCONCLUSIVE: Kind.UNDECIDED,
     Verdict.INVALID: Kind.BROKEN,
+    Verdict.UNJUDGED: Kind.UNJUDGED,
 }
-_OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED}
+_OF_TROUBLE = {"inconclusive": Kind.UNDECIDED, "failed": Kind.RED, UNMEASURED: Kind.UNMEASURED}
 MEASURED = "measured"
-"""The name of a verdict that is none: nothing was asked, or the design never judges."""
-VERDICTS = ("exceeds", "invalid", "inconclusive", "within", MEASURED)
+"""The name of a verdict that is none: the design judges, and nothing was asked."""
+UNJUDGED = Verdict.UNJUDGED.value
+VERDICTS = ("exceeds", "invalid", "inconclusive", "within", UNJUDGED, MEASURED)
 """Names of verdicts, the worst first."""
 
 
@@ -101,21 +107,19 @@ def verdict_of(record: Record) -> str:
     """The wording of its verdict in every report."""
     if record.verdict == MEASURED:
         return f"{MEASURED}, and nothing asked"
-    return Verdict[record.verdict.upper()].value if record.judges else f"{MEASURED}; the design never judges"
-
-
-def verdict_name(record: Record) -> str:
-    """The name of its verdict; `measured` under a design that never judges too."""
-    return record.verdict if record.judges else MEASURED
+    return Verdict[record.verdict.upper()].value
 
 
 def worst_first(records: Iterable[Record]) -> list[Record]:
     """By their verdicts, and else in the order in which they came."""
-    return sorted(records, key=lambda record: VERDICTS.index(verdict_name(record)))
+    return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
 def headline(story: Story, told: Sequence[Finding]) -> str:
-    """The answer in one sentence: the night's own, or what came of the session's cells."""
+    """The answer in one sentence: the night's own, or what came of the session's cells.
+
+    Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
+    """
     if story.night is not None:
         return story.night.headline
     codes, count = Counter(finding.code for finding in told), sum(finding.key is not None for finding in told)
@@ -123,16 +127,32 @@ def headline(story: Story, told: Sequence[Finding]) -> str:
     others = {
         # Where few cells are within, and the others may be anywhere, that is no all-clear.
         "undecided": codes["inconclusive"] if beyond or within else 0,
+        "unjudged": codes[UNJUDGED],
         "failed": codes["failed"],
         "in trouble": sum(finding.kind is Kind.BROKEN for finding in told),
         "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in told),
     }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
+    if not story.extent.is_whole:
+        return _so_far(count, beyond, within, more)
     if beyond:
         return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin{more}"
     if within:
         return f"No cell exceeds its margin; {within} of {cells} {'is' if within == 1 else 'are'} within{more}"
     return f"No cell was decided, of {cells}{more}" if count else f"Nothing was measured{more}"
+
+
+def _so_far(count: int, beyond: int, within: int, more: str) -> str:
+    cells = f"{count} measured cell{'s' * (count != 1)}"
+    if not count:
+        return f"So far nothing was measured{more}"
+    answers = ((beyond, "beyond"), (within, "within"))
+    told = ", ".join(
+        f"{number} {word} {'its' if number == 1 else 'their'} margin" for number, word in answers if number
+    )
+    return (
+        f"So far, of {cells}: {told}{more}" if told else f"So far, of {cells}: {more.removeprefix('; ') or 'no answer'}"
+    )
 
 
 def asked(story: Story) -> dict[str, str]:
@@ -195,7 +215,7 @@ def _of_trouble(trouble: Trouble, record: Record | None = None) -> Finding:
     return Finding(
         kind=_OF_TROUBLE.get(trouble.kind, Kind.BROKEN),
         code=trouble.kind,
-        word=trouble.kind,
+        word=Kind.UNMEASURED.value if trouble.kind == UNMEASURED else trouble.kind,
         sentence=trouble.sentence,
         nodeid=trouble.nodeid,
         key=record.key if record else None,

@@ -25,14 +25,16 @@ class Reason:
     plain: bool = False
 
 
-def reasons(records: Sequence[Record], undecided: Mapping[str, str]) -> Iterator[Reason]:
-    """What exceeds, what is `undecided` (the sentences by pytest's name of the item), and what failed to connect."""
+def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: Mapping[str, str]) -> Iterator[Reason]:
+    """Tell what exceeds, is `undecided` or `unjudged` (sentences by pytest's name of the item), and what failed."""
     for record in records:
         if record.verdict == "exceeds":
             yield Reason(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
-    for sentence, cells in _by_sentence(undecided).items():
-        named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
-        yield from (Reason(f"INCONCLUSIVE {name}: {sentence}") for name in named)
+    for word, found in (("inconclusive", undecided), ("unjudged", unjudged)):
+        for sentence, cells in _by_sentence(found).items():
+            named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
+            told = sentence.removeprefix(f"{word}: ")
+            yield from (Reason(f"{word.upper()} {name}: {told}") for name in named)
     for record in records:
         # What a flow loses has a metric and rows of its own.
         if (record.test.failed or record.reference.failed) and not flow(record.protocol):
@@ -64,12 +66,10 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
 
 
 def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
-    """The undecided cells by what is said of them."""
+    """The cells without an answer by what is said of them."""
     found: dict[str, list[str]] = {}
     for nodeid, told in undecided.items():
-        # What a design found that never judges stands in the tables.
-        sentence = told.rpartition("; ")[2] if told.endswith("never judges") else told
-        found.setdefault(sentence, []).append(nodeid.split("::")[-1])
+        found.setdefault(told, []).append(nodeid.split("::")[-1])
     return found
 
 

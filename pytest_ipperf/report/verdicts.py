@@ -15,7 +15,7 @@ _NONE = "-"
 def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, *, uneven: bool) -> list[Row]:
     """Change, interval, margin, verdict; and the epochs where they are `uneven`. The change is in `unit`.
 
-    Of a design that never judges interval and margin stay empty: with its few epochs they would tell nothing.
+    A design that never judges has neither interval nor margin: with its few epochs they would tell nothing.
     """
 
     def row(name: str, text: Callable[[Record], str]) -> Row:
@@ -32,10 +32,10 @@ def answer_rows(found: Mapping[int, Record], columns: Sequence[int], unit: str, 
         margin = 100 * record.margin_fraction
         return f"{margin:{'.0f' if margin >= 1000 else '.3g'}} {unit}"
 
+    judged = any(record.judges for record in found.values())
     return [
         row("  change", change),
-        row("  95 % interval", _interval),
-        row("  margin", margin),
+        *([row("  95 % interval", _interval), row("  margin", margin)] if judged else []),
         row("  verdict", lambda record: record.verdict),
         *([row("  epochs", lambda record: str(record.epochs))] if uneven else []),
     ]

@@ -73,7 +73,7 @@ class Archive:
             counts.setdefault(number, {})[verdict] = cells
         rows = self._index.ask(
             "SELECT id, name, began_at, seconds, status, design, saved, version, arguments, undecided, troubles, "
-            "trouble, light, schema FROM session "
+            "trouble, light, schema, measured, planned, missing FROM session "
             "WHERE began_at IS NOT NULL AND (? = '' OR saved = ?) ORDER BY began_at, name",
             saved,
             saved,
@@ -82,7 +82,7 @@ class Archive:
 
     def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> Entry:
         _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
-        troubles, trouble, light, schema = rest
+        troubles, trouble, light, schema, measured, planned, missing = rest
         return Entry(
             name=name,
             folder=self.root / "runs" / name,
@@ -98,11 +98,19 @@ class Archive:
             trouble=trouble,
             light=light,
             tells_end=tells_end(schema),
+            measured=measured,
+            planned=planned,
+            missing=missing,
         )
 
     def whole(self) -> list[Entry]:
         """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
         return [entry for entry in self.sessions() if not entry.saved.endswith(FRESH)]
+
+    def resume_of(self, entry: Entry) -> str:
+        """Return what `--ipperf-resume` takes to go on with a session: `last` where it is the last one of its name."""
+        of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
+        return LAST if of_name[-1] == entry.name else str(entry.folder)
 
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.extent import Extent, state_of
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.store.journal import is_being_written
 from pytest_ipperf.store.migration import check_schema, migrated
 from pytest_ipperf.store.nights import VERDICT, Night, nights_in
 from pytest_ipperf.store.reading import parsed
@@ -27,7 +29,7 @@ from pytest_ipperf.store.tables import cannot, in_memory, opened, opened_to_read
 FILE = "index.sqlite"
 _BATCH = 500
 _BEGINS, _ENDS = b'{"event": "', b"}\n"
-_WANTED = tuple(_BEGINS + kind for kind in (b'session"', b'record"', b'undecided"', b'trouble"', b'end"'))
+_WANTED = tuple(_BEGINS + kind for kind in (b'session"', b'plan"', b'record"', b'undecided"', b'trouble"', b'end"'))
 _NEVER = 1 << 60
 """Up to where a journal is read that is not read any further."""
 
@@ -39,7 +41,8 @@ class Entry:
     `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
     `light` is the status of the night of which it is the screening. `tells_end` is False of records that were written
-    before sessions kept that.
+    before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
+    both None where that was not kept.
     """
 
     name: str
@@ -56,6 +59,16 @@ class Entry:
     trouble: str
     light: int | None
     tells_end: bool
+    measured: int
+    planned: int | None
+    missing: int | None
+
+    @property
+    def extent(self) -> Extent:
+        """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
+        running = self.status is None and is_being_written(self.folder)
+        state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end)
+        return Extent(state=state, measured=self.measured, planned=self.planned)
 
 
 class Index:
@@ -287,6 +300,11 @@ class _Reading:
             "WHERE session = ? GROUP BY text",
             (self._number,),
         )
+        self._base.execute(
+            "UPDATE session SET measured = (SELECT count(DISTINCT cell) FROM past JOIN key ON key.id = past.key "
+            "WHERE past.session = session.id) WHERE id = ?",
+            (self._number,),
+        )
 
     def _write(self) -> None:
         self._base.executemany(
@@ -310,9 +328,13 @@ class _Reading:
             raise UsageError(f"session {self._name} has records, and no event 'session' before them")
         if kind == "record":
             self._record(plain_record(event, self._schema))
+        elif kind == "plan":
+            planned = len({checked(cell, "str") for cell in event["items"].values()})
+            self._base.execute("UPDATE session SET planned = ? WHERE id = ?", (planned, self._number))
         elif kind == "end":
-            facts = (checked(event["status"], "int"), checked(event["seconds"], "float"), self._number)
-            self._base.execute("UPDATE session SET status = ?, seconds = ? WHERE id = ?", facts)
+            missing = len(event["missing"]) if "missing" in event else None
+            facts = (checked(event["status"], "int"), checked(event["seconds"], "float"), missing, self._number)
+            self._base.execute("UPDATE session SET status = ?, seconds = ?, missing = ? WHERE id = ?", facts)
         else:
             column = "undecided" if kind == "undecided" else "troubles"
             self._base.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pytest_ipperf.core.design import never_judges
 from pytest_ipperf.core.errors import UsageError
 
-SCHEMA = 6
+SCHEMA = 7
 """Of the events that are written today (event `session`)."""
 
 Facts = Mapping[str, Any]
@@ -25,7 +26,15 @@ def _from_5(event: Facts) -> Facts:
     return event
 
 
-_STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5}
+def _from_6(event: Facts) -> Facts:
+    """Schema 6 called a cell under a design that never judges measured or inconclusive, and kept its interval."""
+    if event["event"] != "record" or event.get("judges") is not False or event.get("verdict") == "invalid":
+        return event
+    unjudged = {"verdict": "unjudged", "reasons": ["never_judges"], "sentence": never_judges(str(event.get("design")))}
+    return {**event, **unjudged, "low": None, "high": None, "p_exceeds": None}
+
+
+_STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5, 6: _from_6}
 OLDEST = min(_STEPS)
 """The oldest schema that is read."""
 _WITH_END = 6

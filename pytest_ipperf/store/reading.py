@@ -18,6 +18,7 @@ from pytest_ipperf.store.migration import Facts, check_schema, migrated
 
 _KEYS = {
     "session": {"at", "schema", "seed"},
+    "plan": {"items"},
     "taken": {"workload", "folder"},
     "anew": {"workload"},
     "workload": {"workload", "order"},
@@ -30,7 +31,7 @@ _KEYS = {
     "end": {"status", "seconds"},
 }
 """What an event that is read here must have; one that lacks it is none."""
-_ANSWERS = frozenset({"record", "undecided", "trouble", "note", "end"})
+_ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
 _SHORT = ("arm", "warmup", "columns", "rows", "offset", "failed", "server", "fingerprint")
 """Of runs where their samples lie and whose they are, of epochs what they were measured with."""
 
@@ -86,8 +87,8 @@ class KeptSession:
 def read_session(folder: Path, *, answers: list[Facts] | None = None, short: bool = False) -> KeptSession:
     """All of a session; UsageError naming the folder where there is none, or one of another schema.
 
-    `answers` gains its records, troubles, notes and ends, as they were written. Where it is to be `short`, runs and
-    epochs have only what `_SHORT` names: there may be very many, and each journal is read once.
+    `answers` gains its plans, records, troubles, notes and ends, as they were written. Where it is to be `short`, runs
+    and epochs have only what `_SHORT` names: there may be very many, and each journal is read once.
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")

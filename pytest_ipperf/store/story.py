@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.extent import UNMEASURED, Extent, State, extent, state_of
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.store.journal import is_being_written
+from pytest_ipperf.store.migration import tells_end
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
 from pytest_ipperf.store.records import record_of
 
@@ -20,22 +24,35 @@ _TIMES = ("total", "rtt_s")
 
 
 def read_story(
-    folder: Path, *, courses: Mapping[Key, Sequence[Past]] | None = None, night: NightReport | None = None
+    folder: Path,
+    *,
+    courses: Mapping[Key, Sequence[Past]] | None = None,
+    night: NightReport | None = None,
+    resume: str = "",
+    running: bool | None = None,
 ) -> Story:
-    """All that a session's folder tells; UsageError as for `read_session`."""
+    """All that a session's folder tells; UsageError as for `read_session`.
+
+    Who goes on with it gives `resume` to `--ipperf-resume`, by default its folder. Whether it is `running` is seen by
+    who has its journals open, but for the session itself.
+    """
     told: list[Mapping[str, Any]] = []
     kept = read_session(folder, answers=told, short=True)
     measured = tuple(_measured(kept))
     ends = [event for event in told if event["event"] == "end"]
     schema = kept.facts["schema"]
+    records = tuple(record_of(event, schema) for event in told if event["event"] == "record")
+    troubles = tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble"))
+    running = is_being_written(folder) if running is None else running
+    known = _extent(told, records, troubles, schema=schema, running=running, resume=resume or str(folder))
     return Story(
         name=kept.name,
         folder=folder,
         began_at=kept.facts["at"],
         seconds=ends[-1]["seconds"] if ends else None,
         question=kept.facts,
-        records=tuple(record_of(event, schema) for event in told if event["event"] == "record"),
-        troubles=tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble")),
+        records=records,
+        troubles=(*troubles, *_unmeasured(known)),
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
         courses=courses or {},
@@ -43,7 +60,38 @@ def read_story(
         saved=kept.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
         notes=tuple(dict.fromkeys(event["text"] for event in told if event["event"] == "note")),
+        extent=known,
     )
+
+
+def _extent(
+    told: Sequence[Mapping[str, Any]],
+    records: Iterable[Record],
+    troubles: Iterable[Trouble],
+    *,
+    schema: int,
+    running: bool,
+    resume: str,
+) -> Extent:
+    """Return how far a session came; of one without an end, its items without any answer are missing."""
+    plans = [event["items"] for event in told if event["event"] == "plan"]
+    items = {nodeid: cell for plan in plans for nodeid, cell in plan.items()} if plans else None
+    end = next((event for event in reversed(told) if event["event"] == "end"), None)
+    answered = {record.nodeid for record in records} | {trouble.nodeid for trouble in troubles}
+    missing = (items or {}).keys() - answered if end is None else end.get("missing")
+    state = state_of(
+        None if end is None else end["status"],
+        None if missing is None else len(missing),
+        running=running,
+        tells_end=tells_end(schema),
+    )
+    left = () if missing is None or state is State.WHOLE else missing
+    return extent(items, {record.cell for record in records}, left, state=state, resume=resume)
+
+
+def _unmeasured(known: Extent) -> Iterator[Trouble]:
+    for nodeid, _ in known.missing:
+        yield Trouble(nodeid=nodeid, kind=UNMEASURED, sentence=known.why_missing)
 
 
 class Samples(Mapping[tuple[str, str], Sequence[float]]):

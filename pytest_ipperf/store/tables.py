@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ipperf.store.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 3
+VERSION = 100 * SCHEMA + 4
 """Of the tables; those of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -23,7 +23,8 @@ _TABLES = (
     """CREATE TABLE session (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, began_at REAL, seconds REAL, status INTEGER,
     design TEXT DEFAULT '', saved TEXT DEFAULT '', version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
-    schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER)""",
+    schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER,
+    measured INTEGER DEFAULT 0, planned INTEGER, missing INTEGER)""",
     "CREATE INDEX session_by_name ON session (saved, began_at, name)",
     "CREATE TABLE journal (session INTEGER, name TEXT, upto INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID",
     "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL)",

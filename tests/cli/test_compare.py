@@ -46,9 +46,9 @@ def test_where_nothing_could_be_decided_it_is_status_10(program, history):
     status, told, _ = program(history, "compare", name_of(24), name_of(23))
     assert (status, told[0]) == (
         10,
-        f"NOT COMPARABLE lab-http-c1-10k-ipv6 response_time: {name_of(24)} has one epoch of it, which tells no spread",
+        f"UNJUDGED lab-http-c1-10k-ipv6 response_time: {name_of(24)} has 1 epoch of it, too few to judge",
     )
-    assert told[-1].endswith(": 1 not comparable")
+    assert told[-1].endswith(": 1 unjudged")
     status, told, _ = program(history, "compare", name_of(24), name_of(24))
     assert status == 10
 

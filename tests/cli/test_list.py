@@ -23,14 +23,15 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 
 def test_all_sessions_are_told_the_newest_last(program, history):
     status, lines, said = program(history, "list")
-    assert (status, said, len(lines)) == (0, "", 28)
+    assert (status, said, len(lines)) == (0, "", 29)
     assert lines[0].split("  ")[0] == "session"
     shown = [" ".join(line.split()) for line in lines]
     assert shown[1] == f"{name_of(0)} 2026-11-22 01:30 62 s nightly main 3 within status 0"
     assert shown[24] == f"{name_of(23)} 2026-12-15 01:30 62 s nightly main 1 exceeds, 2 within 2 status 1"
-    assert shown[25].endswith(" 62 s nightly 1 measured status 10")
+    assert shown[25].endswith(" 62 s nightly 1 unjudged status 10")
     assert shown[26].endswith(" 62 s nightly 1 inconclusive, 1 within status 10")
-    assert shown[27] == f"{name_of(26)} 2026-12-18 01:30 nightly 1 within broken off"
+    assert shown[27] == f"{name_of(26)} 2026-12-18 01:30 nightly 1 within broken off, some cells"
+    assert shown[28] == f"session {name_of(26)}: BROKEN OFF: some cells measured; go on with --ipperf-resume=last"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,9 @@ def test_all_sessions_are_told_the_newest_last(program, history):
 )
 def test_only_some_are_told(program, history, arguments, numbers):
     _, lines, _ = program(history, "list", *arguments)
-    assert [line.split()[0] for line in lines[1:]] == [name_of(number) for number in numbers]
+    assert [line.split()[0] for line in lines[1:] if "BROKEN OFF" not in line] == [
+        name_of(number) for number in numbers
+    ]
 
 
 def test_a_session_that_runs_is_told_apart_from_one_that_was_broken_off(program, tmp_path):
@@ -52,10 +55,15 @@ def test_a_session_that_runs_is_told_apart_from_one_that_was_broken_off(program,
     journal = Journal(root / "runs" / "20261122T013000Z-aa", "main")
     journal.append("session", facts(0))
     _, lines, _ = program(root, "list")
-    assert lines[1].endswith("  running")
+    journal.append("plan", {"items": {"t.py::a": "lab-a", "t.py::b": "lab-b", "t.py::c": "lab-b"}})
+    _, lines, _ = program(root, "list")
+    assert lines[1].endswith("  running, 0 of 2 cells")
+    assert lines[2] == "session 20261122T013000Z-aa: RUNNING: 0 of 2 cells measured so far"
     journal.close()
     _, lines, _ = program(root, "list")
-    assert lines[1].endswith("  broken off")
+    assert lines[1].endswith("  broken off, 0 of 2 cells")
+    banner = "BROKEN OFF: 0 of 2 cells measured; go on with --ipperf-resume=last"
+    assert lines[2] == f"session 20261122T013000Z-aa: {banner}"
 
 
 def test_a_night_has_its_light_and_an_old_session_no_known_end(program, tmp_path):
@@ -76,7 +84,7 @@ def test_what_cannot_be_read_is_said_beside_the_answer(program, tmp_path):
     keep(root, 1, [record(1)], schema=4)
     status, lines, said = program(root, "list")
     assert (status, len(lines)) == (0, 2)
-    assert said == f"session {name_of(1)} has records of schema 4; this version reads schemas 5 to 6\n"
+    assert said == f"session {name_of(1)} has records of schema 4; this version reads schemas 5 to 7\n"
 
 
 def test_wrong_usage_is_one_sentence(program, history, tmp_path):

@@ -71,13 +71,18 @@ def test_exchanging_the_sessions_changes_the_sign_alone(metric, data):
     one, other = data.draw(pasts(metric)), data.draw(pasts(metric))
     margin = Margin.parse("5pp" if metric is LOSS else "10%")
     there, back = compared(one, other, metric, margin=margin), compared(other, one, metric, margin=margin)
+    assert there.verdict
+    assert (there.verdict is Verdict.UNJUDGED) == (min(one.epochs, other.epochs) < 5)
+    if there.verdict is Verdict.UNJUDGED:
+        assert (there.change, back.change, back.verdict) == (None, None, Verdict.UNJUDGED)
+        return
     assert there.change
     assert back.change
     assert (there.change.estimate, there.change.df) == pytest.approx((-back.change.estimate, back.change.df))
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
     assert not (there.verdict is Verdict.EXCEEDS and back.verdict is Verdict.EXCEEDS)
     # The margin of a rate is larger the other way round (ln 0.9 against ln 1.1), so only one way is sure.
-    if min(one.epochs, other.epochs) >= 5 and metric is not RATE:
+    if metric is not RATE:
         assert (there.verdict is Verdict.EXCEEDS) <= back.better
 
 
@@ -137,8 +142,9 @@ def test_without_any_margin_in_the_record_it_is_that_of_the_metric():
 
 
 def test_few_epochs_never_judge():
-    found = compared(past(1.0, 0.001, 4), past(0.0, 0.001), TIME)
-    assert (found.verdict, found.why) == (Verdict.INCONCLUSIVE, "4 epochs are too few to judge")
+    found = compared(past(1.0, 0.001, 4, session="B"), past(0.0, 0.001), TIME)
+    assert (found.verdict, found.why) == (Verdict.UNJUDGED, "B has 4 epochs of it, too few to judge")
+    assert (found.change, str(found.low)) == (None, "nan")
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -155,8 +161,8 @@ def test_figures_that_their_own_session_refused_decide_nothing(side):
 @pytest.mark.parametrize(
     ("now", "then", "margin", "why"),
     [
-        ({"change": None, "sd_epoch": None, "epochs": 1, "session": "B"}, {}, None, "B has one epoch of it, which"),
-        ({}, {"change": None, "sd_epoch": None, "epochs": 1, "session": "A"}, None, "A has one epoch of it, which"),
+        ({"change": None, "sd_epoch": None, "session": "B"}, {}, None, "B tells no spread of it"),
+        ({}, {"change": None, "sd_epoch": None, "session": "A"}, None, "A tells no spread of it"),
         ({}, {"verdict": "invalid", "session": "A"}, None, "invalid measurement in A"),
         ({"change": -math.inf, "session": "B"}, {}, None, "its change in B is no finite number"),
         ({}, {}, "1pp", "margin '1pp' has a floor in percentage points, and response time per connection is a time"),
@@ -167,6 +173,14 @@ def test_what_cannot_be_compared_says_why(now, then, margin, why):
     found = compared(past(**now), past(**then), TIME, margin=margin and Margin.parse(margin))
     assert (found.verdict, found.change) == (None, None)
     assert found.why.startswith(why)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_epoch_is_unjudged_and_named(side):
+    bare = past(session="BA"[side], change=None, sd_epoch=None, epochs=1)
+    found = compared(*((bare, past()) if side == 0 else (past(), bare)), TIME)
+    assert (found.verdict, found.change) == (Verdict.UNJUDGED, None)
+    assert found.why == f"{'BA'[side]} has 1 epoch of it, too few to judge"
 
 
 # --- which cells ------------------------------------------------------------------------------------------------------

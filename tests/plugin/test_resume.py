@@ -209,7 +209,7 @@ def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
     (first,) = sessions.names
     status, said = sessions.interrupted(signal.SIGINT, "--ipperf-resume=last", runs=RUNS + 5)
     assert status == pytest.ExitCode.INTERRUPTED, said
-    assert "broken off; the same command with --ipperf-resume=last measures the rest" in said
+    assert "BROKEN OFF: 0 of 3 cells measured; go on with --ipperf-resume=last" in said
     second = sessions.names[-1]
     assert sessions.measured(second) == WORKLOADS[1:]
     status, said = sessions.run("--ipperf-resume=last")
@@ -231,7 +231,11 @@ def test_a_session_that_is_broken_off_in_its_first_workload_tells_the_way_back(s
     assert status == pytest.ExitCode.INTERRUPTED, said
     (name,) = sessions.names
     assert f"records: {sessions.journal(name).parent}\n" in said
-    assert "broken off; the same command with --ipperf-resume=last measures the rest\n" in said
+    banner = "BROKEN OFF: 0 of 3 cells measured; go on with --ipperf-resume=last"
+    lines = said.splitlines()
+    assert lines[lines.index(next(line for line in lines if " measurements " in line)) + 1] == banner
+    with_page = sessions.journal(name).parent / "report.html"
+    assert banner in with_page.read_text(encoding="utf-8")
     status, said = sessions.ask("--ipperf-resume=last", "--collect-only")
     assert status == pytest.ExitCode.OK, said
     assert f"ipperf: resuming session {sessions.journal(name).parent}" in said

@@ -96,7 +96,7 @@ def test_a_tunnel_that_leads_to_the_native_path_is_invalid_and_the_other_arms_ar
         f"*ERROR at setup of test_smtp_response_time[[]{LAB}-smtp-c2-1k-ipv6-tunnel[]]*",
         told,
         "IPv6 *",
-        "*1 error, 1 inconclusive in *",
+        "*1 error, 1 unjudged in *",
     ])  # fmt: skip
     result.stdout.no_fnmatch_line("*Traceback*")
     assert {run["arm"] for run in events(project, "run")} == {"ipv4", "ipv6"}
@@ -134,7 +134,7 @@ def test_without_root_tunnels_are_left_out_with_what_would_help(ordinary):
 def test_without_root_tunnels_of_a_lab_with_a_rate_are_measured(project, ordinary):
     """At a rate that this machine has, however busy it is."""
     said = ordinary("--testbed=lab.10mbit", "--transport=tunnel,isatap")
-    assert "2 inconclusive" in said, said
+    assert "2 unjudged" in said, said
     runs = events(project, "run")
     assert {run["arm"] for run in runs} == {"ipv4", "ipv6-tunnel", "ipv6-isatap"}
     assert all(run["contradictions"] == [] and run["failed"] == {} for run in runs)

@@ -147,7 +147,7 @@ def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epo
     """The record is as the plugin makes it when a test asks: with a verdict that is none."""
     told = made.record(
         "udp", "loss", "ipv6", [0.01] * epochs, [0.0] * epochs, levels={"rate": 2e7}, design=design, judges=False,
-        alpha=0.05, verdict="measured", sentence="",
+        alpha=0.05, verdict="unjudged", sentence="",
     )  # fmt: skip
     if epochs > 1:
         metric, arms = METRICS["loss"].metric, (Arm.parse("ipv6"), Arm.parse("ipv4"))
@@ -158,11 +158,10 @@ def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epo
         )  # fmt: skip
     effects = (effect,) if epochs > 1 else ()
     told = told.judged((Slowdown(effects=effects, judges=False, design=design) <= "1pp").judgement)
-    assert (told.verdict, told.reasons) == ("inconclusive", ("never_judges",))
+    assert (told.verdict, told.reasons) == ("unjudged", ("never_judges",))
     page = description(told)
-    finding = f" {effects[0].finding()}." if effects else ""
-    assert page.startswith(f"<p><b>Measured; the design never judges.</b>{finding}</p>")
-    assert _cells(page).get("verdict", ["", "measured"]) == ["", "measured"]
+    assert page.startswith(f"<p><b>Unjudged.</b> Design {design} never judges.</p>")
+    assert _cells(page).get("verdict", ["", "unjudged"]) == ["", "unjudged"]
 
 
 def test_what_has_no_answer_is_said_with_its_reason():

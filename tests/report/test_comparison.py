@@ -75,11 +75,13 @@ def test_of_many_cells_of_which_the_same_is_said_the_number_is_told():
     now = [past(f"c{number}", "B", 0, version="2") for number in range(5)]
     told = lines(found(now, then), "A", "B")
     assert told == [
-        "NOT COMPARABLE 5 cells: A has one epoch of it, which tells no spread",
+        "UNJUDGED 5 cells: A has 1 epoch of it, too few to judge",
         "the workload is another version in 5 cells, such as c0 response_time: it was 1 and is 2",
-        "from A to B: 5 not comparable",
+        "from A to B: 5 unjudged",
     ]
-    assert len(lines(found(now, then), "A", "B", everything=True)) == 7
+    every = lines(found(now, then), "A", "B", everything=True)
+    assert every[0] == "UNJUDGED c0 response_time: unjudged: A has 1 epoch of it, too few to judge"
+    assert len(every) == 7
 
 
 def test_of_nothing_that_is_enough():

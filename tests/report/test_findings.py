@@ -7,7 +7,7 @@ import pytest
 
 from pytest_ipperf.core.night import Ruling
 from pytest_ipperf.core.story import Story, Trouble
-from pytest_ipperf.report.findings import Kind, findings, headline, verdict_name, verdict_of
+from pytest_ipperf.report.findings import Kind, findings, headline, verdict_of
 
 
 def story_of(records, **change):
@@ -24,24 +24,21 @@ def story_of(records, **change):
         ({}, "within", "within margin"),
         ({"verdict": "exceeds"}, "exceeds", "exceeds margin"),
         ({"verdict": "measured"}, "measured", "measured, and nothing asked"),
-        ({"verdict": "measured", "judges": False}, "measured", "measured, and nothing asked"),
-        (
-            {"verdict": "inconclusive", "judges": False, "reasons": ("never_judges",)},
-            "measured", "measured; the design never judges",
-        ),
+        ({"verdict": "unjudged", "judges": False, "reasons": ("never_judges",)}, "unjudged", "unjudged"),
     ],
 )  # fmt: skip
 def test_a_verdict_has_one_wording(told, change, name, words):
     record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), **change)
-    assert (verdict_name(record), verdict_of(record)) == (name, words)
-    assert [each.word for each in findings(story_of([record]))] == [words]
+    assert verdict_of(record) == words
+    assert [(each.code, each.word) for each in findings(story_of([record]))] == [(name, words)]
 
 
-def test_what_a_design_that_never_judges_was_asked_is_undecided(told):
-    """As its exit status is, and not as if nothing had been asked."""
-    record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), verdict="inconclusive", judges=False)
-    (found,) = findings(story_of([record]))
-    assert (found.kind, found.code) == (Kind.UNDECIDED, "inconclusive")
+def test_a_design_that_never_judges_is_neither_green_nor_undecided(told):
+    record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), verdict="unjudged", judges=False)
+    story = story_of([record])
+    (found,) = findings(story)
+    assert (found.kind, found.code) == (Kind.UNJUDGED, "unjudged")
+    assert headline(story, [found]) == "No cell was decided, of 1 cell; 1 unjudged"
 
 
 @pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])

@@ -174,7 +174,7 @@ def test_with_one_epoch_the_change_is_that_of_the_means(made):
 def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows):
     shown = told(windows, design="smoke", judges=False)
     rows = [" ".join(line.split()) for line in shown]
-    assert rows.count("95 % interval - -") == rows.count("margin - -") == 2
+    assert not [row for row in rows if row.startswith(("95 % interval", "margin"))]
     assert "change -1.5 % -1.5 %" in rows
     text = " ".join(rows)
     assert "the mean over the epochs (3); a ratio's can differ" in text

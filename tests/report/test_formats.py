@@ -258,14 +258,17 @@ def test_in_junit_red_fails_trouble_is_an_error_and_undecided_is_skipped(session
 
 
 def test_a_design_that_never_judges_is_one_state_by_one_name(cell):
-    told = cell(1, verdict="inconclusive", reasons=("never_judges",), judges=False, design="smoke")
-    story = story_of([told, cell(2, verdict="inconclusive"), cell(3, verdict="measured", judges=False)])
+    sentence = "unjudged: design smoke never judges"
+    told = cell(1, verdict="unjudged", reasons=("never_judges",), judges=False, design="smoke", sentence=sentence)
+    story = story_of([told, cell(2, verdict="inconclusive"), cell(3, verdict="measured")])
     assert list(outcomes(story).values()) == ["skipped", "skipped", "system-out"]
-    assert [each.attrib["type"] for each in junit(story).iter("skipped")] == ["inconclusive"] * 2
+    skipped = [*junit(story).iter("skipped")]
+    assert [each.attrib["type"] for each in skipped] == ["unjudged", "inconclusive"]
+    assert skipped[0].attrib["message"] == sentence
     text, table, _ = shown(story)
-    assert [row[1] for row in table] == ["measured; the design never judges", "not enough evidence"]
-    assert "1 measured; the design never judges; 1 not enough evidence; 1 measured, and nothing asked" in text
-    assert "| not enough evidence; or measured, but the design never judges | `skipped` |" in PAGE
+    assert [row[1] for row in table] == ["not enough evidence", "unjudged"]
+    assert "1 not enough evidence; 1 unjudged; 1 measured, and nothing asked" in text
+    assert "| not enough evidence; or unjudged, as the design never judges | `skipped` |" in PAGE
 
 
 def test_in_junit_the_nights_rulings_are_the_outcomes(night):

@@ -630,7 +630,9 @@ def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
     journal.close()
     monkeypatch.chdir(tmp_path)
     exec(code, {})
-    assert "Nothing was judged" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    shown = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "no cell measured; go on with --ipperf-resume=" in shown
+    assert "Nothing was judged" not in shown
 
 
 def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():

@@ -58,7 +58,8 @@ def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_a
 
 def test_a_design_that_never_judges_shows_neither_intervals_nor_margins():
     shown = [" ".join(line.split()) for line in tables([record(10, design="smoke", judges=False, epochs=2)])]
-    assert {"95 % interval -", "margin -", "change +1.7 %"} <= set(shown)
+    assert not [line for line in shown if line.startswith(("95 % interval", "margin"))]
+    assert "change +1.7 %" in shown
     assert "Change: median log ratio of an epoch's blocks (2), mean over the epochs (2)." in shown
     assert "Design smoke never judges." in shown
     assert not [line for line in shown if "t interval" in line]

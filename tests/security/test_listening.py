@@ -160,7 +160,7 @@ def session_listens_on_measured_addresses_alone(farm, protocol):
     pids = [host.pid for host in stands.hosts.values()]
     with Watch(lambda: [*below(controller.pid), *pids]) as watch:
         said, _ = controller.communicate(timeout=200)
-    assert "1 inconclusive" in said, said
+    assert "1 unjudged" in said, said
     measured = {address for host in stands.hosts.values() for address in (host.ipv4, host.ipv6)}
     control = {address for host in stands.hosts.values() for address in (host.control4, host.control6)}
     assert watch.addresses <= measured | control, watch.found

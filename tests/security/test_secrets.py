@@ -185,7 +185,7 @@ def told(request):
 def test_the_session_measured_and_failed(told):
     """Or there would be nothing to be told."""
     assert "= 1 failed, " in told.said
-    assert ", 1 inconclusive in " in told.said
+    assert ", 1 unjudged in " in told.said
     assert "server_state = ServerState(" in told.said
     kept = {path.suffix for path in told.project.rglob("*") if path.is_file()}
     assert {".jsonl", ".f64", ".html", ".xml", ".json", ".csv"} <= kept

@@ -72,7 +72,9 @@ def single(number: int = 1) -> Record:
         "epochs": 1,
         "blocks": 10,
         "margin": "",
-        "verdict": "measured",
+        "verdict": "unjudged",
+        "reasons": ("never_judges",),
+        "sentence": "unjudged: design paper never judges",
     }
     return dataclasses.replace(record(number), **nothing, **own)
 

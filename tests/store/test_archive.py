@@ -41,7 +41,7 @@ def test_all_sessions_are_there_the_oldest_first(archive, root):
         {"within": 2},
         {"within": 1, "exceeds": 1},
         {"within": 1},
-        {"measured": 1},
+        {"unjudged": 1},
         {"within": 1},
     ]
     assert [entry.troubles for entry in entries] == [0, 1, 0, 1, 0]

@@ -281,11 +281,11 @@ def test_a_fault_of_ours_is_not_taken_for_damage_of_the_index(root, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("schema", "remedy"), [(4, ""), (7, "; a newer pytest-ipperf wrote it, install that"), ("six", "")]
+    ("schema", "remedy"), [(4, ""), (8, "; a newer pytest-ipperf wrote it, install that"), ("six", "")]
 )
 def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there(root, there, schema, remedy):
     folder = keep(root, NIGHTS, [record(1)], schema=schema)
-    sentence = f"has records of schema {schema}; this version reads schemas 5 to 6{remedy}"
+    sentence = f"has records of schema {schema}; this version reads schemas 5 to 7{remedy}"
     for _ in range(2):
         found, notes = told(root)
         assert (found, notes) == (there, [f"session {name_of(NIGHTS)} {sentence}"])

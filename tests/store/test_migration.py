@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from typing import Any
@@ -44,6 +45,30 @@ def test_records_of_schema_5_have_a_history_of_their_own(folder):
     assert read_session(folder).facts["saved"] == ""
 
 
+@pytest.mark.parametrize("schema", [5, 6])
+@pytest.mark.parametrize("verdict", ["measured", "inconclusive"])
+def test_cells_of_a_design_that_never_judges_are_unjudged_and_lose_their_interval(tmp_path, schema, verdict):
+    """Schema 6 kept `low` and `high` of two epochs, and a sentence with them."""
+    sentence = "IPv6 is slower than IPv4 by 52.1 % [50.6, 53.6] (95 % interval); design 'smoke' never judges"
+    more = {"design": "smoke", "judges": False, "verdict": verdict, "sentence": sentence}
+    old = dataclasses.replace(record(1, 1.5, epochs=2), **more)
+    assert old.low is not None
+    folder = keep(tmp_path, 0, [old], schema=schema, status=10)
+    wanted = dataclasses.replace(
+        old, verdict="unjudged", reasons=("never_judges",), low=None, high=None, p_exceeds=None,
+        sentence="unjudged: design smoke never judges",
+    )  # fmt: skip
+    assert records_in(folder) == [wanted]
+    assert list(read_story(folder).records) == [wanted]
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert archive.sessions()[0].verdicts == {"unjudged": 1}
+
+
+def test_an_invalid_cell_of_a_design_that_never_judges_stays_invalid():
+    event = {"event": "record", "judges": False, "verdict": "invalid", "design": "smoke"}
+    assert migrated(event, 6) is event
+
+
 def test_what_today_writes_is_left_as_it_is():
     event = {"event": "record", "cell": "x"}
     assert migrated(event, SCHEMA) is event
@@ -52,13 +77,13 @@ def test_what_today_writes_is_left_as_it_is():
 @pytest.mark.parametrize("schema", range(OLDEST, SCHEMA + 1))
 def test_every_schema_that_is_read_has_its_steps(schema):
     assert check_schema(schema, "x") == schema
-    assert migrated({"event": "record"}, schema).keys() >= ({"nodeid"} if schema < SCHEMA else set())
+    assert migrated({"event": "record"}, schema).keys() >= ({"nodeid"} if schema < 6 else set())
     assert tells_end(schema) == (schema >= 6)
 
 
 @pytest.mark.parametrize("schema", [OLDEST - 1, SCHEMA + 1, None, "6", 5.5, True])
 def test_another_schema_is_refused(schema):
     with pytest.raises(
-        UsageError, match=rf"^session x has records of schema {schema}; this version reads schemas 5 to 6"
+        UsageError, match=rf"^session x has records of schema {schema}; this version reads schemas 5 to 7"
     ):
         check_schema(schema, "x")

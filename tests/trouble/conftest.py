@@ -170,7 +170,7 @@ class Session:
     @property
     def outcome(self) -> str:
         """The counts of its last line, without what was deselected: `1 error`."""
-        return ", ".join(re.findall(r"\d+ (?:passed|failed|errors?|inconclusive)", self.lines[-1][1]))
+        return ", ".join(re.findall(r"\d+ (?:passed|failed|errors?|inconclusive|unjudged)", self.lines[-1][1]))
 
     def told(self, pattern: str) -> tuple[str, float]:
         """The first line that has it, as a user would quote it, and how many seconds after the fault began it came.

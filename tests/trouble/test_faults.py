@@ -233,7 +233,7 @@ def test_a_server_that_is_slow_to_accept_is_seen_in_the_first_byte(session, note
     """The kernel accepts in its place, so nothing fails and the wait is in the figures, where it belongs."""
     inner = session("--design=smoke", "--connections=10", "--ipperf-server=slow_smtp", "-m", "smtp", *deadline(form, 5))
     assert inner.end() == NOTHING_DECIDED, inner.text
-    assert inner.outcome == "1 inconclusive"
+    assert inner.outcome == "1 unjudged"
     (record,) = inner.events("record")
     for side in (record["test"], record["reference"]):
         assert (side["completed"], side["failed"]) == (60, {})
@@ -443,7 +443,7 @@ def test_an_agent_that_is_starved_is_seen_in_how_late_its_loop_comes_round(sessi
     inner = session(*arguments)
     with starved(inner, 4):
         assert inner.end() == NOTHING_DECIDED, inner.text
-    assert inner.outcome == "1 inconclusive"
+    assert inner.outcome == "1 unjudged"
     assert max(run["proof"]["lag_s"] for run in inner.kept_runs()) > PAUSE_S
     note(inner.row(STARVED.name, "nothing", None))
 
@@ -498,7 +498,7 @@ def test_a_clock_that_is_set_changes_no_figure(session, note, pytester, form):
         sign.write_text(hours)
     now = time.time()
     assert inner.end() == NOTHING_DECIDED, inner.text
-    assert inner.outcome == "2 inconclusive"
+    assert inner.outcome == "2 unjudged"
     runs = inner.kept_runs()
     assert len(runs) == 44
     assert {round((run["at"] - now) / 3600) for run in runs} == {-1, 0, 1}

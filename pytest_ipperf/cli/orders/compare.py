@@ -40,6 +40,8 @@ def _run(asked: argparse.Namespace) -> int:
             lambda name: metrics[name] if name in metrics else METRICS[name].metric,
             margin=margin,
         )
+        banners = {each.name: found.extent(each).banner for each in (then, now)}
+        write_lines([f"session {name}: {banner}" for name, banner in banners.items() if banner])
         write_lines(lines(told, then.name, now.name, everything=asked.everything))
     if told.having(Verdict.EXCEEDS):
         return _WORSE

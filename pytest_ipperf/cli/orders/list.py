@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pytest_ipperf.cli.choosing import records
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
@@ -12,7 +13,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.night import Light
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.report.layout import aligned
-from pytest_ipperf.store import Entry, is_being_written
+from pytest_ipperf.store import Entry
 
 _HEAD = ("session", ["began (UTC)", "lasted", "design", "saved as", "cells", "troubles", "ended", "night"])
 
@@ -32,6 +33,8 @@ def _run(asked: argparse.Namespace) -> int:
             of = f" that was saved as {asked.saved!r}" if asked.saved else ""
             raise UsageError(f"there is no session{of} in {found.root / 'runs'} yet")
         write_lines(aligned([_HEAD, *map(_row, entries)], screen_width()))
+        last = replace(entries[-1].extent, resume=found.archive.resume_of(entries[-1]))
+        write_lines([f"session {entries[-1].name}: {last.banner}"] * (not last.is_whole))
     return 0
 
 
@@ -51,17 +54,15 @@ def _row(entry: Entry) -> tuple[str, list[str]]:
 
 def _cells(verdicts: Mapping[str, int]) -> str:
     """The worst first: `1 exceeds, 118 within`."""
-    order = ("exceeds", "invalid", "inconclusive", "within")
+    order = ("exceeds", "invalid", "inconclusive", "within", "unjudged")
     known = sorted(verdicts, key=lambda verdict: (order.index(verdict) if verdict in order else len(order), verdict))
     return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in known)
 
 
 def _end(entry: Entry) -> str:
-    if entry.status is not None:
-        return f"status {entry.status}"
-    if not entry.tells_end:
-        return "unknown"
-    return "running" if is_being_written(entry.folder) else "broken off"
+    if entry.extent.is_whole:
+        return f"status {entry.status}" if entry.tells_end else "unknown"
+    return f"{entry.extent.state.value}, {entry.extent.counts}"
 
 
 order = Order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,11 @@ from typing import Any
 from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records, story_of
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.extent import UNMEASURED, State
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
-from pytest_ipperf.store import VERDICT, is_being_written
+from pytest_ipperf.store import VERDICT
 
 _NIGHTS = 30
 _MOST_CELLS = 20
@@ -69,10 +71,12 @@ def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None
     from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - as above
 
     story = story_of(found, session)
+    if story.extent.state is State.BROKEN_OFF:
+        _write_page(story, session)
     chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
         raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
-    write_lines([*_head(story, session), ""])
+    write_lines([*_head(story), ""])
     if story.night and not texts:
         write_lines([*lines(story.night, screen_width()), ""])
     write_lines([*tables(chosen, screen_width()), *_reasons(story, chosen, everything=not texts)])
@@ -81,16 +85,27 @@ def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None
     write_lines(_places(found, session))
 
 
-def _head(story: Story, session: Chosen) -> Iterator[str]:
+def _write_page(story: Story, session: Chosen) -> None:
+    """Write the page of a session that was killed before it could; whoever may not write there does without."""
+    from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
+
+    if not (session.folder / _FILES["page"]).exists():
+        with contextlib.suppress(OSError):
+            write(story, session.folder / _FILES["page"])
+
+
+def _head(story: Story) -> Iterator[str]:
+    if story.extent.banner:
+        yield story.extent.banner
     question = story.question
     saved = f" (saved as {story.saved})" if story.saved else ""
     began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
-    if story.seconds is None:
-        lasted = "is running" if is_being_written(session.folder) else "has not ended in order"
+    if story.seconds is not None:
+        lasted = f", lasted {seconds_text(story.seconds)}, pytest's status {story.status}"
     else:
-        lasted = f"lasted {seconds_text(story.seconds)}, pytest's status {story.status}"
+        lasted = ", how it ended was not kept" if story.extent.is_whole else ""
     night = ", the screening of a night" if story.night else ""
-    yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC, {lasted}"
+    yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC{lasted}"
     told = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
     design = question.get("design", {}).get("name", "unknown")
     yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(told)}"
@@ -104,10 +119,11 @@ def _reasons(story: Story, chosen: Sequence[Record], *, everything: bool) -> Ite
     undecided = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "inconclusive"}
     if everything:
         undecided |= {each.nodeid: each.sentence for each in story.troubles if each.kind == "inconclusive"}
-    for reason in (*reasons(chosen, undecided), *(twin_reasons(chosen) if everything else ())):
+    unjudged = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "unjudged"}
+    for reason in (*reasons(chosen, undecided, unjudged), *(twin_reasons(chosen) if everything else ())):
         yield reason.text
     for trouble in story.troubles if everything else ():
-        if trouble.kind != "inconclusive":
+        if trouble.kind not in ("inconclusive", UNMEASURED):  # the banner counts what is not measured
             yield f"{trouble.kind.upper()} {trouble.nodeid}: {trouble.sentence}"
 
 

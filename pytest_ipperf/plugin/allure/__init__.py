@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ipperf.plugin.allure.results import Results
 from pytest_ipperf.plugin.allure.surroundings import Surroundings
+from pytest_ipperf.plugin.allure.whole import Whole
 from pytest_ipperf.plugin.session import SESSION
 
 
@@ -25,3 +26,4 @@ def begin(config: pytest.Config) -> None:
     config.add_cleanup(partial(allure_commons.plugin_manager.unregister, results))
     if not session.is_worker:
         config.pluginmanager.register(Surroundings(config), "ipperf-allure-surroundings")
+        config.pluginmanager.register(Whole(config), "ipperf-allure-whole")

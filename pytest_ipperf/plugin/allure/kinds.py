@@ -17,6 +17,7 @@ class Kind(enum.Enum):
     REGRESSION = ("failed", "Regression")
     FLAGGED = ("skipped", "Flagged, to be measured again")
     INCONCLUSIVE = ("skipped", "Inconclusive")
+    UNJUDGED = ("skipped", "Unjudged")
     INVALID = ("broken", "Invalid")
     INFRASTRUCTURE = ("broken", "Infrastructure")
 
@@ -51,6 +52,8 @@ def outcome_of(reports: Mapping[str, pytest.TestReport], record: Record | None) 
     for report in reports.values():
         if sentence := getattr(report, "ipperf_flagged", ""):
             return Outcome(Kind.FLAGGED, sentence)
+        if sentence := getattr(report, "ipperf_unjudged", ""):
+            return Outcome(Kind.UNJUDGED, sentence)
         if sentence := getattr(report, "ipperf_inconclusive", ""):
             return Outcome(Kind.INCONCLUSIVE, sentence)
         if kind := _TROUBLES.get(getattr(report, "ipperf_trouble", "")):

@@ -13,7 +13,7 @@ from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report import terminal
-from pytest_ipperf.report.findings import verdict_name, verdict_of
+from pytest_ipperf.report.findings import UNJUDGED, verdict_of
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.table import tables_of
 from pytest_ipperf.report.layout import Row, Table
@@ -32,7 +32,8 @@ def description(record: Record, png: bytes | None = None) -> str:
     said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
     parts = [f"<p>{said}</p>"]
     if png is not None:
-        alt = f"The runs of both arms, and the change with its interval: {record.sentence}"
+        change = ", and the change with its interval" if record.judges else ""
+        alt = f"The runs of both arms{change}: {record.sentence}"
         data = base64.b64encode(png).decode("ascii")
         parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
     parts += _html_table(record, table)
@@ -47,9 +48,8 @@ def lack(what: str, sentence: str) -> str:
 
 
 def _sentence(record: Record) -> str:
-    """Without what the headline says already of a design that never judges."""
-    never = not record.judges and record.sentence.endswith("never judges")
-    told = record.sentence.rpartition("; ")[0] if never else record.sentence
+    """The record's own, without the word before it where its verdict is the first of it."""
+    told = record.sentence.removeprefix(f"{UNJUDGED}: ")
     return f"{capital(told).rstrip('.')}." if told else ""
 
 
@@ -66,7 +66,6 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
     """Both arms side by side, where a table of many cells has them one below the other."""
     reference, test = Arm.parse(record.reference.arm).title, Arm.parse(record.test.arm).title
     first, second = _told(table.rows, reference), _told(table.rows, test)
-    second |= {"verdict": verdict_name(record)} if "verdict" in second else {}
     heads = "".join(
         f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)
     )

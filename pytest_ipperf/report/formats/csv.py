@@ -74,7 +74,7 @@ def _unruled(record: Record) -> Finding:
 
 def _session(story: Story) -> dict[str, Any]:
     began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
-    return {"session": story.name, "saved": story.saved, "began_at": began}
+    return {"session": story.name, "state": story.extent.state.value, "saved": story.saved, "began_at": began}
 
 
 def _which(finding: Finding) -> dict[str, Any]:

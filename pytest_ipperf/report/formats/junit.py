@@ -18,11 +18,17 @@ from pytest_ipperf.core.night import Light, NightReport
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, findings
+from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, findings, headline
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
 
-_TAGS = {Kind.RED: "failure", Kind.BROKEN: "error", Kind.UNDECIDED: "skipped"}
+_TAGS = {
+    Kind.RED: "failure",
+    Kind.BROKEN: "error",
+    Kind.UNDECIDED: "skipped",
+    Kind.UNJUDGED: "skipped",
+    Kind.UNMEASURED: "skipped",
+}
 # Of a finding whose test is not known, and of the night as a whole.
 _CLASS = "ipperf"
 # What XML 1.0, section 2.2, allows in a document.
@@ -31,14 +37,17 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(frozen=True, kw_only=True)
 class JUnit(Report):
-    """One suite: a test for each cell and metric, one for each test without an answer, and one for the night itself."""
+    """One suite: a test for each cell and metric, one for each test without an answer, and one for the night itself.
+
+    A session that is not whole is an error of its own, which comes first: no gate takes it for green.
+    """
 
     name: str = "junit"
     title: str = "JUnit XML"
     suffix: str = ".xml"
 
     def render(self, story: Story) -> bytes:
-        cases = [*_night(story.night), *_cases(findings(story))]
+        cases = [*_session(story), *_night(story.night), *_cases(findings(story))]
         counted = Counter(each.tag for case in cases for each in case)
         counts = {
             "tests": f"{len(cases)}",
@@ -66,7 +75,16 @@ def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
 def _about(story: Story) -> dict[str, str]:
     """What every test of the session has in common."""
     night = {"light": story.night.light.name.lower(), "headline": story.night.headline} if story.night else {}
-    return {"session": story.name, "saved": story.saved, **asked(story), **night}
+    return {"state": story.extent.banner, "session": story.name, "saved": story.saved, **asked(story), **night}
+
+
+def _session(story: Story) -> Iterator[Element]:
+    """Yield the test that stands for a session which was broken off, or is running."""
+    if banner := story.extent.banner:
+        case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
+        about = {"message": _clean(banner), "type": story.extent.state.value}
+        SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(story, findings(story))}")
+        yield case
 
 
 def _night(night: NightReport | None) -> Iterator[Element]:

@@ -60,7 +60,10 @@ report = Markdown()
 def _first(story: Story, told: Sequence[Finding]) -> list[str]:
     night = story.night
     title = f"Night: {_LIGHTS[night.light]} (exit status {night.light.value})" if night else "Measurements"
-    lines = [f"### {title}", "", f"**{_text(_cut(headline(story, told), _LONGEST_HEADLINE))}**", ""]
+    lines = [f"### {title}", ""]
+    if banner := story.extent.banner:
+        lines += [f"**{_text(banner)}**", ""]
+    lines += [f"**{_text(_cut(headline(story, told), _LONGEST_HEADLINE))}**", ""]
     if counts := counts_text(told):
         lines += [f"{len(told)} in all: {_text(counts)}.", ""]
     return lines + (_warnings(night) if night else [])
@@ -108,7 +111,7 @@ def _last(story: Story) -> list[str]:
 
 def _about(story: Story) -> Iterator[str]:
     began = datetime.fromtimestamp(story.began_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ", not ended in order"
+    lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ""
     saved = f", saved as {story.saved}" if story.saved else ""
     yield f"Session {story.name} of {began}{lasted}{saved}"
     if told := [f"{name} {text}" for name, text in asked(story).items()]:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm, client_text
+from pytest_ipperf.core.extent import UNMEASURED
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Trouble
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.findings import MEASURED, VERDICTS, change_text, verdict_name
+from pytest_ipperf.report.findings import MEASURED, UNJUDGED, VERDICTS, change_text
 from pytest_ipperf.report.flow.table import answered, change_of_means
 from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
@@ -34,7 +35,6 @@ _SENTENCES = 40
 _LISTED = 3
 """More levels of which nothing was asked have their range told."""
 _WHY = {
-    "too_few_epochs": "too few epochs to judge",
     "too_wide": "too wide for a margin of {}",
     "straddles": "on both sides of the margin of {}",
 }
@@ -43,6 +43,7 @@ _KINDS = {
     "invalid": ("invalid: the measurement contradicts itself", "invalid"),
     "infrastructure": ("not measured: the testbed had trouble", "trouble"),
     "failed": ("failed for another reason than a margin", "failed"),
+    UNMEASURED: ("no answer", "not measured"),
 }
 
 
@@ -74,7 +75,7 @@ def answers(records: Iterable[Record]) -> list[Markup]:
 
 def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
     """How many answers there are of each verdict, and how many tests without one."""
-    found = Counter(verdict_name(record) for record in answered(records))
+    found = Counter(record.verdict for record in answered(records))
     told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
     told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
@@ -128,7 +129,7 @@ def _of_arm(arm: Arm, records: Sequence[Record]) -> Markup:
         (verdict, own)
         for own in groups.values()
         for verdict in VERDICTS
-        if any(verdict_name(record) == verdict for record in own)
+        if any(record.verdict == verdict for record in own)
     ]
     said.sort(key=lambda each: VERDICTS.index(each[0]))
     items = [
@@ -164,16 +165,17 @@ def _distinct(records: Sequence[Record]) -> Callable[[Record], str]:
 
 def _said(verdict: str, among: Sequence[Record]) -> str:
     """What follows the subject."""
-    own = [record for record in among if verdict_name(record) == verdict]
+    own = [record for record in among if record.verdict == verdict]
     if verdict == "within":
         return f" within {margin_text(own)}{at_levels(own, among)}{_largest(own, among)}."
     if verdict == "exceeds":
         return f" exceeds {margin_text(own)}{_each(own, among, change_text)}."
     if verdict == "inconclusive":
         return f" undecided{_each(own, among, _undecided)}."
-    if verdict == MEASURED and len(own) > _LISTED:
+    plain = verdict in (MEASURED, UNJUDGED)
+    if plain and len(own) > _LISTED:
         return _range(own, among)
-    return _each(own, among, _plain if verdict == MEASURED else lambda record: record.sentence) + "."
+    return _each(own, among, _plain if plain else lambda record: record.sentence) + "."
 
 
 def _range(own: Sequence[Record], among: Sequence[Record]) -> str:

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_ipperf.core.extent import UNMEASURED
 from pytest_ipperf.core.night import Light, Ruling
 from pytest_ipperf.report.page.markup import Markup, element
 
 Look = tuple[str, str]
 """A class of the style sheet and a shape."""
-GOOD, BAD, OPEN, BROKEN, PLAIN, KNOWN = "good", "bad", "open", "broken", "plain", "known"
-_SHAPES: Mapping[str, str] = {GOOD: "✓", BAD: "▲", OPEN: "?", BROKEN: "✕", PLAIN: "○", KNOWN: "◆"}
-_VERDICTS = {"within": GOOD, "exceeds": BAD, "inconclusive": OPEN, "invalid": BROKEN, "measured": PLAIN}
+GOOD, BAD, OPEN, BROKEN, PLAIN, KNOWN, BARE = "good", "bad", "open", "broken", "plain", "known", "bare"
+_SHAPES: Mapping[str, str] = {GOOD: "✓", BAD: "▲", OPEN: "?", BROKEN: "✕", PLAIN: "○", KNOWN: "◆", BARE: "□"}
+_VERDICTS = {
+    "within": GOOD,
+    "exceeds": BAD,
+    "inconclusive": OPEN,
+    "invalid": BROKEN,
+    "unjudged": BARE,
+    "measured": PLAIN,
+}
 _RULINGS = {
     Ruling.WITHIN: GOOD,
     Ruling.EXCEEDS: BAD,
     Ruling.WORSE: BAD,
     Ruling.ACCEPTED: KNOWN,
     Ruling.INCONCLUSIVE: OPEN,
+    Ruling.UNJUDGED: BARE,
     Ruling.MISSING: BROKEN,
     Ruling.GONE: KNOWN,
     Ruling.TROUBLE: BROKEN,
 }
 _LIGHTS = {Light.GREEN: GOOD, Light.RED: BAD, Light.NOTHING_DECIDED: OPEN}
-_TROUBLES = {"inconclusive": OPEN, "failed": BAD}
+_TROUBLES = {"inconclusive": OPEN, "failed": BAD, UNMEASURED: PLAIN}
 
 
 def is_verdict(text: str) -> bool:

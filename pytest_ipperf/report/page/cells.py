@@ -10,7 +10,7 @@ from pytest_ipperf.core.effect import percent_text
 from pytest_ipperf.core.night import CellReport, NightReport
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.report.findings import change_text, margin_change, verdict_name
+from pytest_ipperf.report.findings import change_text, margin_change
 from pytest_ipperf.report.flow.table import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
@@ -42,7 +42,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     ]
     ruled = {each.key for each in told}
     told += [
-        _Told(record.key, record, badge(verdict_name(record), verdict_class(verdict_name(record))), record.sentence)
+        _Told(record.key, record, badge(record.verdict, verdict_class(record.verdict)), record.sentence)
         for record in records
         if record.key not in ruled
     ]

@@ -111,8 +111,8 @@ def _dot(at: int, side: ArmSummary, record: Record, *, tested: bool = False) -> 
 
 
 def _interval(side: ArmSummary, record: Record) -> Interval | None:
-    """That of the mean, over what is independent; none where the design has epochs and never judges."""
-    if not record.judges and record.epochs > 1:
+    """That of the mean, over what is independent; none where the design never judges."""
+    if not record.judges:
         return None
     try:
         return t_interval(independent_values(side.values, record), _CONFIDENCE)

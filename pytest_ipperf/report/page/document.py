@@ -13,10 +13,11 @@ from pytest_ipperf.core.sentinel import watched
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.core.units import seconds_text
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import VERDICTS, verdict_name, worst_first
+from pytest_ipperf.report.findings import VERDICTS, findings, headline, worst_first
 from pytest_ipperf.report.flow.table import latest, placed
 from pytest_ipperf.report.network import testbed_text
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
+from pytest_ipperf.report.page.badges import BROKEN, shape
 from pytest_ipperf.report.page.cells import cells
 from pytest_ipperf.report.page.figure import Figure
 from pytest_ipperf.report.page.levels import level_figure, level_lines
@@ -73,16 +74,22 @@ def page(story: Story) -> str:
 
 
 def _title(story: Story) -> str:
-    return f"{story.night.headline if story.night else question(story.records)} - pytest-ipperf {story.name}"
+    told = story.extent.banner or (story.night.headline if story.night else question(story.records))
+    return f"{told} - pytest-ipperf {story.name}"
 
 
 def _head(story: Story) -> Iterator[Markup]:
     yield element("p", f"pytest-ipperf, {day_text(story.began_at)}", class_="kicker")
+    if banner := story.extent.banner:
+        word, _, rest = banner.partition(": ")
+        light = element("span", shape(BROKEN), word, class_="light")
+        so_far = element("p", f"{headline(story, findings(story))}.")
+        yield element("div", element("p", element("strong", light, ": ", rest)), so_far, class_=f"banner {BROKEN}")
     if story.night:
         yield night_part(story.night)
         yield element("h2", question(story.records), class_="question")
     else:
-        yield element("h1", question(story.records))
+        yield element("h1", question(story.records) if story.records or story.extent.is_whole else "No answer yet")
     yield element("p", _where(story), class_="soft")
 
 
@@ -103,7 +110,8 @@ def _section(name: str, title: str, content: Markup) -> Markup:
 def _sections(story: Story) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
     told = latest(story.records)
-    yield "answer", "What the screening found" if story.night else "The answer", _answer(story)
+    answer = "The answer" if story.extent.is_whole else "The answer so far"
+    yield "answer", "What the screening found" if story.night else answer, _answer(story)
     of = " (screening)" if story.night else ""
     yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
     yield "levels", f"By connections and other levels{of}", _levels(told, files)
@@ -129,7 +137,7 @@ def _answer(story: Story) -> Markup:
 def _levels(records: Sequence[Record], files: str) -> Markup:
     """Of more lines than are drawn those with the worst answers, in the order of the others."""
     lines = level_lines(records)
-    worst = [VERDICTS.index(verdict_name(worst_first(line.records)[0])) for line in lines]
+    worst = [VERDICTS.index(worst_first(line.records)[0].verdict) for line in lines]
     chosen = sorted(sorted(range(len(lines)), key=worst.__getitem__)[:_LEVELS])
     figures = [level_figure(lines[at], number) for number, at in enumerate(chosen)]
     return _figures(figures, len(lines) - len(figures), f"they are in the tables, and {files}")

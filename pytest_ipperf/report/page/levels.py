@@ -96,8 +96,7 @@ def _caption(line: Line, curves: Sequence[Curve]) -> str:
     counts = sorted({len(dot.side.values) for curve in curves for dot in curve.dots})
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     over = "the epochs' means" if first.epochs > 1 else "the runs of one epoch"
-    bare = not first.judges and first.epochs > 1
-    bars = "without intervals" if bare else f"with 95 % t intervals over {over}"
+    bars = "without intervals" if not first.judges else f"with 95 % t intervals over {over}"
     reference = Arm.parse(first.reference.arm).title
     judged = any(curve.judged for curve in curves)
     own = margins_differ([curve for curve in curves if curve.judged])

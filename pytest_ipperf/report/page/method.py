@@ -119,7 +119,9 @@ def _of_question(story: Story) -> Facts:
     lasted = f"{day_text(story.began_at)}; " + (
         f"it took {seconds_text(story.seconds)}"
         if story.seconds is not None
-        else "it did not end in order, or how long it took was not kept"
+        else "how long it took was not kept"
+        if story.extent.is_whole
+        else story.extent.state.value
     )
     taken = sorted({record.taken_from for record in story.records if record.taken_from})
     return [

@@ -93,7 +93,9 @@ def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
 
 def _caption(found: Course) -> str:
     nights, others = found.nights, sum(night.other for night in found.nights)
-    dots = "change of each session with its 95 % interval; dotted: the margin"
+    dots = "change of each session"
+    dots += " with its 95 % interval" if any(night.low < night.high for night in nights) else ""
+    dots += "; dotted: the margin" if margin_change(found.record) is not None else ""
     parts = [f"{found.record.cell}: {dots}; the last dot, with a ring, is this session."]
     if found.marks:
         parts.append(f"Upright dashes: {BEGINS} (session {', '.join(nights[at].session for at in found.marks)}).")

@@ -1,0 +1,105 @@
+"""The extent of a session: whether it is whole, still running or broken off, and how many of its cells it measured.
+
+A report of a session that is not whole says so before anything else: its answers are of a part of what was asked.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+UNMEASURED = "unmeasured"
+"""The kind of an item that was to be measured and has no answer, as the session has not come to it."""
+_STOPPED = (2, 3)
+"""pytest's statuses of a session that was interrupted, or ended by an internal error."""
+
+
+class State(enum.Enum):
+    """How a session stands; the value is the word for it."""
+
+    WHOLE = "whole"
+    RUNNING = "running"
+    BROKEN_OFF = "broken off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How far a session came: `measured` cells of `planned` ones, None where its records do not say how many.
+
+    `missing` are the items (pytest's node ids) that have no answer, with their cells. `resume` is what
+    `--ipperf-resume` takes to measure the rest; empty where there is nothing to go on with.
+    """
+
+    state: State
+    measured: int = 0
+    planned: int | None = None
+    missing: tuple[tuple[str, str], ...] = ()
+    resume: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its answers are those to all that was asked."""
+        return self.state is State.WHOLE
+
+    @property
+    def banner(self) -> str:
+        """The line with which every report of it begins; empty of a whole session."""
+        if self.is_whole:
+            return ""
+        word, so_far = self.state.value.upper(), " so far" if self.state is State.RUNNING else ""
+        go_on = f"; go on with --ipperf-resume={self.resume}" if self.resume and not so_far else ""
+        return f"{word}: {self.counts} measured{so_far}{go_on}"
+
+    @property
+    def counts(self) -> str:
+        """How many cells were measured: `6 of 12 cells`."""
+        if self.planned is None:
+            return "some cells" if self.measured else "no cell"
+        return f"{self.measured} of {self.planned} cell{'s' * (self.planned != 1)}"
+
+    @property
+    def why_missing(self) -> str:
+        """The sentence about each missing item."""
+        if self.state is State.RUNNING:
+            return "not measured yet: the session is running"
+        return "not measured: the session was broken off before"
+
+
+WHOLE = Extent(state=State.WHOLE)
+
+
+def extent(
+    items: Mapping[str, str] | None,
+    measured: Collection[str],
+    missing: Collection[str],
+    *,
+    state: State,
+    resume: str = "",
+) -> Extent:
+    """Return the extent of a session that was to answer `items` (cells by node id; None where that was not kept).
+
+    `measured` are the cells that have a record, `missing` the node ids of items that the session has not come to.
+    """
+    return Extent(
+        state=state,
+        measured=len(set(measured)),
+        planned=None if items is None else len(set(items.values())),
+        missing=tuple((nodeid, cell) for nodeid, cell in (items or {}).items() if nodeid in missing),
+        resume=resume if state is State.BROKEN_OFF else "",
+    )
+
+
+def state_of(status: int | None, missing: int | None, *, running: bool, tells_end: bool = True) -> State:
+    """Return the state of a session that ended with pytest's `status`, None where it has no end.
+
+    `missing` counts the items that it had not come to by then; None where that was not kept: then its status decides.
+    `running` says that a process is writing its records. Where records do not keep ends at all (`tells_end`) a session
+    counts as whole, as nothing is known against it.
+    """
+    if status is not None:
+        stopped = status in _STOPPED if missing is None else missing > 0
+        return State.BROKEN_OFF if stopped else State.WHOLE
+    if running:
+        return State.RUNNING
+    return State.BROKEN_OFF if tells_end else State.WHOLE

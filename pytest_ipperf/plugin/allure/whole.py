@@ -1,0 +1,97 @@
+"""The session as a whole: a broken result of its own as long as not every item of it has an answer.
+
+It is written when the first item begins and taken away when the session has come to its end, so that the results of one
+that was killed do not look like those of a smaller one in which all is well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.extent import Extent, State
+from pytest_ipperf.plugin.ending import ENDING
+from pytest_ipperf.plugin.keeping import KEEPER
+from pytest_ipperf.plugin.session import SESSION
+
+TITLE = "The session as a whole"
+_KILLED = "where nothing is running any more it was killed, and --ipperf-resume=last goes on with it"
+_NAMED = 200
+"""Of more items that have no answer the others are counted."""
+
+
+class Whole:
+    """Hooks of the main process."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._uuid = str(uuid.uuid4())
+        self._began_s: float | None = None
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Writes the result before the first item that measures."""
+        if self._began_s is None and nodeid in self._config.stash[SESSION].items:
+            self._began_s = time.time()
+            self._write(self._running())
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_ipperf_measured(self) -> None:
+        """Brings it up to date."""
+        if self._began_s is not None:
+            self._write(self._running())
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Takes it away, or leaves it with how far the session came."""
+        if self._began_s is None:
+            return
+        found = self._config.stash[KEEPER].extent
+        if found.is_whole:
+            self._path.unlink(missing_ok=True)
+        else:
+            self._write(found)
+
+    def _running(self) -> Extent:
+        return dataclasses.replace(self._config.stash[KEEPER].extent, state=State.RUNNING, resume="")
+
+    @property
+    def _path(self) -> Path:
+        folder: Path = self._config.invocation_params.dir / self._config.getoption("allure_report_dir")
+        return folder / f"{self._uuid}-result.json"
+
+    def _write(self, found: Extent) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            part = self._path.with_suffix(".part")
+            part.write_text(json.dumps(self._result(found)), encoding="utf-8")
+            part.replace(self._path)
+        except OSError as error:
+            trouble = f"allure: {self._path.parent} cannot be written ({error.strerror})"
+            troubles = self._config.stash[ENDING].troubles
+            troubles += [trouble] * (trouble not in troubles)
+
+    def _result(self, found: Extent) -> dict[str, Any]:
+        """Return the result as Allure 2 and 3 read it."""
+        running = found.state is State.RUNNING
+        names = [f"- {nodeid}" for nodeid, _ in found.missing[:_NAMED]]
+        more = [f"- and {len(found.missing) - _NAMED} more"] * (len(found.missing) > _NAMED)
+        return {
+            "uuid": self._uuid,
+            "historyId": "ipperf-session",
+            "testCaseId": "ipperf-session",
+            "fullName": "ipperf.session",
+            "name": TITLE,
+            "status": "broken",
+            "statusDetails": {"message": f"{found.banner}; {_KILLED}" if running else found.banner},
+            "description": "\n".join(["Without an answer:", "", *names, *more]),
+            "stage": "finished",
+            "start": round(1000 * (self._began_s or time.time())),
+            "stop": round(1000 * time.time()),
+            "labels": [{"name": "epic", "value": "Session"}],
+        }
