@@ -125,7 +125,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         check_effects(known)
         known.check_descriptors()
     except (UsageError, LabError) as error:
-        raise pytest.UsageError(aliases.worded(session.config, str(error))) from None
+        known.mistake = aliases.worded(session.config, str(error))
+        if not known.is_worker:
+            raise pytest.UsageError(known.mistake) from None
+        session.items.clear()  # the main process ends the session when it hears of it
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

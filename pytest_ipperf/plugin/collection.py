@@ -217,7 +217,9 @@ class LeavingOut:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
         """Keep the reasons of what was asked for; count as deselected nothing that could never have run."""
         yield
-        found = {item: _obstacle(item, cell) for item in items if (cell := cell_of(item)) is not None}
+        cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
+        found = {item: _obstacle(item, cell) for item, cell in cells.items()}
+        config.stash[SESSION].left_out = [cells[item] for item, why in found.items() if why is not None]
         lines = _left_out({why for why in found.values() if why is not None})
         config.stash[SESSION].lacking = [worded(config, line) for line in lines]
         items[:] = [item for item in items if found.get(item) is None]

@@ -25,7 +25,6 @@ from pytest_ipperf.plugin import summary
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.declaring import CLIENTS
-from pytest_ipperf.plugin.effects import check_effects
 from pytest_ipperf.plugin.forecast import duration_text
 from pytest_ipperf.plugin.options import read_settings
 from pytest_ipperf.plugin.session import SESSION, Session
@@ -146,10 +145,6 @@ class Distribution:
         cells = cells_in(self._session, nodeids)
         self._session.make_plans((cell, ()) for cell in cells.values())
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
-        try:
-            check_effects(self._session)
-        except UsageError as error:
-            raise pytest.UsageError(worded(self._config, str(error))) from None
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             for line in [*summary.plan(self._config), *self._side_by_side()]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-import pytest
-
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.plugin.aliases import ours
@@ -27,17 +25,17 @@ def check_effects(session: Session) -> None:
 
     A second session of a night, `--lf` and `--sw` repeat a command on a part of what it selected.
     """
-    if session.is_worker:
-        return  # the main process says it once
     config, plans = session.config, session.plans
     repeated = session.settings.only is not None or any(
         config.getoption(name, default=False) for name in ("lf", "stepwise")
     )
     if not plans or repeated:
         return
-    arms = {arm for plan in plans.values() for arm in plan.arms}
-    for option, why in _without_effect(session, plans, arms):
-        if _typed(config, option):
+    # What was asked for and is left out has its own sentence, and would have had a use for the option.
+    workloads = {*plans, *(cell.workload for cell in session.left_out)}
+    arms = {arm for plan in plans.values() for arm in plan.arms} | {cell.arm for cell in session.left_out}
+    for option, why in _without_effect(session, workloads, arms):
+        if _typed(session, option):
             raise UsageError(f"{option}: {why}")
 
 
@@ -54,9 +52,9 @@ def _without_effect(
     if protocols <= flows:
         for option in _OF_APPLICATIONS:
             yield option, _nobody("protocol", protocols, set(PROTOCOLS) - flows)
-    for name in session.settings.server.split(","):
-        if name in MEASURED and SERVERS[name].protocol not in protocols:
-            yield "--ipperf-server", f"server {name} {_nobody('protocol', protocols, {SERVERS[name].protocol})}"
+    served = {SERVERS[name].protocol for name in session.settings.server.split(",") if name in MEASURED}
+    if served and not served & protocols:
+        yield "--ipperf-server", _nobody("protocol", protocols, served)
     if all(arm.transport == "native" for arm in arms):
         tunnelled = {str(Arm(6, name)) for name in TRANSPORTS if name != "native"}
         yield "--ipperf-backend", _nobody("arm", set(map(str, arms)), tunnelled)
@@ -69,7 +67,7 @@ def _nobody(kind: str, selected: Collection[str], having: Collection[str]) -> st
     )
 
 
-def _typed(config: pytest.Config, option: str) -> bool:
+def _typed(session: Session, option: str) -> bool:
     """Whether an option of ours stands in the command itself, by either name."""
-    asked = {long_of(option)} | ({option} & ours(config))
-    return any(argument.partition("=")[0] in asked for argument in map(str, config.invocation_params.args))
+    asked = {long_of(option)} | ({option} & ours(session.config))
+    return any(argument.partition("=")[0] in asked for argument in session.command)

@@ -72,6 +72,7 @@ class Session:
         self.asked: dict[Cell, tuple[Question, ...]] = {}
         self.items: dict[str, str] = {}  # the cells that are to be measured, by pytest's names of their items
         self.lacking: list[str] = []
+        self.left_out: list[Cell] = []  # of what was asked for
         self.mistake = ""  # that a worker found
         self.states: dict[Workload, str] = {}
         self.password = secrets.token_hex(8)

@@ -215,8 +215,8 @@ APPLICATIONS = UNUSED.format("protocol", "tcp", "dns, ftp, http, imap, smtp")
         (("-m", "tcp", "--arrivals=200/s"), f"--arrivals: {APPLICATIONS}"),
         (("-m", "tcp", "--ipperf-workers", "2"), f"--ipperf-workers: {APPLICATIONS}"),
         (("-m", "smtp", "--ipperf-server=apache"),
-         f"--ipperf-server: server apache {UNUSED.format('protocol', 'smtp', 'http')}"),
-        (("--ipperf-backend=kernel",),
+         f"--ipperf-server: {UNUSED.format('protocol', 'smtp', 'http')}"),
+        (("--transport=native", "--ipperf-backend=kernel"),
          f"--ipperf-backend: {UNUSED.format('arm', 'ipv4, ipv6', 'ipv6-isatap, ipv6-tunnel')}"),
     ],
 )  # fmt: skip
@@ -232,6 +232,8 @@ def test_an_option_without_effect_is_a_usage_error(project, asked, sentence):
     [
         ("--window=64k", "--duration=2s", "--client=library", "--ipperf-server=postfix"),
         ("-m", "smtp", "--lf", "--window=64k"),
+        ("-m", "smtp or tcp", "--connections=100", "--window=64k", "--ipperf-backend=kernel"),
+        ("-m", "smtp", "--ipperf-server=apache,postfix"),
         ("-m", "dns", "--window=64k"),
         ("-m", "smtp", "-o", "addopts=--window=64k"),
     ],
