@@ -12,6 +12,10 @@ import textwrap
 
 import pytest
 
+# Inner sessions in this process leave no module behind, and would load these anew each.
+import pytest_ipperf.plugin.beginning
+import pytest_ipperf.plugin.distribution
+import pytest_ipperf.plugin.summary  # noqa: F401
 from tests.settings import STRICT
 
 SUITE = """

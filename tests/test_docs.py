@@ -42,8 +42,7 @@ from pytest_ipperf.lab.proving import expected
 from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.collection import MARKERS
-from pytest_ipperf.plugin.declaring import FACTORS, FILTERS, LEVELS, ONCE, SETTINGS, ini_of, long_of
+from pytest_ipperf.plugin.declaring import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
 from pytest_ipperf.protocols.base import PHASES

@@ -1,32 +1,20 @@
 """The door to pytest: thin hooks, each a call into a room of this folder.
 
-What only a measuring session needs (scipy, execnet) is loaded when the first measurement begins: whoever merely has
-the plugin installed must not wait for it.
+Whoever merely has the plugin installed must not notice it: what only a measuring session needs is loaded, and begun,
+when the first test is met that measures (`presence`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from pytest_ipperf import __version__
-from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
-from pytest_ipperf.plugin import aliases, collection, declaring, hookspecs, options, outcome, summary
-from pytest_ipperf.plugin.answering import answer_testbeds
-from pytest_ipperf.plugin.baseline import find_baseline
-from pytest_ipperf.plugin.effects import check_effects
-from pytest_ipperf.plugin.ending import ENDING, Ending
+from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.plugin import aliases, declaring, hookspecs, presence, workers
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
-from pytest_ipperf.plugin.keeping import KEEPER, Keeper
-from pytest_ipperf.plugin.memory import Memory
-from pytest_ipperf.plugin.mistakes import Checking
-from pytest_ipperf.plugin.outcome import TALLY, Tally
-from pytest_ipperf.plugin.resuming import find_earlier
-from pytest_ipperf.plugin.session import SESSION, Session
-from pytest_ipperf.plugin.vacating import VACATING, Vacating
+from pytest_ipperf.plugin.presence import SESSION
 
 __all__ = ["factors", "margin", "measured", "server_state"]
 
@@ -51,119 +39,117 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads the settings once; registers what depends on being the main process, and on xdist."""
-    collection.register_markers(config)
-    told: dict[str, Any] | None = getattr(config, "workerinput", {}).get("ipperf")
+    """Check the options that were given; begin where they are about the session itself."""
+    declaring.register_markers(config)
+    config.pluginmanager.register(presence.Selection(), "ipperf-selection")
+    config.pluginmanager.register(presence.Looking(), "ipperf-looking")
+    workers.register(config)
+    given = declaring.given(config)
+    if not given or presence.elsewhere():
+        return
     try:
-        settings = options.read_settings(config, told["seed"] if told else None)
-        if told and told["resume"]:  # the last session is by now the one that has begun
-            settings = dataclasses.replace(settings, resume=told["resume"])
-        earlier = find_earlier(settings, config.invocation_params.dir)
-        baseline = None if told else find_baseline(settings, config.invocation_params.dir)
+        if presence.handed_over(config) is None:
+            from pytest_ipperf.plugin.options import check  # noqa: PLC0415 - whoever gives one means to measure
+
+            check(config, given)
+        if declaring.ABOUT_THE_SESSION & set(given):
+            presence.session_of(config)
     except IpperfError as error:
         raise pytest.UsageError(aliases.worded(config, str(error))) from None
-    config.stash[SESSION] = known = Session(config, settings, told, earlier)
-    known.baseline = baseline
-    config.pluginmanager.register(collection.Selection(), "ipperf-selection")
-    config.pluginmanager.register(collection.LeavingOut(), "ipperf-leaving-out")
-    config.pluginmanager.register(Checking(), "ipperf-checking")
-    config.stash[VACATING] = vacating = Vacating(known)
-    config.pluginmanager.register(vacating, "ipperf-vacating")
-    if told is None:
-        config.stash[TALLY] = tally = Tally(config)
-        config.stash[KEEPER] = keeper = Keeper(known)
-        config.stash[ENDING] = ending = Ending(known)
-        config.pluginmanager.register(Memory(known), "ipperf-memory")
-        config.pluginmanager.register(tally, "ipperf-tally")
-        # Of two that come last, the later one does.
-        config.pluginmanager.register(keeper, "ipperf-keeper")
-        config.pluginmanager.register(ending, "ipperf-ending")
-        if config.pluginmanager.hasplugin("xdist") and config.getoption("dist") != "no":
-            from pytest_ipperf.plugin.distribution import Distribution  # noqa: PLC0415 - xdist is an extra
-            from pytest_ipperf.plugin.following import Following  # noqa: PLC0415 - as above
-
-            config.pluginmanager.register(Distribution(config), "ipperf-distribution")
-            config.pluginmanager.register(Following(config, known), "ipperf-following")
-    else:
-        from pytest_ipperf.plugin.distribution import HandingOver  # noqa: PLC0415 - xdist is an extra
-
-        config.pluginmanager.register(HandingOver(), "ipperf-handing-over")
-    if config.getoption("allure_report_dir", None):
-        from pytest_ipperf.plugin.allure import begin  # noqa: PLC0415 - allure-pytest is an extra
-
-        begin(config)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """What `-n auto` means; xdist asks before it configures, and of installed plugins nobody orders the hooks."""
-    from pytest_ipperf.plugin.distribution import auto_workers  # noqa: PLC0415 - xdist is an extra
+    """Return what `-n auto` means; xdist asks before it configures, and nobody orders hooks of installed plugins."""
+    return workers.auto_workers(config)
 
-    return auto_workers(config)
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let the fixtures of all other plugins override ours."""
+    presence.give_way(session)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
     """Answer what is asked in place of a session."""
+    if not config.getoption(declaring.ANSWER):
+        return None
+    from pytest_ipperf.plugin.answering import answer_testbeds  # noqa: PLC0415 - see above
+
     return answer_testbeds(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Makes the cells."""
-    collection.parametrize(metafunc)
+    """Make the cells of a test that measures."""
+    if not presence.asks(metafunc):
+        return
+    presence.note(metafunc)
+    if presence.elsewhere():
+        if not metafunc.config.pluginmanager.hasplugin("ipperf-elsewhere"):
+            metafunc.config.pluginmanager.register(presence.Elsewhere(), "ipperf-elsewhere")
+        return
+    from pytest_ipperf.plugin.collection import parametrize  # noqa: PLC0415 - see above
+
+    parametrize(metafunc)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Plans what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
-    known = session.config.stash[SESSION]
-    known.make_plans(collection.asked(session.items))
-    known.items = {item.nodeid: str(cell) for item in session.items if (cell := collection.cell_of(item)) is not None}
-    try:
-        known.check_client()
-        known.check_reboot()
-        check_effects(known)
-        known.check_descriptors()
-    except (UsageError, LabError) as error:
-        known.mistake = aliases.worded(session.config, str(error))
-        if not known.is_worker:
-            raise pytest.UsageError(known.mistake) from None
-        session.items.clear()  # the main process ends the session when it hears of it
+    """Plan what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
+    measuring = any(map(presence.measures, session.items)) and not presence.elsewhere()
+    if measuring or SESSION in session.config.stash:
+        from pytest_ipperf.plugin.collection import finish  # noqa: PLC0415 - see above
 
-
-def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Names what is used and why."""
-    return [aliases.worded(config, line) for line in summary.header(config, __version__)]
+        finish(session)
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """The plan and its forecast."""
-    return [aliases.worded(config, line) for line in summary.plan(config)]
+    """Name what is used and why, and the plan with its forecast."""
+    if SESSION not in config.stash:
+        return []
+    from pytest_ipperf.plugin.summary import before  # noqa: PLC0415 - see above
+
+    return before(config)
 
 
-def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Explains a failed margin."""
-    return outcome.explain(op, left, right)
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
+    """Explain a failed margin."""
+    if SESSION not in config.stash:
+        return None
+    from pytest_ipperf.plugin.outcome import explain  # noqa: PLC0415 - see above
+
+    return explain(op, left, right)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turns our exceptions into our outcomes."""
+    """Turn our exceptions into our outcomes."""
     report = yield
-    outcome.make_report(item, call, report)
+    if presence.measures(item) and SESSION in item.config.stash:
+        from pytest_ipperf.plugin.outcome import make_report  # noqa: PLC0415 - see above
+
+        make_report(item, call, report)
     return report
 
 
-def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> Any:
-    """Letter and word of an undecided cell."""
-    return outcome.status(report)
+def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, config: pytest.Config) -> Any:
+    """Return letter and word of an undecided cell."""
+    if SESSION not in config.stash:
+        return None
+    from pytest_ipperf.plugin.outcome import status  # noqa: PLC0415 - see above
+
+    return status(report)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
 ) -> None:
-    """The tables, and what was not decided and why."""
+    """Show the tables, and what was not decided and why."""
     del exitstatus  # how far the session came tells more
-    summary.write(terminalreporter, config)
+    if SESSION in config.stash:
+        from pytest_ipperf.plugin.summary import write  # noqa: PLC0415 - see above
+
+        write(terminalreporter, config)

@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.factor import Level, levels_of_text
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.lab.limits import beyond, too_many
 from pytest_ipperf.plugin.aliases import worded
+from pytest_ipperf.plugin.effects import check_effects
 from pytest_ipperf.plugin.levels import levels_of, refused
 from pytest_ipperf.plugin.naming import named_ids
 from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.presence import handed_over, measures, session_of
 from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
-from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -27,28 +29,19 @@ _NAMES = "{transports}"
 _OBSTACLE = pytest.StashKey[tuple[str, str] | None]()
 FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 
-MARKERS = (
-    "levels(connections=[...], payload=[...]): the everyday levels of it and of its protocol (pytest-ipperf)",
-    "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
-    'metric("loss"): which of its metrics a measurement is judged by, without it the first (pytest-ipperf)',
-    'margin("10%", at_least="0.5ms"): how much worse than the reference is acceptable (pytest-ipperf)',
-    "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
-)
-
-
-def register_markers(config: pytest.Config) -> None:
-    """Our own markers and one for each protocol, so that a misspelt one is an error."""
-    for line in MARKERS:
-        config.addinivalue_line("markers", line)
-    for name in PROTOCOLS:
-        config.addinivalue_line("markers", f"{name}: measurements of {name.upper()} (pytest-ipperf)")
-
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Makes the cells of a test that asks for `measured`."""
-    if "measured" not in metafunc.fixturenames:
+    """Makes the cells of a test that measures.
+
+    Where a setting makes no sense the test has none, and `finish` says why if it is selected; of a worker's tests each
+    says so, as xdist has no way to end a session from there in a sentence.
+    """
+    try:
+        session = session_of(metafunc.config)
+    except IpperfError as error:
+        if handed_over(metafunc.config):
+            raise pytest.Collector.CollectError(worded(metafunc.config, str(error))) from None
         return
-    session = metafunc.config.stash[SESSION]
     where = metafunc.definition.nodeid
     if session.settings.inventory_trouble:
         raise pytest.Collector.CollectError(worded(metafunc.config, session.settings.inventory_trouble))
@@ -76,6 +69,29 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if any(text := [levels_text(levels) for levels in factors]):
         metafunc.parametrize("factors", factors, ids=[each or "default" for each in text], scope="session")
     metafunc.parametrize(("ipver", "transport", "twin"), [_param(arm) for arm in _arms(metafunc, session)])
+
+
+def finish(session: pytest.Session) -> None:
+    """Plan what was selected; pytest.UsageError, before anything is measured, where that cannot be.
+
+    A worker selects nothing then, and hands over why: the main process ends the session when it hears of it.
+    """
+    try:
+        known = session_of(session.config)
+    except UsageError as error:
+        raise pytest.UsageError(worded(session.config, str(error))) from None
+    known.make_plans(asked(session.items))
+    known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
+    try:
+        known.check_client()
+        known.check_reboot()
+        check_effects(known)
+        known.check_descriptors()
+    except (UsageError, LabError) as error:
+        known.mistake = worded(session.config, str(error))
+        if not known.is_worker:
+            raise pytest.UsageError(known.mistake) from None
+        session.items.clear()
 
 
 def _arms(metafunc: pytest.Metafunc, session: Session) -> list[Arm]:
@@ -118,10 +134,10 @@ def _protocol(metafunc: pytest.Metafunc) -> str:
 def cell_of(item: pytest.Item) -> Cell | None:
     """The cell that an item measures; None for every other test."""
     callspec = getattr(item, "callspec", None)
-    if callspec is None or not set(FACTORS) <= set(callspec.params):
+    if callspec is None or not measures(item) or not set(FACTORS) <= set(callspec.params):
         return None
     known = {name: callspec.params[name] for name in FACTORS}
-    return cell_from(item.config.stash[SESSION], **known, factors=callspec.params.get("factors", ()))
+    return cell_from(session_of(item.config), **known, factors=callspec.params.get("factors", ()))
 
 
 def asked(items: Iterable[pytest.Item]) -> Iterator[tuple[Cell, list[Question]]]:
@@ -169,22 +185,9 @@ def _load(settings: Settings, protocol: str) -> dict[str, Any]:
     return {"client": settings.client, "rate_per_s": settings.rate_per_s, "workers": settings.workers}
 
 
-class Selection:
-    """Filters and order, as a plugin of its own.
-
-    pytest calls hooks in the reverse order of registration, and this one must come after pytest's grouping by
-    parameters and before `--sw`, which remembers the order that it sees.
-    """
-
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Applies both."""
-        deselect(config, items)
-        arrange(config, items)
-
-
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the cells that the filters ask for; ids stay as they are for `--lf`."""
-    session = config.stash[SESSION]
+    session = session_of(config)
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
@@ -219,9 +222,9 @@ class LeavingOut:
         yield
         cells = {item: cell for item in items if (cell := cell_of(item)) is not None}
         found = {item: _obstacle(item, cell) for item, cell in cells.items()}
-        config.stash[SESSION].left_out = [cells[item] for item, why in found.items() if why is not None]
+        session_of(config).left_out = [cells[item] for item, why in found.items() if why is not None]
         lines = _left_out({why for why in found.values() if why is not None})
-        config.stash[SESSION].lacking = [worded(config, line) for line in lines]
+        session_of(config).lacking = [worded(config, line) for line in lines]
         items[:] = [item for item in items if found.get(item) is None]
         _recount(config)
 
@@ -239,7 +242,7 @@ def never_runs(item: pytest.Item) -> bool:
     cell = cell_of(item)
     if cell is None:
         return False
-    session = item.config.stash[SESSION]
+    session = session_of(item.config)
     return not _wanted(session, item, cell) or _obstacle(item, cell) is not None
 
 
@@ -253,7 +256,7 @@ def _wanted(session: Session, item: pytest.Item, cell: Cell) -> bool:
 def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
     """Return why a cell cannot be measured here, or cannot be asked what the command line asks; looked at once."""
     if _OBSTACLE not in item.stash:
-        item.stash[_OBSTACLE] = _lacking(item.config.stash[SESSION], cell) or _unasked(item, cell)
+        item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell) or _unasked(item, cell)
     return item.stash[_OBSTACLE]
 
 

@@ -87,6 +87,34 @@ SHORT = {name: metavar for name, metavar, *_ in (*LISTS, *SETTINGS) if not name.
 """The short names, and what stands for their values."""
 
 
+ANSWER = "--ipperf-testbeds"
+"""The option that asks something in place of a session."""
+ABOUT_THE_SESSION = frozenset({"--baseline", "--ipperf-only", "--ipperf-outcome", "--ipperf-resume"})
+"""The options that count for a session whatever it collects."""
+
+MARKERS = (
+    "levels(connections=[...], payload=[...]): the everyday levels of it and of its protocol (pytest-ipperf)",
+    "grid(connections=[...], payload=[...]): the levels under --design=paper, where they differ (pytest-ipperf)",
+    'metric("loss"): which of its metrics a measurement is judged by, without it the first (pytest-ipperf)',
+    'margin("10%", at_least="0.5ms"): how much worse than the reference is acceptable (pytest-ipperf)',
+    "arm(ipver, transport, twin): set on every measurement, for -m 'arm(ipver=6)' (pytest-ipperf)",
+)
+
+
+def register_markers(config: pytest.Config) -> None:
+    """Our own markers and one for each protocol, so that a misspelt one is an error."""
+    for line in MARKERS:
+        config.addinivalue_line("markers", line)
+    for name in PROTOCOLS:
+        config.addinivalue_line("markers", f"{name}: measurements of {name.upper()} (pytest-ipperf)")
+
+
+def given(config: pytest.Config) -> list[str]:
+    """Return the options that the arguments have, in the order of the tables."""
+    names = (name for name, *_ in (*LISTS, *SETTINGS, *ONCE))
+    return [name for name in names if config.getoption(long_of(name)) not in (None, [], "")]
+
+
 def long_of(option: str) -> str:
     """Return the name under which an option is registered: `--testbed` is `--ipperf-testbed`."""
     return option if option.startswith(_LONG) else _LONG + option.removeprefix("--")

@@ -6,10 +6,9 @@ after the crash of a worker. Where nothing is measured, xdist distributes as it 
 
 from __future__ import annotations
 
-import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,13 +20,14 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.factor import levels_of_text
 from pytest_ipperf.core.units import parse_bytes
 from pytest_ipperf.lab.testbed import Testbed
-from pytest_ipperf.plugin import summary
-from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.declaring import CLIENTS
+from pytest_ipperf.plugin.following import Following
 from pytest_ipperf.plugin.forecast import duration_text
 from pytest_ipperf.plugin.options import read_settings
-from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.plugin.presence import session_of
+from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.summary import before
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -48,14 +48,11 @@ def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
     return [names for names, _ in groups]
 
 
-def auto_workers(config: pytest.Config) -> int | None:
-    """How many workers `-n auto` means; None leaves it to xdist, which counts the processors.
+def count_independent(config: pytest.Config) -> int | None:
+    """Return how many of the named testbeds can be measured on side by side; None where they cannot be read.
 
-    Only testbeds that somebody named, by `--testbed` or in the ini-file, say that this session is for measuring. What
-    is misspelt here is told when pytest configures.
+    A name that is misspelt is told when pytest configures.
     """
-    if config.getoption("numprocesses") != "auto" or os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
-        return None
     try:
         settings = read_settings(config, seed=0)
     except UsageError:
@@ -100,55 +97,45 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
     return cells
 
 
+def take_over(config: pytest.Config, nodeids: Sequence[str]) -> None:
+    """Put our scheduler in the place of the one that xdist has, where the node ids have cells. UsageError under `each`.
+
+    It is done when the first worker has collected: nothing is scheduled yet, and before nobody knows that this session
+    measures.
+    """
+    session = session_of(config)
+    if not cells_in(session, nodeids):
+        return
+    if config.getoption("dist") == "each":
+        raise UsageError("--dist=each would measure on one testbed from several workers at once; leave it out")
+    loop: Any = config.pluginmanager.get_plugin("dsession")
+    theirs = getattr(loop, "sched", None)
+    if theirs is None:
+        raise UsageError("this version of pytest-xdist keeps its scheduler where nobody can replace it; leave out -n")
+    loop.sched = TestbedScheduling(config, session.settings.inventory, Distribution(config, session).tell_plan)
+    following = Following(config, session, loop)
+    for node in theirs.nodes:
+        loop.sched.add_node(node)
+        following.pytest_testnodeready(node)
+    config.pluginmanager.register(following, "ipperf-following")
+
+
 class Distribution:
-    """The hooks of the controller."""
+    """The plan of a session whose workers measure, as its controller tells it."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
-        self._session = config.stash[SESSION]
+        self._session = session
 
-    @pytest.hookimpl
-    def pytest_configure_node(self, node: Any) -> None:
-        """What a worker must know: it must make the same plan and write to the same folder."""
-        known = self._session
-        node.workerinput["ipperf"] = {
-            "seed": known.settings.seed,
-            "folder": str(known.folder),
-            "resume": str(known.earlier.kept.folder) if known.earlier else "",
-            "command": known.command,
-        }
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_xdist_make_scheduler(self) -> Generator[None, Any, EitherScheduling]:
-        """Ours beside that of xdist, or of whoever else has one: what was collected decides."""
-        theirs = yield
-        ours = TestbedScheduling(self._config, self._session.settings.inventory, self._tell_plan)
-        return EitherScheduling(ours, theirs, each=self._config.getoption("dist") == "each")
-
-    @pytest.hookimpl
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Hear of a worker that ended in order which arms were left out, as all do, and what it had to measure anew.
-
-        UsageError for a mistake that it found: then none of them has selected anything.
-        """
-        told = getattr(node, "workeroutput", {}).get("ipperf")
-        if told is None:
-            return
-        if told["mistake"]:
-            raise pytest.UsageError(told["mistake"])
-        self._session.lacking = told["lacking"]
-        if self._session.earlier is not None:
-            self._session.earlier.note_anew(told["anew"])
-
-    def _tell_plan(self, nodeids: Sequence[str]) -> None:
+    def tell_plan(self, nodeids: Sequence[str]) -> None:
         """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
         cells = cells_in(self._session, nodeids)
         self._session.make_plans((cell, ()) for cell in cells.values())
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            for line in [*summary.plan(self._config), *self._side_by_side()]:
-                reporter.write_line(worded(self._config, line))
+            for line in [*before(self._config), *self._side_by_side()]:
+                reporter.write_line(line)
 
     def _side_by_side(self) -> list[str]:
         session = self._session
@@ -162,52 +149,6 @@ class Distribution:
         longest = max(sum(seconds[name] for name in group) for group in groups)
         about = duration_text(session, max(longest, sum(seconds.values()) / workers))
         return [f"ipperf: {workers} workers measure side by side: about {about}"]
-
-
-class HandingOver:
-    """The hook of a worker: what the controller cannot know, as it collects nothing."""
-
-    @pytest.hookimpl
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Which arms were left out, and what could not be taken over."""
-        config: Any = session.config  # xdist has put the attribute there
-        known = config.stash[SESSION]
-        anew = known.earlier.told_anew() if known.earlier else {}
-        config.workeroutput["ipperf"] = {"lacking": known.lacking, "anew": anew, "mistake": known.mistake}
-
-
-class EitherScheduling:
-    """Our scheduler, until a first collection shows that nothing is to be measured: from then on that of xdist.
-
-    Whatever is not told here goes to the one in use, so that xdist, and plugins that are handed the scheduler, meet
-    what they would meet without us.
-    """
-
-    def __init__(self, ours: TestbedScheduling, theirs: Any, *, each: bool) -> None:
-        self._ours, self._theirs, self._each = ours, theirs, each
-        self._used: Any = ours
-        self._decided = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._used, name)
-
-    @property  # type: ignore[misc]  # `-v` prints the name of the scheduler's class
-    def __class__(self) -> type:
-        return type(self._used)
-
-    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """A worker has collected."""
-        measures = any(map(self._ours.testbed_of, collection))
-        if measures and self._each:
-            raise pytest.UsageError(
-                "--dist=each would measure on one testbed from several workers at once; leave it out"
-            )
-        if not self._decided and not measures:
-            self._used = self._theirs
-            for known in self._ours.nodes:
-                self._theirs.add_node(known)
-        self._decided = True
-        self._used.add_node_collection(node, collection)
 
 
 class TestbedScheduling:

@@ -1,4 +1,7 @@
-"""The fixtures of a measurement: `measured` and `margin`; the factors themselves are parameters."""
+"""The fixtures of a measurement: `measured` and `margin`; the factors themselves are parameters.
+
+They are registered in every session, and load what they need when they are set up.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.factor import Level
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.plugin.collection import cell_from
-from pytest_ipperf.plugin.questions import metric_of, question_of
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.presence import session_of
 
 if TYPE_CHECKING:
+    from pytest_ipperf.core.factor import Level
+    from pytest_ipperf.core.margin import Margin
+    from pytest_ipperf.core.state import ServerState
     from pytest_ipperf.plugin.measuring import Measured
 
 
@@ -27,6 +27,8 @@ def factors() -> tuple[Level, ...]:
 @pytest.fixture
 def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
     """How much worse than the reference is acceptable: `--margin`, else the marker, else the metric's own."""
+    from pytest_ipperf.plugin.questions import question_of  # noqa: PLC0415 - see above
+
     return question_of(request.node, protocol).margin
 
 
@@ -37,7 +39,9 @@ def server_state(request: pytest.FixtureRequest, protocol: str) -> ServerState:
     By default 500 accounts, or as many as the largest number of connections, where the protocol has such, each with a
     mailbox that holds one message; and a page, file or message of the payload's size.
     """
-    session = request.config.stash[SESSION]
+    from pytest_ipperf.core.state import ServerState  # noqa: PLC0415 - see above
+
+    session = session_of(request.config)
     users = session.users_of(protocol)
     return ServerState(users=users, password=session.password if users else "")
 
@@ -60,10 +64,12 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
 
     Trouble of the testbed is an error of this set-up and not a failure of the test.
     """
-    # Loads execnet and scipy, which no session has to wait for that measures nothing.
-    from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415
+    from pytest_ipperf.core.question import Question  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.collection import cell_from  # noqa: PLC0415
+    from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415 - with execnet and scipy
+    from pytest_ipperf.plugin.questions import metric_of  # noqa: PLC0415
 
-    session = request.config.stash[SESSION]
+    session = session_of(request.config)
     cell = cell_from(
         session,
         testbed=testbed,

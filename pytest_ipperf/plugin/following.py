@@ -11,7 +11,7 @@ import json
 import math
 import queue
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,25 +102,19 @@ class Worker:
 
 
 class Following:
-    """The hooks of the controller that show it."""
+    """The hooks of the controller that show it, whenever xdist's loop waits for its workers."""
 
-    def __init__(self, config: pytest.Config, session: Session) -> None:
-        self._config = config
+    def __init__(self, config: pytest.Config, session: Session, loop: Any) -> None:
         self._session = session
         self._workers: dict[str, Worker] = {}
+        self._screen, self._board = Screen(config), Board(config)
+        if hasattr(loop, "queue"):  # as in the xdist that is known
+            loop.queue = _Queue(loop.queue, self.look, self.settle)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Reads on, from now to the end, whenever xdist waits for its workers."""
-        self._screen, self._board = Screen(self._config), Board(self._config)
-        loop: Any = self._config.pluginmanager.get_plugin("dsession")
-        if not hasattr(loop, "queue"):  # a session without workers, or an xdist of another make
-            return (yield)
-        loop.queue = _Queue(loop.queue, self.look, self.settle)
-        try:
-            return (yield)
-        finally:
-            self.settle()
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Leave the screen as it is to be, however the loop ended."""
+        self.settle()
 
     @pytest.hookimpl
     def pytest_testnodeready(self, node: Any) -> None:

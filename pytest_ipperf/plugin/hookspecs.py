@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from pytest_ipperf.core.record import Record
+if TYPE_CHECKING:  # the specification is loaded in every session
+    from pytest_ipperf.core.record import Record
 
 
 @pytest.hookspec

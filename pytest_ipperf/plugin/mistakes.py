@@ -6,7 +6,7 @@ A workload may take an hour, and pytest looks for a test's fixtures, and runs it
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.nearest import nearest
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.claims import check_claims
+from pytest_ipperf.plugin.presence import asks
 from pytest_ipperf.plugin.questions import metric_of
 from pytest_ipperf.plugin.session import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
@@ -30,7 +31,7 @@ _NAME = re.compile(r"[(:\s]")
 
 
 class Checking:
-    """Looks at every test once all of its parameters are known; a mistake is an error of the collection."""
+    """Looks at the expression of `-m` once all tests are known."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,16 +49,13 @@ class Checking:
             config.option.markexpr = ""
             items.clear()
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
-        """Report the first mistake of a test that measures, or that seems to want to."""
-        yield
-        try:
-            _check(metafunc)
-        except UsageError as error:
-            raise pytest.Collector.CollectError(
-                worded(metafunc.config, f"{metafunc.definition.nodeid}: {error}")
-            ) from None
+
+def check_test(metafunc: pytest.Metafunc) -> None:
+    """Raise CollectError for the first mistake of a test that measures, or that seems to want to."""
+    try:
+        _check(metafunc)
+    except UsageError as error:
+        raise pytest.Collector.CollectError(worded(metafunc.config, f"{metafunc.definition.nodeid}: {error}")) from None
 
 
 def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -79,7 +77,7 @@ def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
 def _check(metafunc: pytest.Metafunc) -> None:
     known = _fixtures(metafunc)
     unknown = [name for name in metafunc.fixturenames if name not in known and name != "request"]
-    if _ours(known, "measured"):
+    if asks(metafunc):
         for name in unknown:
             raise UsageError(_unknown(name, _available(metafunc)))
         if known["measured"][-1].func.__module__ != _OURS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin import values
-from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, ini_of, long_of
+from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -73,77 +73,140 @@ class Settings:
     outcome: Path | None
 
 
-def read_settings(config: pytest.Config, seed: int | None) -> Settings:
-    """The settings of a session; UsageError where a value makes no sense. `seed` is the controller's, in a worker."""
-    inventory, trouble = _inventory(config)
-    inventory |= _rated(config, inventory)
+_SWITCH = values.one_of(("no", "yes"))
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "--ipver": values.ip_version,
+    "--transport": values.one_of(list(TRANSPORTS)),
+    "--connections": values.connections,
+    "--payload": parse_bytes,
+    **{f"--{name}": factor.parse for name, (_, factor) in FACTORS.items()},
+    "--design": design_named,
+    "--duration": values.duration,
+    "--reference": values.reference,
+    "--margin": lambda text: Margin.parse(text) if text else None,
+    "--client": values.one_of(CLIENTS),
+    "--arrivals": values.rate,
+    "--ipperf-workers": values.workers,
+    "--ipperf-server": values.server,
+    "--ipperf-backend": values.backend,
+    "--ipperf-capture": values.capture,
+    "--ipperf-reboot": _SWITCH,
+    "--ipperf-seed": lambda text: values.seed(text) if text else None,
+    "--ipperf-budget": lambda text: parse_seconds(text) if text else None,
+    "--ipperf-twin": _SWITCH,
+    "--ipperf-inconclusive": values.one_of(("report", "fail")),
+    "--ipperf-deadline": values.deadline,
+    "--ipperf-wait": parse_seconds,
+    "--ipperf-records": str,
+    "--ipperf-save": values.saved,
+    "--baseline": str,
+    "--ipperf-exceeds": lambda text: values.one_of(("fail", "flag"))(text or "fail"),
+    "--ipperf-level": values.level,
+}
+"""What the value of each option means that can be read alone."""
+_ARMS = frozenset({"--ipver", "--transport", "--reference", "--ipperf-twin"})
+_LISTED = frozenset(name for name, *_ in LISTS)
+_ONCE = frozenset(name for name, *_ in ONCE)
+_INVENTORY: pytest.StashKey[tuple[dict[str, Testbed], str]] = pytest.StashKey()
+
+
+def check(config: pytest.Config, given: Collection[str]) -> None:
+    """Raise UsageError where an option that was given makes no sense, whether or not anything is measured.
+
+    The ini file is looked at only where such an option cannot be understood without it.
+    """
+    for option in given:
+        if option in _READ:
+            _read(config, option)
+    if "--testbed" in given:
+        _testbeds(config, *_known_testbeds(config))
+    elif "--ipperf-hosts" in given:
+        _inventory(config)
+    if _ARMS & set(given):
+        _check_arms(
+            ipvers=_read(config, "--ipver"),
+            transports=_read(config, "--transport"),
+            reference=_read(config, "--reference"),
+            twin=_read(config, "--ipperf-twin"),
+        )
+
+
+def read_settings(config: pytest.Config, seed: int) -> Settings:
+    """The settings of a session; UsageError where a value makes no sense. `seed` counts where none is asked for."""
+    inventory, trouble = _known_testbeds(config)
+    read, asked_seed = partial(_read, config), _read(config, "--ipperf-seed")
     settings = Settings(
-        ipvers=_listed(config, "--ipver", values.ip_version),
-        transports=_listed(config, "--transport", values.one_of(list(TRANSPORTS))),
+        ipvers=read("--ipver"),
+        transports=read("--transport"),
         testbeds=_testbeds(config, inventory, trouble),
         testbed_asked=bool(config.getoption(long_of("--testbed"))),
-        connections=_listed(config, "--connections", values.connections),
-        payloads=_listed(config, "--payload", parse_bytes),
-        factors={name: _listed(config, f"--{name}", factor.parse) for name, (_, factor) in FACTORS.items()},
+        connections=read("--connections"),
+        payloads=read("--payload"),
+        factors={name: read(f"--{name}") for name in FACTORS},
         design=_design(config),
-        reference=_setting(config, "--reference", values.reference),
-        margin=_setting(config, "--margin", lambda text: Margin.parse(text) if text else None),
-        client=_setting(config, "--client", values.one_of(CLIENTS)),
-        rate_per_s=_setting(config, "--arrivals", values.rate),
-        workers=_setting(config, "--ipperf-workers", values.workers),
-        server=_setting(config, "--ipperf-server", values.server),
-        backend=_setting(config, "--ipperf-backend", values.backend),
-        capture=_setting(config, "--ipperf-capture", values.capture),
-        reboot=_setting(config, "--ipperf-reboot", values.one_of(("no", "yes"))) == "yes",
+        reference=read("--reference"),
+        margin=read("--margin"),
+        client=read("--client"),
+        rate_per_s=read("--arrivals"),
+        workers=read("--ipperf-workers"),
+        server=read("--ipperf-server"),
+        backend=read("--ipperf-backend"),
+        capture=read("--ipperf-capture"),
+        reboot=read("--ipperf-reboot") == "yes",
         inventory=inventory,
         inventory_trouble=trouble,
-        seed=_setting(config, "--ipperf-seed", values.seed) if seed is None else seed,
-        seed_asked=seed is None and bool(_setting(config, "--ipperf-seed", str)),
+        seed=seed if asked_seed is None else asked_seed,
+        seed_asked=asked_seed is not None,
         resume=config.getoption("--ipperf-resume"),
-        budget_s=_setting(config, "--ipperf-budget", lambda text: parse_seconds(text) if text else None),
-        twin=_setting(config, "--ipperf-twin", values.one_of(("no", "yes"))) == "yes",
-        fail_inconclusive=_setting(config, "--ipperf-inconclusive", values.one_of(("report", "fail"))) == "fail",
-        deadline_s=_setting(config, "--ipperf-deadline", values.deadline),
-        wait_s=_setting(config, "--ipperf-wait", parse_seconds),
-        records=config.rootpath / _setting(config, "--ipperf-records", str),
-        saved=_setting(config, "--ipperf-save", values.saved),
-        baseline=_setting(config, "--baseline", str),
-        flags=_once(config, "--ipperf-exceeds", lambda text: values.one_of(("fail", "flag"))(text or "fail")) == "flag",
+        budget_s=read("--ipperf-budget"),
+        twin=read("--ipperf-twin") == "yes",
+        fail_inconclusive=read("--ipperf-inconclusive") == "fail",
+        deadline_s=read("--ipperf-deadline"),
+        wait_s=read("--ipperf-wait"),
+        records=config.rootpath / read("--ipperf-records"),
+        saved=read("--ipperf-save"),
+        baseline=read("--baseline"),
+        flags=read("--ipperf-exceeds") == "flag",
         outcome=config.invocation_params.dir / told if (told := config.getoption("--ipperf-outcome")) else None,
-        only=_once(config, "--ipperf-only", partial(values.listed, config.invocation_params.dir)),
+        only=_named("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
     )
-    _check_arms(settings)
+    _check_arms(
+        ipvers=settings.ipvers,
+        transports=settings.transports,
+        reference=settings.reference,
+        twin="yes" if settings.twin else "no",
+    )
     return settings
 
 
-def _setting(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
+def _read(config: pytest.Config, option: str) -> Any:
+    """Return what an option means: that of the arguments, else that of the ini file, where it may have one."""
+    if option in _LISTED:
+        return _read_list(*_told(config, option), _READ[option])
+    if option in _ONCE:
+        return _named(option, _READ[option], config)
     asked = config.getoption(long_of(option))
-    try:
-        return read(config.getini(ini_of(option)) if asked is None else asked)
-    except UsageError as error:
-        where = f"ini {ini_of(option)}" if asked is None else option
-        raise UsageError(f"{where}: {error}") from None
+    if asked is None:
+        return _in_words(f"ini {ini_of(option)}", _READ[option], config.getini(ini_of(option)))
+    return _in_words(option, _READ[option], asked)
 
 
-def _once(config: pytest.Config, option: str, read: Callable[[str], Any]) -> Any:
+def _named(option: str, read: Callable[[str], Any], config: pytest.Config) -> Any:
+    return _in_words(option, read, config.getoption(long_of(option)))
+
+
+def _in_words(source: str, read: Callable[[str], Any], text: str) -> Any:
     try:
-        return read(config.getoption(long_of(option)))
+        return read(text)
     except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None
+        raise UsageError(f"{source}: {error}") from None
 
 
 def _design(config: pytest.Config) -> Design:
     """The design with what is asked for in place of its own."""
-    design: Design = _setting(config, "--design", design_named)
-    asked = {
-        "run_s": _setting(config, "--duration", values.duration),
-        "alpha": _once(config, "--ipperf-level", values.level),
-    }
+    design: Design = _read(config, "--design")
+    asked = {"run_s": _read(config, "--duration"), "alpha": _read(config, "--ipperf-level")}
     return dataclasses.replace(design, **{name: value for name, value in asked.items() if value is not None})
-
-
-def _listed(config: pytest.Config, option: str, read: Callable[[str], Any]) -> tuple[Any, ...]:
-    return _read_list(*_told(config, option), read)
 
 
 def _told(config: pytest.Config, option: str) -> tuple[str, list[str]]:
@@ -167,8 +230,20 @@ def inventory_path(config: pytest.Config) -> Path:
     return config.invocation_params.dir / asked if asked else config.rootpath / named
 
 
+def _known_testbeds(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
+    """Return those of the inventory with those that have a rate, and what is wrong with the inventory."""
+    inventory, trouble = _inventory(config)
+    return inventory | _rated(config, inventory), trouble
+
+
 def _inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
     """The inventory, and what is wrong with one that nobody named: a `hosts.ini` may be that of another tool."""
+    if _INVENTORY not in config.stash:
+        config.stash[_INVENTORY] = _read_inventory(config)
+    return config.stash[_INVENTORY]
+
+
+def _read_inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
     path = inventory_path(config)
     named = config.getoption("--ipperf-hosts") or config.getini("ipperf_hosts") != HOSTS
     if not named and not path.exists():
@@ -204,22 +279,22 @@ def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str
     return _read_list(source, told, lambda text: testbed_of(text, inventory).name)
 
 
-def _check_arms(settings: Settings) -> None:
+def _check_arms(*, ipvers: tuple[int, ...], transports: tuple[str, ...], reference: Arm, twin: str) -> None:
     """A selection that leaves nothing to compare is a mistake of the question, not an empty result.
 
     With its twin the reference is something to compare, whatever the filters say.
     """
-    for transport in settings.transports:
-        if settings.ipvers == (4,):
+    for transport in transports:
+        if ipvers == (4,):
             Arm(4, transport)  # which says in words that IPv4 is always native
     arms = {
         Arm(ipver, transport)
-        for transport in settings.transports or TRANSPORTS
+        for transport in transports or TRANSPORTS
         for ipver in TRANSPORTS[transport].ipvers
-        if not settings.ipvers or ipver in settings.ipvers
+        if not ipvers or ipver in ipvers
     }
-    if arms == {settings.reference} and not settings.twin:
+    if arms == {reference} and twin == "no":
         raise UsageError(
-            f"the filters leave only the reference arm {settings.reference}, which is compared with nothing; "
-            f"add --ipver={10 - settings.reference.ipver}, or choose another arm with --reference"
+            f"the filters leave only the reference arm {reference}, which is compared with nothing; "
+            f"add --ipver={10 - reference.ipver}, or choose another arm with --reference"
         )

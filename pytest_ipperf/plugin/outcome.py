@@ -33,12 +33,13 @@ INVALID = pytest.StashKey[bool]()
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
     """For a failed `slowdown <= margin`: the sentence, and the interval against the margin as a picture."""
-    if op != "<=" or not isinstance(right, (Margin, str)) or not hasattr(left, "effects"):
-        return None
-    # Loads scipy, which only a session that has measured needs.
+    # They load scipy, which only a session that has measured needs.
+    from pytest_ipperf.core.claim import Slowdown  # noqa: PLC0415
     from pytest_ipperf.report.picture import interval_picture  # noqa: PLC0415
 
-    judgement = getattr(left <= right, "judgement")  # type: ignore[operator]  # noqa: B009
+    if op != "<=" or not isinstance(right, (Margin, str)) or not isinstance(left, Slowdown):
+        return None
+    judgement = (left <= right).judgement
     return [judgement.sentence(), "", *interval_picture(judgement)]
 
 

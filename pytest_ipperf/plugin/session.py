@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +24,8 @@ from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.baseline import Baseline
 from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.presence import SESSION as SESSION  # noqa: PLC0414 - where it is looked for
+from pytest_ipperf.plugin.presence import Begun, handed_over
 from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
@@ -53,20 +54,18 @@ def default_testbed() -> str:
 
 
 class Session:
-    """One pytest process; in a worker of xdist `told` is what the controller handed over."""
+    """One pytest process that measures; `facts` are those of all its processes."""
 
-    def __init__(
-        self, config: pytest.Config, settings: Settings, told: Mapping[str, Any] | None, earlier: Earlier | None = None
-    ) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, facts: Begun, earlier: Earlier | None = None) -> None:
         self.config = config
         # The order is that of the session that is resumed, whose plan this one ends.
         self.settings = replace(settings, seed=earlier.kept.facts["seed"]) if earlier else settings
         self.earlier = earlier
-        self.is_worker = told is not None
+        self.is_worker = handed_over(config) is not None
         self.lab_trouble = unusable()
-        self.folder = Path(told["folder"]) if told else run_folder(settings.records)
-        self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if told else "main"
-        self.command = told["command"] if told else ["pytest", *map(str, config.invocation_params.args)]
+        self.folder = run_folder(settings.records, facts.at_s, facts.token)
+        self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if self.is_worker else "main"
+        self.command = facts.command
         self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
         self.asked: dict[Cell, tuple[Question, ...]] = {}
@@ -233,6 +232,3 @@ class Session:
             f"of the budget of {seconds_text(budget_s)} there are {seconds_text(left_s)} left and {what} needs about "
             f"{seconds_text(needed_s)}"
         )
-
-
-SESSION = pytest.StashKey[Session]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import client_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Testbed
@@ -17,15 +18,28 @@ from pytest_ipperf.report.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
 
 
-def header(config: pytest.Config, version: str) -> list[str]:
-    """One line about the session, and one where the built-in lab cannot stand."""
+def before(config: pytest.Config) -> list[str]:
+    """Return what is told before the first test: what is used and why, and the plan; nothing where none is made.
+
+    As pytest's own header, the first part is left out under -q and --no-header.
+    """
     session = config.stash[SESSION]
+    quiet = config.get_verbosity() < 0 or config.getoption("no_header")
+    lines = [
+        *(_header(session) if session.plans and not quiet else []),
+        *forecast_lines(session, each=config.option.collectonly),
+    ]
+    return [worded(config, line) for line in lines]
+
+
+def _header(session: Session) -> list[str]:
+    """One line about the session, and one where the built-in lab cannot stand."""
     settings = session.settings
     names = ", ".join(map(_with_hosts, session.testbeds))
     client = client_text(settings.client, settings.rate_per_s, settings.workers)
     lines = [
         (
-            f"ipperf {version}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
+            f"ipperf {__version__}: testbed {names}; design {settings.design.name}; reference {settings.reference}; "
             f"client {client}; server {settings.server}; seed {settings.seed}"
         )
     ]
@@ -42,11 +56,6 @@ def _with_hosts(testbed: Testbed) -> str:
         return testbed.name
     clients = ", ".join(testbed.roles[role].name for role in testbed.clients)
     return f"{testbed.name} ({clients} -> {testbed.server.name})"
-
-
-def plan(config: pytest.Config) -> list[str]:
-    """The plan with its forecast. Under xdist the workers hold the items."""
-    return forecast_lines(config.stash[SESSION], each=config.option.collectonly)
 
 
 def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -130,9 +129,7 @@ def deadline(text: str) -> float:
 
 
 def seed(text: str) -> int:
-    """That of the text, else a new one."""
-    if not text:
-        return secrets.randbelow(2**31)
+    """That of the text."""
     if (number := _whole(text)) is None:
         raise UsageError(f"{text!r} is not a whole number of zero or more of at most {_MOST_DIGITS} digits")
     return number

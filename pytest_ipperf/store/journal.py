@@ -22,9 +22,13 @@ from typing import Any, BinaryIO
 from pytest_ipperf.core.errors import LabError
 
 
-def run_folder(root: Path) -> Path:
-    """A new folder name below `root` for a session that starts now; sorts by time."""
-    return root / "runs" / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+def run_folder(root: Path, at_s: float | None = None, token: str = "") -> Path:
+    """Return a folder name below `root` for a session that starts at `at_s` since the epoch; names sort by time.
+
+    Without arguments it is a new one of now; with them every process of a session finds the same.
+    """
+    at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_s))
+    return root / "runs" / f"{at}-{token or secrets.token_hex(3)}"
 
 
 def is_being_written(folder: Path) -> bool:

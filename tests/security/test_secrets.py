@@ -48,12 +48,12 @@ SUITE = f"""
 LEARN = """
     import os
     import pytest
-    from pytest_ipperf.plugin.session import SESSION
+    from pytest_ipperf.plugin.presence import session_of
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(config):
         with open(os.environ["IPPERF_TEST_LEARNT"], "w") as file:
-            file.write(config.stash[SESSION].password)
+            file.write(session_of(config).password)
 """
 # As a stranger: every file that can be read, over and over, and which of them have one of the secrets.
 WALK = """
@@ -220,10 +220,10 @@ def test_neither_password_nor_mail_is_in_a_file_that_a_stranger_can_read(told):
 
 def test_no_two_sessions_have_one_password(pytester):
     pytester.makeconftest("""
-        from pytest_ipperf.plugin.session import SESSION
+        from pytest_ipperf.plugin.presence import session_of
 
         def pytest_report_header(config):
-            return f"password {config.stash[SESSION].password}"
+            return f"password {session_of(config).password}"
     """)
     pytester.makepyfile("def test_it(): pass")
     found = {line for _ in range(5) for line in pytester.runpytest_inprocess().outlines if line.startswith("password ")}
