@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import NoReturn
 
 from pytest_ipperf import __version__
 from pytest_ipperf.cli.orders import ORDERS
+from pytest_ipperf.cli.orders.base import give_up_output
 from pytest_ipperf.core.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _told("interrupted", INTERRUPTED)
     except BrokenPipeError:  # who read has seen enough
-        _give_up_output()
+        give_up_output()
         return 0
     except OSError as error:
         return _told(_trouble(error), TROUBLE)
@@ -65,7 +65,7 @@ def _trouble(error: OSError) -> str:
     if error.errno == errno.EMFILE:
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return f"{allowed} open files are too few for this (ulimit -n); allow {_ENOUGH_FILES} or more"
-    _give_up_output()
+    give_up_output()
     return f"{error.filename or 'the output'} cannot be read or written ({error.strerror})"
 
 
@@ -73,11 +73,6 @@ def _passed_on(order: str, rest: list[str]) -> list[str]:
     if rest and not ORDERS[order].passes_on:
         raise UsageError(f"unrecognized arguments: {' '.join(rest)}; pytest-ipperf {order} --help tells what there is")
     return rest
-
-
-def _give_up_output() -> None:
-    """Or the interpreter would try it once more when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(sentence: str, status: int) -> int:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pytest_ipperf.cli.orders.base import records_root
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.core.extent import Extent
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import strictest
 from pytest_ipperf.core.story import Story
-from pytest_ipperf.store import LAST, VERDICT, Archive, Entry, read_story, records_in
+from pytest_ipperf.store import (
+    LAST,
+    VERDICT,
+    Archive,
+    Entry,
+    check_verdict_is_there,
+    read_story,
+    read_verdict,
+    records_in,
+)
 
 SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beginning of its own name, or its folder"
 """How a session is named, for help."""
@@ -110,24 +118,34 @@ def records(asked: str) -> Iterator[Records]:
         found.close()
 
 
-def story_of(found: Records, session: Chosen) -> Story:
-    """The story of a session, with the course of its cells over the sessions of its name, and the night it screened."""
+def story_of(found: Records, session: Chosen, *, damage: list[str] | None = None) -> Story:
+    """The story of a session, with the course of its cells over the sessions of its name, and the night it screened.
+
+    DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the story has
+    what can be known.
+    """
     if session.entry is None:
-        return read_story(session.folder)
+        return read_story(session.folder, damage=damage)
+    try:
+        check_verdict_is_there(found.root, session.name)
+        if os.path.lexists(found.root / "nights" / session.name / VERDICT):
+            return _decided_again(found.archive, session.folder)
+    except DamageError as error:
+        if damage is None:
+            raise
+        damage.append(str(error))
+    more: list[str] = []
     resume = found.archive.resume_of(session.entry)
-    verdict = found.root / "nights" / session.name / VERDICT
-    if session.entry.light is not None and verdict.exists():
-        return _night(found, session, json.loads(verdict.read_bytes()))
-    story = read_story(session.folder, resume=resume)
+    story = read_story(session.folder, resume=resume, damage=None if damage is None else more)
+    if damage is not None:
+        damage += [each for each in more if each not in damage]
     if not story.saved:
         return story
     return replace(story, courses=found.archive.courses(session.name, saved=story.saved))
 
 
-def _night(found: Records, session: Chosen, told: Mapping[str, Any]) -> Story:
-    """Decided once more from the records, as its verdict has no measurements."""
-    from pytest_ipperf.cli.night.deciding import decided  # noqa: PLC0415 - loads scipy
+def _decided_again(archive: Archive, screening: Path) -> Story:
+    """Decided once more from the records, as a night's verdict has no measurements."""
+    from pytest_ipperf.cli.night.deciding import decided_as_before  # noqa: PLC0415 - loads scipy
 
-    fresh = found.root / "runs" / told["fresh_session"] if told.get("fresh_session") else None
-    saved = told["saved"]
-    return decided(found.archive, session.folder, fresh, saved=saved, baseline=told.get("baseline") or saved).story
+    return decided_as_before(archive, screening, read_verdict(archive.root, screening.name)).story

@@ -69,6 +69,10 @@ class RestoreError(LabError):
     """A host is not as it was before: whatever was measured, somebody has to look after it."""
 
 
+class DamageError(LabError):
+    """Records are damaged: the message names the file, its line, and what would help."""
+
+
 class InvalidError(IpperfError):
     """The measurement cannot be believed: its proof failed or its data contradict each other."""
 

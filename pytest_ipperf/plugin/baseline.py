@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.store import LAST, Archive, Entry, read_session
 
@@ -16,7 +16,7 @@ def find_baseline(settings: Settings, directory: Path) -> Baseline:
     """The session that `--baseline` names, or its folder where it lies elsewhere, a path from `directory`.
 
     None where it names none, or one of a name that no session has yet, as in the first night. UsageError where it names
-    a folder that is none of records.
+    a folder that is none of records, or whose records are damaged.
     """
     name = settings.baseline
     if not name:
@@ -24,7 +24,7 @@ def find_baseline(settings: Settings, directory: Path) -> Baseline:
     if "/" in name:
         try:
             return read_session((directory / name).resolve()).folder
-        except UsageError as error:
+        except (UsageError, DamageError) as error:
             raise UsageError(f"--baseline: {error}") from None
     with contextlib.closing(Archive(settings.records)) as archive:
         if name != LAST:

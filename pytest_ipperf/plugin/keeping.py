@@ -137,7 +137,15 @@ class Keeper:
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
             end = {"status": int(session.exitstatus), "seconds": seconds, "missing": self._missing()}
-            self._keep("end", end)
+            self._keep("end", {**end, "files": self._files()})
+
+    def _files(self) -> dict[str, int]:
+        """Return the sizes of workers' journals and all samples, by which readers see whether they are still whole."""
+        try:
+            return journal_of(self._session).sizes()
+        except LabError as error:
+            self.trouble = str(error)
+            return {}
 
     def _keep(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
         """Append an event, which answers the item of that node id; False where it could not be written."""

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
+from zlib import crc32
 
 from pytest_ipperf.agent.capture import HEAD_BYTES
 from pytest_ipperf.core.cell import Arm
@@ -66,12 +67,13 @@ class Progress:
 
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done: its samples first, so that a line never points to what is not there."""
-        offset = self._journal.append_samples(receipt.samples.tobytes())
+        packed = receipt.samples.tobytes()
+        offset = self._journal.append_samples(packed)
         facts = {
             "workload": str(self._plan.workload), "arm": str(run.arm), "epoch": run.epoch, "block": run.block,
             "slot": run.slot, "warmup": run.warmup, "started_at": run.started_at, "attempted": run.attempted,
             "failed": dict(run.failed), "values": dict(run.values), "facts": dict(run.facts), "notes": run.notes,
-            "columns": receipt.columns, "rows": receipt.rows, "offset": offset,
+            "columns": receipt.columns, "rows": receipt.rows, "offset": offset, "samples_crc32": crc32(packed),
             "proof": dict(receipt.proof), "contradictions": receipt.contradictions, "unsettled": receipt.unsettled,
             "client": run.client,
         }  # fmt: skip

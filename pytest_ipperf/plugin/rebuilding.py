@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError, UsageError
+from pytest_ipperf.core.errors import DamageError, InvalidError, UsageError
 from pytest_ipperf.core.instrument import ClientFacts
 from pytest_ipperf.core.outcome import Outcome, completed_s
 from pytest_ipperf.core.plan import Plan
@@ -27,11 +27,13 @@ def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: flo
 
     UsageError where the server held another `state`, or the records contradict themselves.
     """
-    if found.complete["state"] != state.lasting_digest:
+    if found.complete.get("state") != state.lasting_digest:
         raise UsageError("its server held something else there (server_state)")
     try:
         return _measurement(found, plan, deadline_s)
-    except (InvalidError, KeyError, TypeError, ValueError, OSError) as error:
+    except DamageError as error:
+        raise UsageError(f"its records cannot be used ({error})") from error
+    except (InvalidError, KeyError, IndexError, TypeError, ValueError, AttributeError, OSError) as error:
         raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from error
 
 

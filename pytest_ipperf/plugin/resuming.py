@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.cell import Arm, Workload
 from pytest_ipperf.core.design import Design
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.core.plan import Plan
 from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.state import ServerState
@@ -43,13 +43,14 @@ def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
     """
     if not settings.resume:
         return None
+    damage: list[str] = []
     try:
         folder = _last(settings) if settings.resume == LAST else directory / settings.resume
-        kept = read_session(folder.resolve())
+        kept = read_session(folder.resolve(), damage=damage)
         _check_question(kept, settings)
-    except UsageError as error:
+    except (UsageError, DamageError) as error:
         raise UsageError(f"{_OPTION}: {error}") from None
-    return Earlier(kept)
+    return Earlier(kept, damage)
 
 
 def _last(settings: Settings) -> Path:
@@ -100,11 +101,13 @@ def _plain(value: Any) -> Any:
 class Earlier:
     """The session that is resumed, and what this one takes over from it.
 
-    `anew` tells for each workload that was begun there why it is measured anew.
+    `anew` tells for each workload that was begun there why it is measured anew, `damage` what of its journals cannot be
+    read; the workloads that are complete before that can be taken over.
     """
 
-    def __init__(self, kept: KeptSession) -> None:
+    def __init__(self, kept: KeptSession, damage: Sequence[str] = ()) -> None:
         self.kept = kept
+        self.damage = tuple(damage)
         self.anew: dict[Workload, str] = {}
         self._taken: dict[Workload, tuple[KeptSession, KeptWorkload]] = {}
         self._known = {kept.folder: kept}
@@ -119,9 +122,9 @@ class Earlier:
                 if found is None:
                     continue
                 _check_workload(found[1], plan, asked[plan.workload], settings)
-            except UsageError as error:
+            except (UsageError, DamageError) as error:
                 self.anew[plan.workload] = str(error)
-            except (KeyError, TypeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
                 self.anew[plan.workload] = f"its records cannot be used ({type(error).__name__}: {error})"
             else:
                 self._taken[plan.workload] = found

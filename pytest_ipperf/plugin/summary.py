@@ -45,6 +45,7 @@ def _header(session: Session) -> list[str]:
     ]
     if session.earlier:
         lines.append(f"ipperf: resuming session {session.earlier.kept.folder}, from which order and seed are taken")
+        lines += [f"ipperf: {damage}" for damage in session.earlier.damage]
     if session.lab_trouble and not settings.testbeds:
         lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")
     return lines

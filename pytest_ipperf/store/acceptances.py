@@ -14,20 +14,35 @@ from typing import Any
 
 from pytest_ipperf.core.acceptance import Acceptance
 from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.store import kinds
+from pytest_ipperf.store.kinds import Kind
+from pytest_ipperf.store.seal import KEY, holds, seal_of, sealed
+from pytest_ipperf.store.whole import check_is_file
 
 FILE = "accepted.jsonl"
 _WITHDRAWN = "withdrawn"
 
 
+def _pattern(value: Any) -> bool:
+    return kinds.key(value) and bool(value)
+
+
+_SAID: Mapping[str, Kind] = {"reason": kinds.text, "by": kinds.text, "at": kinds.moment}
+_ACCEPTANCE: Mapping[str, Kind] = {
+    "cell": _pattern, "metric": kinds.key, **_SAID, "until": kinds.text, "up_to": kinds.maybe(kinds.positive),
+}  # fmt: skip
+_WITHDRAWAL: Mapping[str, Kind] = {_WITHDRAWN: _pattern, **_SAID}
+
+
 def accept(root: Path, acceptance: Acceptance) -> None:
-    """Appends an acceptance; LabError where that cannot be written."""
+    """Appends an acceptance; LabError where that cannot be written, UsageError where a line before it is none."""
     plain = {**dataclasses.asdict(acceptance), "until": acceptance.until.isoformat()}
     del plain[_WITHDRAWN]  # which a line of its own says
     _append(root, plain)
 
 
 def withdraw(root: Path, cell: str, *, reason: str, by: str, at: float) -> None:
-    """Ends all acceptances of that very pattern, with the day before `at`; LabError where that cannot be written.
+    """Ends all acceptances of that very pattern, with the day before `at`; raises as `accept` does.
 
     They stay in the file: nights before that were decided by them.
     """
@@ -41,14 +56,42 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
     """
     path = root / FILE
     found: list[Acceptance] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
+    for number, line in enumerate(_lines(path), start=1):
         try:
-            plain = json.loads(line)
+            plain = _plain(line)
             told = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
-            found = told if plain["at"] <= by else found
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{path}:{number}: {line[:60]!r} is no acceptance ({error}); remove the line") from None
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            begins = kinds.shown(line.decode(errors="replace"))
+            raise UsageError(f"{path}:{number}: {begins} is no acceptance ({error}); remove the line") from None
+        found = told if plain["at"] <= by else found
     return found
+
+
+def _lines(path: Path) -> list[bytes]:
+    if not os.path.lexists(path):
+        return []
+    try:
+        check_is_file(path)
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); what was accepted is not known") from None
+    return lines if lines[-1] else lines[:-1]
+
+
+def _plain(line: bytes) -> Mapping[str, Any]:
+    """Parse a line; ValueError where it is neither an acceptance nor a withdrawal."""
+    if seal_of(line + b"\n") is not None and not holds(line + b"\n"):
+        raise ValueError("its checksum is not that of its bytes")
+    plain = json.loads(line.decode())
+    if not isinstance(plain, dict):
+        raise TypeError("it is no object")
+    plain.pop(KEY, None)
+    needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
+    if why := kinds.wrong(plain, needed, {}):
+        raise ValueError(why)
+    if unknown := plain.keys() - needed.keys():
+        raise ValueError(f"it cannot have {min(unknown)!r}")
+    return plain
 
 
 def _acceptance(plain: Mapping[str, Any]) -> Acceptance:
@@ -64,12 +107,14 @@ def _ended(acceptance: Acceptance, withdrawal: Mapping[str, Any]) -> Acceptance:
 
 
 def _append(root: Path, plain: Mapping[str, Any]) -> None:
+    acceptances(root)  # behind half a line it would be none either
     path = root / FILE
-    line = (json.dumps(plain) + "\n").encode()
+    line, _ = sealed(json.dumps(plain))
     try:
         root.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:
             start = file.tell()
+            line = b"\n" * _lacks_end(path) + line
             written = file.write(line)
             if written != len(line):
                 file.truncate(start)  # half a line would spoil all others
@@ -78,3 +123,9 @@ def _append(root: Path, plain: Mapping[str, Any]) -> None:
         raise LabError(f"acceptances: {path} cannot be written ({error.strerror})") from error
     if written != len(line):
         raise LabError(f"acceptances: {path} cannot be written ({os.strerror(errno.ENOSPC)})")
+
+
+def _lacks_end(path: Path) -> bool:
+    """Whether the last line has none, as some editors leave it."""
+    data = path.read_bytes()
+    return bool(data) and not data.endswith(b"\n")

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.store.index import Entry, Index
-from pytest_ipperf.store.migration import check_schema, tells_end
+from pytest_ipperf.store.index import FILE, Entry, Index
+from pytest_ipperf.store.migration import tells_end
 from pytest_ipperf.store.nights import Night, read_night
-from pytest_ipperf.store.reading import events
-from pytest_ipperf.store.records import record_of
+from pytest_ipperf.store.tables import INTACT
 
 LAST = "last"
 FRESH = ".fresh"
@@ -28,13 +26,14 @@ _FROM = (
     "FROM past JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word m ON m.id = margin "
     "JOIN word v ON v.id = verdict JOIN word f ON f.id = fingerprint"
 )
-_OF_SESSION = f"SELECT {_PAST} {_FROM} WHERE session.name = ?"
+_OF_SESSION = f"SELECT {_PAST} {_FROM} WHERE session.name = ? AND {INTACT}"
 _OF_KEY = f"""SELECT {_PAST} {_FROM} WHERE past.key = (SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?)
-AND (? = '' OR session.saved = ?) ORDER BY session.began_at DESC, session.name DESC LIMIT ?"""  # noqa: S608
+AND trouble = '' AND (? = '' OR session.saved = ?) AND {INTACT}
+ORDER BY session.began_at DESC, session.name DESC LIMIT ?"""  # noqa: S608
 # Of some keys of a session. Words and names are looked up outside, as there are hundreds of thousands of such rows.
-_OF_KEYS = """SELECT key, taken_from, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction,
+_OF_KEYS = f"""SELECT key, taken_from, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction,
 header_cost, verdict, fingerprint, sound, usable FROM past
-WHERE session = ? AND key IN (SELECT value FROM json_each(?)) AND (sound AND usable OR ?)"""
+WHERE session = ? AND key IN (SELECT value FROM json_each(?)) AND (sound AND usable OR ?) AND {INTACT}"""  # noqa: S608
 _WORDS = (5, 8, 9)  # margin, verdict, fingerprint behind the first two
 _ORIGINS = """SELECT key.id, cell, metric, key.version, CASE text WHEN '' THEN session.name ELSE text END FROM past
 JOIN key ON key.id = past.key JOIN session ON session.id = past.session JOIN word ON word.id = taken_from
@@ -42,7 +41,9 @@ WHERE session.name = ?"""
 _LAST_NIGHT = """SELECT name FROM night WHERE saved = ?
 AND (? = '' OR (began_at, name) < (SELECT session.began_at, session.name FROM session WHERE session.name = ?))
 ORDER BY began_at DESC, name DESC LIMIT 1"""
-_BEFORE = """SELECT id, name, began_at, light FROM session WHERE saved = ?
+_DAMAGE = """SELECT trouble FROM session WHERE trouble != '' AND (saved = ? OR schema IS NULL)
+AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?) ORDER BY began_at, name"""
+_BEFORE = """SELECT id, name, began_at, light FROM session WHERE saved = ? AND trouble = ''
 AND (began_at, name) < (SELECT own.began_at, own.name FROM session AS own WHERE own.name = ?)
 ORDER BY began_at DESC, name DESC"""
 
@@ -67,7 +68,10 @@ class Archive:
     # --- sessions -----------------------------------------------------------------------------------------------------
 
     def sessions(self, saved: str = "") -> list[Entry]:
-        """All that have records or were begun, the oldest first; with `saved` those of that name."""
+        """All that have records or were begun, the oldest first; with `saved` those of that name.
+
+        One of which nothing can be read is among them, without a name that it was saved under.
+        """
         counts: dict[int, dict[str, int]] = {}
         for number, verdict, cells in self._index.ask("SELECT session, verdict, cells FROM tally"):
             counts.setdefault(number, {})[verdict] = cells
@@ -97,7 +101,7 @@ class Archive:
             troubles=troubles + undecided,
             trouble=trouble,
             light=light,
-            tells_end=tells_end(schema),
+            tells_end=schema is not None and tells_end(schema),
             measured=measured,
             planned=planned,
             missing=missing,
@@ -106,11 +110,6 @@ class Archive:
     def whole(self) -> list[Entry]:
         """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
         return [entry for entry in self.sessions() if not entry.saved.endswith(FRESH)]
-
-    def resume_of(self, entry: Entry) -> str:
-        """Return what `--ipperf-resume` takes to go on with a session: `last` where it is the last one of its name."""
-        of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
-        return LAST if of_name[-1] == entry.name else str(entry.folder)
 
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.
@@ -141,11 +140,30 @@ class Archive:
             raise UsageError(f"session {name!r} may be any of {', '.join(entry.name for entry in found[:3])}; say more")
         return found[0]
 
+    def resume_of(self, entry: Entry) -> str:
+        """Return what `--ipperf-resume` takes to go on with a session: `last` where it is the last one of its name."""
+        of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
+        return LAST if of_name[-1] == entry.name else str(entry.folder)
+
+    def damage(self, *, saved: str, before: str) -> list[str]:
+        """The sentences about what is left out of the history by that name, of what began before a session.
+
+        A session of which not even its beginning can be read may have been one of that name.
+        """
+        rows = self._index.ask(_DAMAGE, saved, before)
+        nights = [why for name, why in sorted(self._index.unread.items()) if name < before]
+        return [*(trouble for (trouble,) in rows), *nights]
+
     # --- cells --------------------------------------------------------------------------------------------------------
 
     def pasts(self, entry: Entry) -> dict[Key, Past]:
-        """What a session found, by key."""
+        """Return the findings of a session by key; DamageError where its records are damaged."""
+        if entry.trouble:
+            raise DamageError(entry.trouble)
         rows = self._index.ask(_OF_SESSION, entry.name)
+        if len(rows) < sum(entry.verdicts.values()):
+            self._index.make_anew()
+            rows = self._index.ask(_OF_SESSION, entry.name)
         return {past.key: past for past in map(_past, rows)}
 
     def keys(self, text: str) -> list[Key]:
@@ -204,6 +222,8 @@ class Archive:
         """What a session found of these keys, with the name of the session that measured it."""
         at, name, began_at, _ = session
         for number, origin, *row in self._index.ask(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
+            if not {origin, *(row[place] for place in _WORDS)} <= words.keys():
+                raise LabError(f"index: {self.root / FILE} lacks rows; remove it")
             for place in _WORDS:
                 row[place] = words[row[place]]
             yield number, words[origin] or name, _past((*keys[number], name, began_at, *row))
@@ -218,21 +238,8 @@ class Archive:
         for name, why in self._index.unread.items():
             its = self._index.ask("SELECT saved FROM session WHERE name = ?", name)
             if last < name and (not before or name < before) and its in ([], [(saved,)]):
-                raise LabError(f"{why}; what it measured is to be measured again and is not known: mend or remove it")
+                raise DamageError(f"{why}; what it measured is to be measured again, and is not known")
         return read_night(self.root, last) if last else None
-
-
-def records_in(folder: Path) -> list[Record]:
-    """The records of a session's folder, wherever it lies; UsageError where they cannot be read."""
-    found = []
-    for path in sorted(folder.glob("*.jsonl")):
-        schema = None
-        for event in events(path):
-            if event["event"] == "session":
-                schema = check_schema(event["schema"], str(folder))
-            elif event["event"] == "record" and schema is not None:
-                found.append(record_of(event, schema))
-    return found
 
 
 def _by_key(found: Mapping[int, list[Past]]) -> dict[Key, list[Past]]:

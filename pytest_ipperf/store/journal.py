@@ -1,6 +1,7 @@
 """The journal of a session: one line of JSON for each event, and the raw samples beside them.
 
-Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight.
+Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight. Each has
+the seal of all lines up to it, and the line of a run that of its samples.
 A session's folder holds `NAME.jsonl` and `NAME.f64` for each writing process: `main`, or a worker of xdist.
 """
 
@@ -20,6 +21,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.store.seal import seal_of, sealed
+
+_TAIL_BYTES = 1 << 20
+"""Of a journal that is gone on with, the end that holds its last line."""
 
 
 def run_folder(root: Path, at_s: float | None = None, token: str = "") -> Path:
@@ -37,9 +42,13 @@ def is_being_written(folder: Path) -> bool:
     Empty ones are not looked at: their writer is about to lock them, and this must not be in its way.
     """
     for path in folder.glob("*.jsonl"):
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-            if path.stat().st_size and not _is_free(file):
-                return True
+        # What cannot be opened, or is no file, is not being written; readers say what is wrong with it.
+        with contextlib.suppress(OSError):
+            if not path.is_file() or not path.stat().st_size:
+                continue
+            with path.open("rb") as file:
+                if not _is_free(file):
+                    return True
     return False
 
 
@@ -60,11 +69,15 @@ class Journal:
         self.folder = folder
         self._writer = writer
         self._files: dict[str, FileIO] = {}
+        self._seal = 0
 
     def append(self, event: str, facts: Mapping[str, Any]) -> None:
         """Appends one event; LabError naming the folder when it cannot be written."""
-        line = json.dumps({"event": event, "at": time.time(), **facts}, default=_plain) + "\n"
-        self._write("jsonl", line.encode())
+        plain = json.dumps({"event": event, "at": time.time(), **facts}, default=_plain)
+        self._open("jsonl")  # the seal is that of what is there already
+        line, seal = sealed(plain, self._seal)
+        self._write("jsonl", line)
+        self._seal = seal
 
     def append_samples(self, packed: bytes) -> int:
         """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
@@ -103,14 +116,31 @@ class Journal:
         except OSError as error:
             raise self._trouble(error.strerror) from error
 
-    def _write(self, kind: str, data: bytes) -> int:
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each file of events or samples of the session but this journal's own, by name."""
+        own = f"{self._writer}.jsonl"
+        found = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.f64")]
         try:
-            if kind not in self._files:
+            return {path.name: path.stat().st_size for path in sorted(found) if path.name != own}
+        except OSError as error:
+            raise self._trouble(error.strerror) from error
+
+    def _open(self, kind: str) -> FileIO:
+        if kind not in self._files:
+            path = self.folder / f"{self._writer}.{kind}"
+            try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 # Unbuffered: what has been written is the kernel's, and no rest is left to fail once more at the end.
-                file = (self.folder / f"{self._writer}.{kind}").open("ab", buffering=0)
-                self._files[kind] = _alone(file)
-            file = self._files[kind]
+                self._files[kind] = _alone(path.open("ab", buffering=0))
+                if kind == "jsonl" and self._files[kind].tell():
+                    self._seal = _last_seal(path)
+            except OSError as error:
+                raise self._trouble(error.strerror) from error
+        return self._files[kind]
+
+    def _write(self, kind: str, data: bytes) -> int:
+        file = self._open(kind)
+        try:
             offset = file.tell()
             written = file.write(data)
         except OSError as error:
@@ -130,6 +160,14 @@ class Journal:
         """Closes the files."""
         for file in self._files.values():
             file.close()
+
+
+def _last_seal(path: Path) -> int:
+    """Return the seal of the last line of a journal; 0 where it has none."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        lines = file.read().splitlines(keepends=True)
+    return (seal_of(lines[-1]) or 0) if lines else 0
 
 
 def _alone(file: FileIO) -> FileIO:

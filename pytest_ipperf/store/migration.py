@@ -27,7 +27,10 @@ def _from_5(event: Facts) -> Facts:
 
 
 def _from_6(event: Facts) -> Facts:
-    """Schema 6 called a cell under a design that never judges measured or inconclusive, and kept its interval."""
+    """Schema 6 called a cell under a design that never judges measured or inconclusive, and kept its interval.
+
+    It had no seals, and no checksums of samples.
+    """
     if event["event"] != "record" or event.get("judges") is not False or event.get("verdict") == "invalid":
         return event
     unjudged = {"verdict": "unjudged", "reasons": ["never_judges"], "sentence": never_judges(str(event.get("design")))}
@@ -37,7 +40,8 @@ def _from_6(event: Facts) -> Facts:
 _STEPS: Mapping[int, Callable[[Facts], Facts]] = {5: _from_5, 6: _from_6}
 OLDEST = min(_STEPS)
 """The oldest schema that is read."""
-_WITH_END = 6
+WITH_END = 6
+_WITH_SEALS = 7
 
 
 def check_schema(schema: object, where: str) -> int:
@@ -53,7 +57,12 @@ def check_schema(schema: object, where: str) -> int:
 
 def tells_end(schema: int) -> bool:
     """Whether sessions of a schema keep how they ended."""
-    return schema >= _WITH_END
+    return schema >= WITH_END
+
+
+def is_sealed(schema: int) -> bool:
+    """Whether each line of a schema has a seal; of a line that has one all the same it is looked at too."""
+    return schema >= _WITH_SEALS
 
 
 def migrated(event: Facts, schema: int) -> Facts:

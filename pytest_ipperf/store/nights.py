@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.night import RED, Light
+from pytest_ipperf.core.errors import DamageError, LabError
+from pytest_ipperf.core.night import RED, Light, Ruling
 from pytest_ipperf.core.past import Key
+from pytest_ipperf.store import kinds
+from pytest_ipperf.store.kinds import Kind
+from pytest_ipperf.store.seal import KEY
+from pytest_ipperf.store.whole import check_is_file
 
 VERDICT = "verdict.json"
 _REDS = {ruling.name.lower() for ruling in RED}
+_REMEDY = "; put back a copy of it, or remove the night's folder"
+_STATUSES = frozenset(map(int, Light))
+_NEEDED: Mapping[str, Kind] = {
+    "session": kinds.key,
+    "saved": kinds.key,
+    "status": lambda value: type(value) is int and value in _STATUSES,
+    "cells": kinds.listed(kinds.named(kinds.anything)),
+}
+_OPTIONAL: Mapping[str, Kind] = {
+    "light": kinds.among([light.name.lower() for light in Light]),
+    "began_at": kinds.maybe(kinds.moment),
+    "fresh_session": kinds.maybe(kinds.key),
+    "baseline": kinds.key,
+    "troubles": kinds.listed(kinds.named(kinds.text)),
+    "warnings": kinds.listed(kinds.text),
+}
+_CELL: Mapping[str, Kind] = {
+    "cell": kinds.key,
+    "metric": kinds.key,
+    "ruling": kinds.among([ruling.name.lower() for ruling in Ruling]),
+}
+_OF_CELL: Mapping[str, Kind] = {"version": kinds.key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,39 +69,82 @@ class Night:
 def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | None = None) -> Iterator[Night]:
     """The nights below a folder of records that have a verdict, the newest first, but those of these names.
 
-    `unread` gains a sentence about each whose verdict cannot be read, by its name.
+    `unread` gains a sentence about each whose verdict cannot be read, or is gone, by its name.
     """
-    for path in sorted((root / "nights").glob(f"*/{VERDICT}"), reverse=True):
-        name = path.parent.name
-        if name in but:
+    for folder in sorted((root / "nights").glob("*"), reverse=True):
+        if folder.name in but:
             continue
         try:
-            yield read_night(root, name)
+            if os.path.lexists(folder / VERDICT):
+                yield read_night(root, folder.name)
+            else:
+                check_verdict_is_there(root, folder.name)
         except LabError as error:
             if unread is not None:
-                unread[name] = str(error)
+                unread[folder.name] = str(error)
+
+
+def check_verdict_is_there(root: Path, name: str) -> None:
+    """DamageError where a night has left other files, which are written after its verdict, and no verdict."""
+    folder = root / "nights" / name
+    left = [path.name for path in folder.glob("*") if not path.name.startswith(".")]
+    if left and VERDICT not in left:
+        raise DamageError(
+            f"night {name}: {VERDICT} is no longer in {folder}, where {min(left)} is; put back a copy of it, or remove "
+            "that folder to take its session for one of no night"
+        )
 
 
 def read_night(root: Path, name: str) -> Night:
-    """The night of that name; LabError where its verdict cannot be read."""
+    """The night of that name; DamageError where its verdict cannot be read."""
+    return _night(name, read_verdict(root, name))
+
+
+def read_verdict(root: Path, name: str) -> Mapping[str, Any]:
+    """The document that tells of the night of that name; DamageError where it cannot be read as it was written."""
     path = root / "nights" / name / VERDICT
     try:
-        return _night(name, json.loads(path.read_bytes()))
+        check_is_file(path)
+        document = json.loads(path.read_bytes())
     except OSError as error:
-        raise LabError(f"night {name}: {path} cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise LabError(f"night {name}: {path} is no verdict ({type(error).__name__}: {error})") from None
+        raise DamageError(f"night {name}: {path} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise DamageError(f"night {name}: {path} is no verdict (it is no JSON){_REMEDY}") from None
+    if why := _wrong(name, document):
+        raise DamageError(f"night {name}: {path} is no verdict ({why}){_REMEDY}")
+    found: Mapping[str, Any] = document
+    return found
+
+
+def sealed_verdict(document: Mapping[str, Any]) -> bytes:
+    """The bytes of a verdict's file, with the checksum of all that it says."""
+    return json.dumps({**document, KEY: _checksum(document)}, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    content = {name: value for name, value in document.items() if name != KEY}
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
+
+
+def _wrong(name: str, document: Any) -> str:
+    """Why a document is not the verdict of that night; empty where it is. Earlier versions wrote no checksum."""
+    if not isinstance(document, dict):
+        return "it is no object"
+    if KEY in document and document[KEY] != _checksum(document):
+        return "its checksum is not that of what it says"
+    why = kinds.wrong(document, _NEEDED, _OPTIONAL)
+    if not why and document["session"] != name:
+        why = f"it is that of session {kinds.shown(document['session'])}"
+    cells = ("" if why else kinds.wrong(each, _CELL, _OF_CELL) for each in ([] if why else document["cells"]))
+    return why or next((f"of a cell {each}" for each in cells if each), "")
 
 
 def _night(name: str, told: Mapping[str, Any]) -> Night:
-    cells = [
-        (Key(str(each["cell"]), str(each["metric"]), str(each.get("version", ""))), each["ruling"])
-        for each in told["cells"]
-    ]
+    cells = [(Key(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in told["cells"]]
     return Night(
         name=name,
-        session=str(told["session"]),
-        saved=str(told["saved"]),
+        session=told["session"],
+        saved=told["saved"],
         began_at=float(told.get("began_at") or 0),
         light=Light(told["status"]),
         red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),

@@ -1,38 +1,25 @@
 """Reading a session's records back: what is whole in them, however the session ended.
 
-A journal is read up to its first line that is none: the rest of a line is what a killed session may leave, and zeros
-are what a loss of power may. What the samples of a workload lack makes it incomplete.
+A journal is read up to its first line that is none: half a line at its end is what a killed session may leave, and
+zeros are what a loss of power may; anything else is damage. What the samples of a workload lack makes it incomplete.
 """
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.store.migration import Facts, check_schema, migrated
+from pytest_ipperf.core.errors import DamageError, UsageError
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.store.events import Event, read_events
+from pytest_ipperf.store.migration import Facts
 
-_KEYS = {
-    "session": {"at", "schema", "seed"},
-    "plan": {"items"},
-    "taken": {"workload", "folder"},
-    "anew": {"workload"},
-    "workload": {"workload", "order"},
-    "run": {"workload", "offset", "rows", "columns"},
-    "complete": {"workload"},
-    "broken": {"workload", "sentence"},
-    "record": {"cell", "metric", "test", "reference"},
-    "undecided": {"nodeid", "sentence"},
-    "trouble": {"nodeid", "kind", "sentence"},
-    "end": {"status", "seconds"},
-}
-"""What an event that is read here must have; one that lacks it is none."""
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
-_SHORT = ("arm", "warmup", "columns", "rows", "offset", "failed", "server", "fingerprint")
+_SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "server", "fingerprint")
 """Of runs where their samples lie and whose they are, of epochs what they were measured with."""
 
 
@@ -54,15 +41,22 @@ class KeptWorkload:
     @property
     def whole(self) -> bool:
         """Whether the samples of all runs are there."""
-        size = self.packed.stat().st_size if self.packed.exists() else 0
+        size = self.packed.stat().st_size if self.packed.is_file() else 0
         return all(run["offset"] + _packed_bytes(run) <= size for run in self.runs)
 
     def samples(self) -> Iterator[array[float]]:
-        """The samples of each run, its rows one after another, each with a value for every one of its `columns`."""
+        """The samples of each run, its rows one after another, each with a value for every one of its `columns`.
+
+        Of a workload that is `whole`; DamageError where they are not those that were written down.
+        """
         with self.packed.open("rb") as file:
             for run in self.runs:
                 file.seek(run["offset"])
-                yield array("d", file.read(_packed_bytes(run)))
+                packed = file.read(_packed_bytes(run))
+                if len(packed) != _packed_bytes(run) or run.get("samples_crc32", crc32(packed)) != crc32(packed):
+                    place = f"{self.packed} from byte {run['offset']} on"
+                    raise DamageError(f"samples: {place} is damaged: these are not the samples that were written down")
+                yield array("d", packed)
 
 
 def _packed_bytes(run: Facts) -> int:
@@ -84,34 +78,70 @@ class KeptSession:
         return self.folder.name
 
 
-def read_session(folder: Path, *, answers: list[Facts] | None = None, short: bool = False) -> KeptSession:
+def read_session(
+    folder: Path, *, answers: list[Event] | None = None, short: bool = False, damage: list[str] | None = None
+) -> KeptSession:
     """All of a session; UsageError naming the folder where there is none, or one of another schema.
 
-    `answers` gains its plans, records, troubles, notes and ends, as they were written. Where it is to be `short`, runs
-    and epochs have only what `_SHORT` names: there may be very many, and each journal is read once.
+    DamageError where a journal has a line that is none, or the session has ended and one of its journals is no longer
+    there; where `damage` is a list, that gains the sentence, and what stands before the line is read, if anything.
+    `answers` gains its plans, records, troubles, notes and ends, as today's version would have written them. Where it
+    is to be `short`, runs and epochs have only what `_SHORT` names: there may be very many, and each journal is read
+    once.
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
-    journals = sorted(folder.glob("*.jsonl"))
-    known = next((event for path in journals for event in events(path) if event["event"] == "session"), None)
-    if known is None:
+    reading = _Reading([] if answers is None else answers, short=short)
+    found: list[DamageError] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        try:
+            reading.journal(path)
+        except DamageError as error:
+            found.append(error)
+    found += missing(folder, reading.files)
+    if found and (damage is None or not reading.sessions):
+        raise found[0]
+    if not reading.sessions:
         raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
-    reading = _Reading(check_schema(known["schema"], str(folder)), [] if answers is None else answers, short=short)
-    for path in journals:
-        reading.journal(path)
+    if damage is not None:
+        damage += map(str, found)
     # Each process says when it began itself.
     first = min(reading.sessions, key=lambda event: float(event["at"]))
     return KeptSession(folder, first, reading.workloads, reading.taken_over)
 
 
+def records_in(folder: Path) -> list[Record]:
+    """The records of a session's folder, wherever it lies; raises as `read_session` does, also at damage."""
+    answers: list[Event] = []
+    read_session(folder, answers=answers, short=True)
+    return [event.record for event in answers if event.record is not None]
+
+
+def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
+    """A sentence about each journal that is shorter than it was (`files`, in bytes) when its session ended, or gone."""
+    lost = []
+    for name, size in files.items():
+        path = folder / name
+        now = path.stat().st_size if path.is_file() else 0
+        if path.suffix == ".jsonl" and now < size:
+            lost.append(
+                DamageError(
+                    f"session {folder.name}: {name} is damaged ({now} bytes are there of {size}); put back a copy of "
+                    "the file, or clear the session out"
+                )
+            )
+    return lost
+
+
 class _Reading:
     """The journals of a session on their way, one after another, event by event."""
 
-    def __init__(self, schema: int, answers: list[Facts], *, short: bool) -> None:
-        self._schema, self._answers, self._short = schema, answers, short
+    def __init__(self, answers: list[Event], *, short: bool) -> None:
+        self._answers, self._short = answers, short
         self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._anew: set[str] = set()
         self._taken: dict[str, Path] = {}
+        self.files: dict[str, int] = {}
         self.sessions: list[Facts] = []
         self.workloads: dict[str, KeptWorkload] = {}
 
@@ -121,25 +151,32 @@ class _Reading:
         return {name: folder for name, folder in self._taken.items() if name not in self._anew}
 
     def journal(self, path: Path) -> None:
-        """All of one."""
+        """Read a journal up to where it can be read; DamageError where it cannot be read to its end."""
         found: dict[str, KeptWorkload] = {}
-        for event in events(path):
-            kind = event["event"]
-            if kind in _ANSWERS:
-                self._answers.append(event)
-            elif kind == "session":
-                self.sessions.append(migrated(event, self._schema))
-            elif kind == "taken":
-                self._taken[event["workload"]] = Path(event["folder"])
-            elif kind == "anew":
-                self._anew.add(event["workload"])
-            elif kind == "workload":
-                found[event["workload"]] = KeptWorkload(path.with_suffix(".f64"), migrated(event, self._schema))
-            elif event.get("workload") in found:
-                self._add(found[event["workload"]], kind, migrated(event, self._schema))
-        for name, workload in found.items():
-            if workload.complete or name not in self.workloads:  # a worker that died left its share to another
-                self.workloads[name] = workload
+        try:
+            for event in read_events(path):
+                self._take(event, found, path)
+        finally:
+            for name, workload in found.items():
+                if workload.complete or name not in self.workloads:  # a worker that died left its share to another
+                    self.workloads[name] = workload
+
+    def _take(self, event: Event, found: dict[str, KeptWorkload], path: Path) -> None:
+        kind, facts = event.kind, event.facts
+        if kind in _ANSWERS:
+            self._answers.append(event)
+            if kind == "end":
+                self.files.update(facts.get("files", {}))
+        elif kind == "session":
+            self.sessions.append(facts)
+        elif kind == "taken":
+            self._taken[facts["workload"]] = Path(facts["folder"])
+        elif kind == "anew":
+            self._anew.add(facts["workload"])
+        elif kind == "workload":
+            found[facts["workload"]] = KeptWorkload(path.with_suffix(".f64"), facts)
+        elif facts.get("workload") in found:
+            self._add(found[facts["workload"]], kind, facts)
 
     def _add(self, workload: KeptWorkload, kind: str, event: Facts) -> None:
         if kind in ("epoch", "run", "floor"):
@@ -157,24 +194,3 @@ class _Reading:
             columns = tuple(told["columns"])
             told["columns"] = self._columns.setdefault(columns, columns)
         return told
-
-
-def events(path: Path) -> Iterator[Facts]:
-    """The events of a journal up to its end, or to the first line that is not one."""
-    with path.open("rb") as file:
-        for line in file:
-            event = parsed(line)
-            if event is None:
-                return
-            yield event
-
-
-def parsed(line: bytes) -> Facts | None:
-    """The event of a journal's line; None where it is none."""
-    try:
-        found = json.loads(line) if line.endswith(b"\n") else None
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
-        return None
-    return found if _KEYS.get(found["event"], set()) <= found.keys() else None

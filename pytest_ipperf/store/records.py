@@ -7,63 +7,117 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.instrument import Instrument
+from pytest_ipperf.core.pace import Pace
 from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.store.migration import migrated
+from pytest_ipperf.store import kinds
+from pytest_ipperf.store.kinds import Kind
+from pytest_ipperf.store.seal import KEY
 
 WRONG = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 """What an event raises that is not what it should be."""
 
-_NUMBERS = (int, float)
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": _NUMBERS,
-    "int | None": (int, type(None)),
-    "float | None": (*_NUMBERS, type(None)),
-    "dict[str, int]": (dict,),
-    "dict[str, float]": (dict,),
-    "dict[str, int | float | str]": (dict,),
+VERDICTS = frozenset({"within", "exceeds", "inconclusive", "invalid", "measured", "unjudged"})
+"""The verdicts of a record, of `Verdict` and of what nothing was asked of; here, as `core/judge.py` loads scipy."""
+
+_OF_TYPE: Mapping[str, Kind] = {
+    "str": kinds.text,
+    "bool": kinds.flag,
+    "int": kinds.count,
+    "float": kinds.finite,
+    "int | None": kinds.maybe(kinds.count),
+    "float | None": kinds.maybe(kinds.finite),
+    "tuple[str, ...]": kinds.listed(kinds.text),
+    "tuple[float, ...]": kinds.listed(kinds.real),
+    "dict[str, int]": kinds.named(kinds.count),
+    "dict[str, float]": kinds.named(kinds.real),
+    "dict[str, int | float | str]": kinds.named(kinds.one_of(kinds.text, kinds.finite)),
 }
-_MOST = 1 << 62
+_PHASES = {"dns", "connect", "first_byte", "total"}
+_SPREAD = kinds.maybe(lambda value: kinds.real(value) and value >= 0)
+_KEYS = ("cell", "metric", "workload_version", "margin", "fingerprint", "taken_from")
+_OWN: Mapping[str, Kind] = {
+    **dict.fromkeys(_KEYS, kinds.key),
+    "estimate": kinds.maybe(kinds.real), "low": kinds.maybe(kinds.real), "high": kinds.maybe(kinds.real),
+    "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": kinds.whole, "deadline_s": kinds.not_negative,
+    "margin_fraction": kinds.maybe(kinds.not_negative),
+    "epochs": lambda value: kinds.count(value) and value > 0, "blocks": lambda value: kinds.count(value) and value > 0,
+    "confidence": kinds.share, "alpha": kinds.share, "verdict": kinds.among(VERDICTS),
+}  # fmt: skip
+"""Fields of a record of which more is known than their type tells, or less: a bound of an interval may be infinite."""
 
 
-def record_of(event: Mapping[str, Any], schema: int) -> Record:
-    """The record of an event that holds one; UsageError where it lacks something, or has what no record has."""
-    try:
-        return plain_record(event, schema)
-    except WRONG as error:
-        raise UsageError(f"the record of {event['cell']} cannot be read ({error})") from None
-
-
-def plain_record(event: Mapping[str, Any], schema: int) -> Record:
-    """As `record_of`; raises one of `WRONG`."""
-    plain = {name: value for name, value in migrated(event, schema).items() if name not in ("event", "at")}
-    record = Record.from_plain(plain)
-    for name, kind in _RECORD:
-        checked(getattr(record, name), kind, name)
+def plain_record(event: Mapping[str, Any]) -> Record:
+    """The record of an event of today's form; raises one of `WRONG` where it lacks something, or has what none has."""
+    plain = {name: value for name, value in event.items() if name not in ("event", "at", KEY)}
+    _check_keys(plain, Record)
+    for name in ("test", "reference"):
+        _check_keys(plain[name], ArmSummary)
+        for part, of in (("instrument", Instrument), ("pace", Pace)):
+            if plain[name].get(part) is not None:
+                _check_keys(plain[name][part], of)
+    record = Record.from_plain({**plain, **{name: _filled(plain[name]) for name in ("test", "reference")}})
+    _check(record, _RECORD)
     for side in (record.test, record.reference):
-        for name, kind in _SIDE:
-            checked(getattr(side, name), kind, name)
-        checked(side.mean, "float", "mean")
+        _check(side, _SIDE)
+        if side.instrument is not None:
+            _check(side.instrument, _INSTRUMENT)
+        if side.pace is not None:
+            _check(side.pace, _PACE)
+        if not kinds.real(side.mean):
+            raise ValueError(f"the mean of {side.arm} is no number")
+        if side.phases and side.phases.keys() != _PHASES:
+            raise ValueError(f"the phases of {side.arm} are not {', '.join(sorted(_PHASES))}")
+    _check_interval(record)
     return record
 
 
-def checked(value: Any, kind: str, name: str = "it") -> Any:
-    """The value, where it is one of that kind of field; TypeError or ValueError where it is none."""
-    if not isinstance(value, _KINDS[kind]):
-        raise TypeError(f"{name} is {value!r:.40}, no {kind}")
-    if (type(value) is int and abs(value) > _MOST) or (kind == "float" and value != value):  # noqa: PLR0124 - nan
-        raise ValueError(f"{name} is {value!r:.40}")
-    return value
+def _check_keys(plain: Any, of: type) -> None:
+    if not isinstance(plain, dict):
+        raise TypeError(f"of a record {kinds.shown(plain)} is no {of.__name__}")
+    known, needed = _fields(of)
+    if not plain.keys() <= known:
+        raise ValueError(f"a record has no {min(plain.keys() - known)!r}")
+    if not needed <= plain.keys():
+        raise ValueError(f"of a record {min(needed - plain.keys())!r} is missing")
 
 
-def _fields(of: type) -> tuple[tuple[str, str], ...]:
-    """Those that have one value, or one of each name, with their kinds."""
-    return tuple((each.name, str(each.type)) for each in dataclasses.fields(of) if each.type in _KINDS)
+@lru_cache
+def _fields(of: type) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of all fields, and of those that have no default."""
+    fields, none = dataclasses.fields(of), dataclasses.MISSING
+    needed = (each.name for each in fields if each.default is none and each.default_factory is none)
+    return frozenset(each.name for each in fields), frozenset(needed)
 
 
-_RECORD, _SIDE = _fields(Record), _fields(ArmSummary)
+def _filled(side: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With what the first versions did not write of an arm."""
+    return {"instrument": None, "pace": None, "completed_values": (), "notes": (), **side}
+
+
+def _check(found: Any, of: Mapping[str, Kind]) -> None:
+    for name, kind in of.items():
+        value = getattr(found, name)
+        if not kind(value):
+            raise TypeError(f"of a record {name!r} cannot be {kinds.shown(value)}")
+
+
+def _check_interval(record: Record) -> None:
+    bounds = (record.low, record.estimate, record.high)
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) == len(bounds) and sorted(known) != known:
+        raise ValueError(f"of a record [{record.low}, {record.high}] cannot be the interval of {record.estimate}")
+    if record.verdict in ("within", "exceeds") and (record.margin_fraction is None or len(known) < len(bounds)):
+        raise ValueError(f"a record without a margin or an interval cannot be {record.verdict!r}")
+
+
+def _kinds_of(what: type, own: Mapping[str, Kind] | None = None) -> dict[str, Kind]:
+    types = {each.name: str(each.type) for each in dataclasses.fields(what)}
+    return {name: _OF_TYPE[kind] for name, kind in types.items() if kind in _OF_TYPE} | dict(own or {})
+
+
+_RECORD, _SIDE = _kinds_of(Record, _OWN), _kinds_of(ArmSummary)
+_INSTRUMENT, _PACE = _kinds_of(Instrument), _kinds_of(Pace)

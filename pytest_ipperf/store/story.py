@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.core.extent import UNMEASURED, Extent, State, extent, state_of
 from pytest_ipperf.core.night import NightReport
 from pytest_ipperf.core.past import Key, Past
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.store.events import Event
 from pytest_ipperf.store.journal import is_being_written
 from pytest_ipperf.store.migration import tells_end
 from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
-from pytest_ipperf.store.records import record_of
 
 _TIMES = ("total", "rtt_s")
 """The columns whose spread is shown; other samples are no times of single connections or replies."""
@@ -30,21 +30,24 @@ def read_story(
     night: NightReport | None = None,
     resume: str = "",
     running: bool | None = None,
+    damage: list[str] | None = None,
 ) -> Story:
-    """All that a session's folder tells; UsageError as for `read_session`.
+    """Read the story of a session's folder; raises as `read_session` does, and takes `damage` for what that does.
 
     Who goes on with it gives `resume` to `--ipperf-resume`, by default its folder. Whether it is `running` is seen by
     who has its journals open, but for the session itself.
     """
-    told: list[Mapping[str, Any]] = []
-    kept = read_session(folder, answers=told, short=True)
+    answers: list[Event] = []
+    kept = read_session(folder, answers=answers, short=True, damage=damage)
     measured = tuple(_measured(kept))
+    told = [event.facts for event in answers]
     ends = [event for event in told if event["event"] == "end"]
-    schema = kept.facts["schema"]
-    records = tuple(record_of(event, schema) for event in told if event["event"] == "record")
+    records = tuple(event.record for event in answers if event.record is not None)
     troubles = tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble"))
     running = is_being_written(folder) if running is None else running
+    schema = kept.facts["schema"]
     known = _extent(told, records, troubles, schema=schema, running=running, resume=resume or str(folder))
+    notes = [*(event["text"] for event in told if event["event"] == "note"), *_lost_samples(measured)]
     return Story(
         name=kept.name,
         folder=folder,
@@ -53,14 +56,14 @@ def read_story(
         question=kept.facts,
         records=records,
         troubles=(*troubles, *_unmeasured(known)),
+        extent=known,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
         courses=courses or {},
         night=night,
         saved=kept.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
-        notes=tuple(dict.fromkeys(event["text"] for event in told if event["event"] == "note")),
-        extent=known,
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -139,10 +142,17 @@ def _measured(kept: KeptSession) -> Iterator[tuple[str, KeptWorkload]]:
             yield name, earlier[folder][name]
 
 
+def _lost_samples(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[str]:
+    """A sentence about each workload that was complete, and of which samples are no longer there."""
+    for name, workload in measured:
+        if workload.complete and not workload.whole:
+            yield f"samples of {name} are missing in {workload.packed}: what is made of them is left out"
+
+
 def _workloads(folder: Path) -> Mapping[str, KeptWorkload]:
     try:
         return read_session(folder, short=True).workloads
-    except UsageError:
+    except (UsageError, DamageError):
         return {}
 
 

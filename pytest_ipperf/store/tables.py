@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import zlib
 from pathlib import Path
 
 from pytest_ipperf.store.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 4
+VERSION = 100 * SCHEMA + 6
 """Of the tables; those of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -24,21 +25,92 @@ _TABLES = (
     id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, began_at REAL, seconds REAL, status INTEGER,
     design TEXT DEFAULT '', saved TEXT DEFAULT '', version TEXT DEFAULT '', arguments TEXT DEFAULT '[]',
     schema INTEGER, trouble TEXT DEFAULT '', troubles INTEGER DEFAULT 0, undecided INTEGER DEFAULT 0, light INTEGER,
-    measured INTEGER DEFAULT 0, planned INTEGER, missing INTEGER)""",
+    measured INTEGER DEFAULT 0, planned INTEGER, missing INTEGER, cells INTEGER DEFAULT 0, seal INTEGER)""",
     "CREATE INDEX session_by_name ON session (saved, began_at, name)",
-    "CREATE TABLE journal (session INTEGER, name TEXT, upto INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID",
-    "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL)",
+    """CREATE TABLE journal (
+    session INTEGER, name TEXT, upto INTEGER, lines INTEGER, seal_of_line INTEGER, schema INTEGER, size INTEGER,
+    changed_ns INTEGER, seal INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID""",
+    "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL, seal INTEGER)",
     """CREATE TABLE key (
-    id INTEGER PRIMARY KEY, cell TEXT, metric TEXT, version TEXT, UNIQUE (cell, metric, version))""",
+    id INTEGER PRIMARY KEY, cell TEXT, metric TEXT, version TEXT, seal INTEGER, UNIQUE (cell, metric, version))""",
     """CREATE TABLE past (
     session INTEGER, key INTEGER, change REAL, sd_epoch REAL, epochs INTEGER, test_value REAL, reference_value REAL,
     margin INTEGER, margin_fraction REAL, header_cost REAL, verdict INTEGER, fingerprint INTEGER, sound INTEGER,
-    usable INTEGER, taken_from INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID""",
+    usable INTEGER, taken_from INTEGER, seal INTEGER, PRIMARY KEY (session, key)) WITHOUT ROWID""",
     "CREATE INDEX past_by_key ON past (key, session)",
-    "CREATE TABLE tally (session INTEGER, verdict TEXT, cells INTEGER, PRIMARY KEY (session, verdict)) WITHOUT ROWID",
+    """CREATE TABLE tally (
+    session INTEGER, verdict TEXT, cells INTEGER, seal INTEGER, PRIMARY KEY (session, verdict)) WITHOUT ROWID""",
     """CREATE TABLE night (
-    name TEXT PRIMARY KEY, session TEXT, saved TEXT, began_at REAL, marked INTEGER) WITHOUT ROWID""",
+    name TEXT PRIMARY KEY, session TEXT, saved TEXT, began_at REAL, marked INTEGER, size INTEGER,
+    changed_ns INTEGER, seal INTEGER) WITHOUT ROWID""",
 )
+_COLUMNS = {
+    "session": "id, name, began_at, seconds, status, design, saved, version, arguments, schema, trouble, troubles, "
+    "undecided, light, measured, planned, missing, cells",
+    "journal": "session, name, upto, lines, seal_of_line, schema, size, changed_ns",
+    "word": "id, text",
+    "key": "id, cell, metric, version",
+    "past": "session, key, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, "
+    "header_cost, verdict, fingerprint, sound, usable, taken_from",
+    "tally": "session, verdict, cells",
+    "night": "name, session, saved, began_at, marked, size, changed_ns",
+}
+"""The columns that the seal of a row covers: a page whose bits have turned may still be a valid one."""
+
+INTACT = "intact(past.seal, " + ", ".join(f"past.{name}" for name in _COLUMNS["past"].split(", ")) + ")"
+"""In a question: the rows of cells are too many to be looked at before they are asked for."""
+
+
+def seal(base: sqlite3.Connection, table: str, where: str, *values: object) -> None:
+    """Seals rows of a table, as they are now."""
+    base.execute(f"UPDATE {table} SET seal = seal({_COLUMNS[table]}) WHERE {where}", values)  # noqa: S608 - of our names
+
+
+def check_rows(base: sqlite3.Connection) -> None:
+    """sqlite3.Error where a row is not what was written, or some are missing; those of cells are not looked at."""
+    try:
+        for table, columns in _COLUMNS.items():
+            if table != "past":
+                _check_table(base, table, columns)
+    except UnicodeDecodeError:
+        raise damage("a row is no text") from None
+    counted = "SELECT coalesce(sum(tally.cells), 0) FROM tally WHERE tally.session = session.id"
+    if base.execute(f"SELECT 1 FROM session WHERE cells != ({counted})").fetchall():  # noqa: S608 - of our names
+        raise damage("rows are missing")
+
+
+def _check_table(base: sqlite3.Connection, table: str, columns: str) -> None:
+    if base.execute(f'PRAGMA integrity_check("{table}")').fetchall() != [("ok",)]:  # its indices tell the same
+        raise damage("a table and its index differ")
+    base.execute(f"SELECT count(*) FROM {table} WHERE NOT intact(seal, {columns})").fetchall()  # noqa: S608
+
+
+def damage(why: str) -> sqlite3.DatabaseError:
+    """The error of a file that is none of ours any more."""
+    error = sqlite3.DatabaseError(why)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def why(error: sqlite3.Error) -> str:
+    """Return an error's reason for a sentence."""
+    return "a row is not what was written" if "user-defined function" in str(error) else str(error)
+
+
+def _row_seal(*values: object) -> int:
+    return zlib.crc32(repr(values).encode())
+
+
+def _intact(kept: object, *values: object) -> bool:
+    if kept != _row_seal(*values):
+        raise ValueError
+    return True
+
+
+def _with_functions(base: sqlite3.Connection) -> sqlite3.Connection:
+    base.create_function("seal", -1, _row_seal, deterministic=True)
+    base.create_function("intact", -1, _intact, deterministic=True)
+    return base
 
 
 def cannot(error: sqlite3.Error) -> bool:
@@ -48,7 +120,7 @@ def cannot(error: sqlite3.Error) -> bool:
 
 def opened(path: Path) -> sqlite3.Connection:
     """The file with today's tables, for writing; sqlite3.Error where that cannot be, `cannot` tells why."""
-    base = sqlite3.connect(path, timeout=_WAIT_S)
+    base = _with_functions(sqlite3.connect(path, timeout=_WAIT_S))
     try:
         for pragma in _PRAGMAS:
             base.execute(f"PRAGMA {pragma}")
@@ -56,6 +128,9 @@ def opened(path: Path) -> sqlite3.Connection:
         if version_of(base) != VERSION:
             _make_tables(base)
         base.commit()
+    except UnicodeDecodeError:  # of a sentence of SQLite that names a table
+        base.close()
+        raise damage("the name of a table is no text") from None
     except sqlite3.Error:
         base.close()
         raise
@@ -66,8 +141,8 @@ def opened_to_read(path: Path) -> sqlite3.Connection | None:
     """The file as it is; None where it is not there, cannot be read, or has other tables than today's."""
     if not os.access(path, os.R_OK):
         return None
-    with contextlib.suppress(sqlite3.Error):
-        base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S)
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
+        base = _with_functions(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S))
         if _asked_version(base) == VERSION:
             return base
     return None
@@ -75,7 +150,7 @@ def opened_to_read(path: Path) -> sqlite3.Connection | None:
 
 def in_memory(of: sqlite3.Connection | None = None) -> sqlite3.Connection:
     """Tables that nobody keeps; with what is in others, if there are any."""
-    base = sqlite3.connect(":memory:")
+    base = _with_functions(sqlite3.connect(":memory:"))
     if of is None:
         _make_tables(base)
         base.commit()

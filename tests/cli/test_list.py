@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_said_beside_the_answer(program, tmp_path):
     keep(root, 0, [record(1)])
     keep(root, 1, [record(1)], schema=4)
     status, lines, said = program(root, "list")
-    assert (status, len(lines)) == (0, 2)
+    assert (status, len(lines), lines[-1].split()[-1]) == (0, 3, "unreadable")
     assert said == f"session {name_of(1)} has records of schema 4; this version reads schemas 5 to 7\n"
 
 

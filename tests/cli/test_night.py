@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ import pytest
 from pytest_ipperf.cli.night import writing
 from pytest_ipperf.cli.night.running import only_arguments
 from pytest_ipperf.core.night import Light
-from pytest_ipperf.store import Archive
+from pytest_ipperf.store import Archive, sealed_verdict
+from tests.store.kept import events_of, rewrite
 
 NIGHT = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main; sys.exit(main())", "night"]
 FEW, MANY = "loopback-smtp-c1-1k", "loopback-smtp-c10-1k"
@@ -169,18 +171,19 @@ def earlier_nights(root, count, spread):
     for number in range(count):
         folder = root / "runs" / f"20260101T0000{number:02}Z-000000"
         folder.mkdir()
-        lines = []
-        for event in map(json.loads, (now / "main.jsonl").read_text().splitlines()):
+        events = []
+        for event in events_of(now / "main.jsonl"):
             if event["event"] in ("session", "record", "end"):
                 event["at"] = 1.7e9 + 86400 * number
                 if event["event"] == "record":
-                    event["estimate"] += draw.gauss(0, spread)
-                lines.append(json.dumps(event) + "\n")
-        (folder / "main.jsonl").write_text("".join(lines))
+                    moved = draw.gauss(0, spread)
+                    event |= {name: event[name] + moved for name in ("estimate", "low", "high")}
+                events.append(event | ({"files": {}} if event["event"] == "end" else {}))
+        rewrite(folder / "main.jsonl", events)
         verdict = json.loads((root / "nights" / now.name / "verdict.json").read_text())
         verdict |= {"session": folder.name, "began_at": 1.7e9 + 86400 * number}
         (root / "nights" / folder.name).mkdir()
-        (root / "nights" / folder.name / "verdict.json").write_text(json.dumps(verdict))
+        (root / "nights" / folder.name / "verdict.json").write_bytes(sealed_verdict(verdict))
 
 
 @pytest.mark.parametrize(("slower", "ruling"), [(0.0, "within"), (0.05, "worse")])
@@ -365,8 +368,115 @@ def test_a_verdict_that_cannot_be_read_is_found_before_anything_is_measured(proj
     (folder / "verdict.json").write_text("so be it\n")
     argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly"]
     done = subprocess.run(argv, cwd=project.pytester.path, capture_output=True, text=True, check=False)
-    assert (done.returncode, project.measured) == (1, []), done.stderr
-    assert "night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is no verdict" in done.stderr
+    assert (done.returncode, project.measured) == (3, []), done.stderr
+    said = "no verdict: night 20261122T013000Z-aa: .ipperf/nights/20261122T013000Z-aa/verdict.json is no verdict"
+    assert said in done.stdout
+
+
+def _append(project, name, text):
+    path = project.pytester.path / name
+    path.write_text(path.read_text() + textwrap.dedent(text))
+
+
+KILLED = "os.kill(os.getpid(), 9)"
+ODD = "pytest.exit('enough', returncode=11)"
+BROKEN = "raise RuntimeError('the plugin of somebody else')"
+
+
+@pytest.mark.parametrize("end", [KILLED, ODD, BROKEN], ids=["killed", "odd", "broken"])
+def test_a_second_session_that_breaks_off_leaves_no_verdict_and_no_status_of_one(project, night, end):
+    project.network(slower={MANY: 0.2})
+    _append(
+        project,
+        "conftest.py",
+        f"""
+        import os, pytest
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(session):
+            if any("--ipperf-only" in word for word in session.config.invocation_params.args):
+                {end}
+        """,
+    )
+    status, said, verdict = night()
+    assert (status, verdict) == (3, None), said
+    assert "1 flagged, measured once more in fresh epochs" in said
+    assert "no verdict: " in said
+
+
+def test_a_first_session_that_measured_nothing_and_failed_is_not_red(project, night):
+    project.network()
+    project.pytester.makepyfile(test_other=NOT_OURS)
+    status, said, verdict = night("-k", "of_something_else")
+    assert (status, verdict) == (5, None)
+    assert "no verdict: nothing was measured" in said
+
+
+SPOILS = """
+    def pytest_unconfigure(config):
+        from pathlib import Path
+        for path in Path(".ipperf").glob("runs/*/main.jsonl"):
+            lines = path.read_bytes().splitlines(keepends=True)
+            path.write_bytes(b"".join([*lines[:3], lines[3].replace(b'"', b"\\0", 1), *lines[4:]]))
+"""
+
+
+@pytest.mark.parametrize("slower", [0.0, 0.2], ids=["green", "flagged"])
+def test_a_night_whose_own_records_are_damaged_has_no_verdict(project, night, slower):
+    project.network(slower=slower)
+    _append(project, "conftest.py", SPOILS)
+    status, said, verdict = night()
+    assert (status, verdict) == (3, None), said
+    assert re.search(r"no verdict: session \S+: main\.jsonl:4 is damaged \(", said), said
+
+
+FILLS = """
+    def pytest_unconfigure(config):
+        import contextlib
+        with open(".ipperf/more", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(512)):
+                pass
+"""
+
+
+def test_a_full_disk_leaves_no_verdict_and_no_status_of_one(project):
+    project.network(slower=0.01)
+    _append(project, "conftest.py", FILLS)
+    records = project.pytester.path / ".ipperf"
+    records.mkdir()
+    script = f'mount -t tmpfs -o size=4m none {records} && "$@"'
+    argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
+    done = subprocess.run(
+        ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *argv],
+        cwd=project.pytester.path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "ermi" in done.stderr and done.returncode in (1, 32):
+        pytest.skip("a disk of one's own takes root")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "cannot be written (No space left on device)" in done.stdout
+
+
+def test_an_output_that_takes_nothing_gives_no_status_of_a_verdict(project):
+    project.network()
+    argv = [*NIGHT, "--testbed=loopback", "-p", "no:randomly", "-q"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(argv, cwd=project.pytester.path, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode in (3, 5), done.stderr.decode()  # an error of pytest, or nothing measured
+
+
+def test_a_damaged_index_and_a_damaged_baseline_are_said_beside_a_verdict(project, night):
+    project.network(slower=0.01)
+    assert night("--ipperf-save=old", "--connections=1")[0] == 0
+    root = project.pytester.path / ".ipperf"
+    (root / "index.sqlite").write_bytes(b"so be it" * 1000)
+    (journal,) = (root / "runs").glob("*/main.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b'"verdict"', b'"verd\0ct"'))
+    status, said, verdict = night("--baseline=old", "--connections=1")
+    assert status == 0, said
+    assert "index.sqlite was damaged (file is not a database) and is made anew from the records" in said
+    warnings = [each for each in verdict["warnings"] if each.startswith("left out of the history: session ")]
+    assert len(warnings) == 1
+    assert re.search(r": main\.jsonl:\d+ is damaged \(", warnings[0])
 
 
 def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):

@@ -26,6 +26,7 @@ from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.resuming import _check_workload
 from pytest_ipperf.store import KeptWorkload, read_session
 from tests.settings import STRICT
+from tests.store.kept import events_of, rewrite
 
 SUITE = """
 import pytest
@@ -127,9 +128,9 @@ class Sessions:
 
     def change(self, name, old, new):
         path = self.journal(name)
-        text = path.read_text()
+        text = "".join(f"{json.dumps(event)}\n" for event in events_of(path))
         assert old in text
-        path.write_text(text.replace(old, new))
+        rewrite(path, map(json.loads, text.replace(old, new).splitlines()))
 
 
 @pytest.fixture(scope="module")

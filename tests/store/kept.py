@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import time
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ from pytest_ipperf.core.record import ArmSummary, Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.store.seal import KEY, sealed
 
 BEGAN = 1795311000.0
 """2026-11-22 01:30 UTC, when the first session begins; each further one a day later."""
@@ -118,3 +120,20 @@ def keep(
         journal.append("end", {"status": status, "seconds": 61.5})
     journal.close()
     return folder
+
+
+def events_of(path: Path) -> list[dict[str, Any]]:
+    """The events of a journal, without their seals."""
+    return [
+        {name: value for name, value in json.loads(line).items() if name != KEY}
+        for line in path.read_text().splitlines()
+    ]
+
+
+def rewrite(path: Path, events: Iterable[Mapping[str, Any]], *, seals: bool = True) -> None:
+    """A journal of these events, as their writer would have written them; without `seals` as schema 6 had it."""
+    lines, seal = [], 0
+    for event in events:
+        line, seal = sealed(json.dumps(event), seal) if seals else (f"{json.dumps(event)}\n".encode(), 0)
+        lines.append(line)
+    path.write_bytes(b"".join(lines))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.acceptance import Acceptance, acceptance_of
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.store import accept, acceptances, withdraw
 from pytest_ipperf.store.acceptances import FILE
@@ -29,8 +31,8 @@ def test_without_a_file_nothing_was_accepted(tmp_path):
 @given(
     st.lists(
         st.builds(
-            Acceptance, cell=st.text(), metric=st.text(), reason=st.text(), by=st.text(), at=st.floats(0, 1e10),
-            until=st.dates(), up_to=st.none() | st.floats(0, 10),
+            Acceptance, cell=st.text(min_size=1), metric=st.text(), reason=st.text(), by=st.text(),
+            at=st.floats(0, 1e10), until=st.dates(), up_to=st.none() | st.floats(0, 10, exclude_min=True),
         )
     )
 )  # fmt: skip
@@ -85,5 +87,71 @@ def test_a_line_that_is_none_is_told_and_not_skipped(tmp_path, line):
 
 def test_where_it_cannot_be_written_that_is_said(tmp_path):
     (tmp_path / FILE).mkdir()
-    with pytest.raises(LabError, match=rf"^acceptances: {tmp_path}/{FILE} cannot be written \(Is a directory\)$"):
+    words = rf"^{tmp_path}/{FILE} cannot be read \(Is a directory\); what was accepted is not known$"
+    with pytest.raises(UsageError, match=words):
         accept(tmp_path, ONE)
+
+
+WRONG: dict[str, list[Any]] = {
+    "cell": ["", 7, None, "\ud800"], "metric": [None, ["loss"]], "reason": [7], "by": [None],
+    "at": ["1", -1, math.nan, math.inf, True, 1e300, 10**400], "until": [None, "soon", 20270131, "2027-02-30"],
+    "up_to": ["0.1", 0, -0.1, math.nan, math.inf, True, 10**400], "colour": [7],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_each_value_is_one_that_an_acceptance_can_have(tmp_path, name, value, withdrawn):
+    """As a line of before there were checksums, so that nothing but its values is wrong."""
+    plain = {"reason": "a new kernel", "by": "ada", "at": AT}
+    plain |= {"withdrawn": "lab-*"} if withdrawn else {"cell": "lab-*", "metric": "", "until": "2027-01-31", "up_to": 1}
+    (tmp_path / FILE).write_text(json.dumps(plain) + "\n")
+    assert len(acceptances(tmp_path)) == (not withdrawn)
+    key = "withdrawn" if withdrawn and name == "cell" else name
+    (tmp_path / FILE).write_text(json.dumps({**plain, key: value}) + "\n")
+    with pytest.raises(UsageError, match=rf"/{FILE}:1: .* is no acceptance \(.*\); remove the line$"):
+        acceptances(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["cell", "metric", "reason", "by", "at", "until", "up_to"])
+def test_a_value_that_is_missing_is_no_other_one(tmp_path, key):
+    plain = {**_plain(ONE), "until": "2027-01-31"}
+    del plain["withdrawn"], plain[key]
+    (tmp_path / FILE).write_text(json.dumps(plain) + "\n")
+    with pytest.raises(UsageError, match=rf"/{FILE}:1: .* \(it has no '{key}'\); remove the line$"):
+        acceptances(tmp_path)
+
+
+@given(data=st.data())
+def test_a_byte_that_turned_is_seen(tmp_path_factory, data):
+    """Another day, level or cell would be a right line, and let pass what nobody accepted."""
+    root = tmp_path_factory.mktemp("turned")
+    accept(root, ONE)
+    line = bytearray((root / FILE).read_bytes())
+    at = data.draw(st.integers(0, len(line) - 2))
+    line[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[at]))
+    (root / FILE).write_bytes(line)
+    with pytest.raises(UsageError, match=rf"/{FILE}:1: "):
+        acceptances(root)
+
+
+def test_what_is_not_utf_8_is_named_with_its_line(tmp_path):
+    accept(tmp_path, ONE)
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"cell": "\xff\n')
+    with pytest.raises(UsageError, match=rf"/{FILE}:2: .* is no acceptance \('utf-8' codec .*\); remove the line$"):
+        acceptances(tmp_path)
+
+
+def test_nothing_is_written_behind_a_line_that_is_none(tmp_path):
+    (tmp_path / FILE).write_text("so be it")
+    with pytest.raises(UsageError, match=rf"/{FILE}:1: "):
+        accept(tmp_path, ONE)
+    assert (tmp_path / FILE).read_text() == "so be it"
+
+
+def test_a_last_line_without_an_end_gets_one_before_the_next(tmp_path):
+    accept(tmp_path, ONE)
+    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes().rstrip())
+    accept(tmp_path, ONE)
+    assert acceptances(tmp_path) == [ONE, ONE]

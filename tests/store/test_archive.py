@@ -162,6 +162,9 @@ def test_what_was_taken_over_counts_once_and_never_for_who_took_it(tmp_path):
     keep(tmp_path, 4, [record(1)], saved="main")
     assert held_to(tmp_path, 4) == [name_of(3)]
     assert held_to(tmp_path, 3) == []
+    journal = Journal(tmp_path / "runs" / name_of(0), "main")
+    journal.append("end", {"status": 0, "seconds": 1})
+    journal.close()
     rule(tmp_path, 0)
     assert held_to(tmp_path, 3) == []
 
@@ -171,7 +174,9 @@ def test_the_last_nights_are_the_last_that_count_and_the_last_of_all(tmp_path):
         reasons = ("too_few_epochs",) if number == 5 else ()
         keep(tmp_path, number, [record(1, reasons=reasons), record(2)], saved="main")
     for number in range(8):
-        rule(tmp_path, number, red=[ONE] if number in (4, 7) else [], status=11 if number == 6 else number in (4, 7))
+        rule(
+            tmp_path, number, red=[ONE] if number in (4, 7) else [], status=11 if number == 6 else int(number in (4, 7))
+        )
     assert held_to(tmp_path, 8, most=3) == [name_of(number) for number in (1, 2, 3, 7)]
     with contextlib.closing(Archive(tmp_path)) as archive:
         found = archive.nights(name_of(8), saved="main")
@@ -235,10 +240,9 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         assert [past.sound for past in archive.course(TWO)] == [True, True, False]
         archive.close()
         # What was marked stays marked when the session is read on, and when it comes back from elsewhere.
-        journal = tmp_path / "runs" / name_of(1) / "main.jsonl"
-        journal.write_text(
-            journal.read_text() + json.dumps({"event": "end", "at": 0, "status": 0, "seconds": 1}) + "\n"
-        )
+        journal = Journal(tmp_path / "runs" / name_of(1), "main")
+        journal.append("end", {"status": 0, "seconds": 1})
+        journal.close()
     moved = (tmp_path / "runs" / name_of(1)).rename(tmp_path / "elsewhere")
     archive = Archive(tmp_path)
     assert len(archive.course(ONE)) == 2

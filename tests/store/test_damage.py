@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -18,10 +19,9 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import Archive, Journal, read_story, records_in
-from pytest_ipperf.store import index as index_module
+from pytest_ipperf.store import Archive, Journal, events, is_being_written, read_session, read_story, records_in
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.tables import VERSION
 from tests.store.kept import SUITE, facts, keep, name_of, record
@@ -52,7 +52,7 @@ def root(whole, tmp_path):
 def told(root):
     """All that the archive answers, and what it says beside that."""
     archive = Archive(root)
-    entries = archive.sessions()
+    entries = [entry for entry in archive.sessions() if not entry.trouble]
     found = (
         [(entry.name, entry.verdicts, entry.troubles, entry.status) for entry in entries],
         [archive.pasts(entry) for entry in entries],
@@ -63,6 +63,11 @@ def told(root):
     notes = archive.notes
     archive.close()
     return found, notes
+
+
+def damaged(name, line):
+    """How the sentence begins."""
+    return f"session {name}: main.jsonl:{line} is damaged ("
 
 
 @pytest.fixture
@@ -118,8 +123,8 @@ def _leave_journal(path):
     ("spoil", "why"),
     [
         (_scribble, "file is not a database"),
-        (_scribble_from(0.1), r"database disk image is malformed|malformed database schema .*"),
-        (_scribble_from(0.5), r"database disk image is malformed"),
+        (_scribble_from(0.1), r"database disk image is malformed|malformed database schema .*|a (row|table) .*"),
+        (_scribble_from(0.5), r"database disk image is malformed|a (row|table) .*"),
         (_truncate, r"database disk image is malformed"),
         (_drop, "no such table: past"),
         (_leave_journal, "file is not a database"),
@@ -134,6 +139,19 @@ def test_a_damaged_index_is_made_anew_and_said(root, there, spoil, why):
     assert re.fullmatch(rf"index: {root}/{FILE} was damaged \(({why})\) and is made anew from the records", note)
     assert told(root) == (there, [])
     assert [path.name for path in root.glob(f"{FILE}*")] == [FILE]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bits_that_turned_in_the_index_change_no_answer(root, there, seed):
+    """Also where every page is still a valid one, with another number or text in it."""
+    draw = random.Random(seed)
+    data = bytearray((root / FILE).read_bytes())
+    for _ in range(draw.choice((1, 8, 60))):
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    (root / FILE).write_bytes(data)
+    found, notes = told(root)
+    assert found == there
+    assert all(" was damaged (" in note for note in notes)
 
 
 @pytest.mark.parametrize("version", [0, VERSION - 1, VERSION + 100])
@@ -176,11 +194,24 @@ def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
         assert (entry.verdicts, entry.status, archive.notes) == ({"within": 1}, None, [])
         assert records_in(folder) == [record(1)] == list(read_story(folder).records)
         archive.close()
-    with path.open("ab") as file:  # and were it not the end, what follows would be read
+    with path.open("ab") as file:  # no writer goes on behind half a line
         file.write(b"nonsense\n")
     archive = Archive(root)
     assert archive.find("last").verdicts == {"within": 1}
-    assert archive.notes[0].startswith(f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte ")
+    assert archive.notes[0].startswith(damaged(name_of(NIGHTS), 5))
+    archive.close()
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 4096, b'\0\0{"event"', b"{}", b"\xff"])
+def test_zeros_that_a_loss_of_power_leaves_are_no_record_and_no_end_in_order(root, tail):
+    """A file system may know a file's new length and not what it had there; a whole line it has as it was."""
+    folder = keep(root, NIGHTS, [record(1)], status=None)
+    with (folder / "main.jsonl").open("ab") as file:
+        file.write(tail)
+    archive = Archive(root)
+    entry = archive.find("last")
+    assert (entry.verdicts, entry.status, entry.trouble, archive.notes) == ({"within": 1}, None, "", [])
+    assert (records_in(folder), read_story(folder).status) == ([record(1)], None)
     archive.close()
 
 
@@ -192,31 +223,76 @@ def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
         b'{"event": "record", "at": 1, "cell": "x"\n',
         b'{"event": "record", "at": 1, "cell": "x", "metric": "loss", "test": {}, "reference": {}}\n',
         b'{"event": "run", "at": \0\0\0\n',
+        b'{"event": "note", "at": 1, "text": "so"}\n',
         b'{"event": "session", "at": "x", "schema": 6, "seed": 7, "design": 3}\n',
     ],
-    ids=["zeros", "empty", "half", "lacking", "run", "session"],
+    ids=["zeros", "empty", "half", "lacking", "run", "unsealed", "session"],
 )
-def test_behind_a_damaged_line_nothing_is_read_and_that_is_said(root, line):
+@pytest.mark.parametrize("last", [False, True], ids=["in the middle", "last"])
+def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made_of_it(root, line, last):
     folder = keep(root, NIGHTS, [record(1)], status=None)
     path = folder / "main.jsonl"
-    at = path.stat().st_size
-    if b'"session"' in line:
+    number = 1 if b'"session"' in line else path.read_bytes().count(b"\n") + 1
+    if number == 1:
         path.write_bytes(line + path.read_bytes())
-        at = 0
     else:
         path.write_bytes(path.read_bytes() + line)
-    journal = Journal(folder, "main")
-    journal.append("end", {"status": 0, "seconds": 1})
-    journal.close()
-    damage = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
+    if not last:
+        journal = Journal(folder, "main")
+        journal.append("end", {"status": 0, "seconds": 1})
+        journal.close()
+    damage = damaged(name_of(NIGHTS), number)
     for _ in range(2):
         archive = Archive(root)
-        assert archive.notes == [damage]
-        assert len(archive.sessions()) == NIGHTS + (at > 0)
-        if at:
-            entry = archive.find("last")
-            assert (entry.verdicts, entry.status, entry.trouble) == ({"within": 1}, None, damage)
+        (note,) = archive.notes
+        assert note.startswith(damage)
+        entry = archive.find("last")
+        assert (entry.name, entry.status, entry.trouble) == (name_of(NIGHTS), None, note)
+        assert entry.verdicts == ({"within": 1} if number > 1 else {})
+        with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
+            archive.pasts(entry)
+        assert name_of(NIGHTS) not in {past.session for past in archive.course(ONE)}
         archive.close()
+        for read in (read_story, read_session, records_in):
+            with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
+                read(folder)
+    said: list[str] = []
+    if number > 1:
+        assert list(read_story(folder, damage=said).records) == [record(1)]
+        assert said == [note]
+
+
+@pytest.mark.parametrize("how", ["zero", "cut", "twice", "rights"])
+def test_the_index_hides_no_damage_that_came_after_it(root, there, how):
+    """Zero bytes in place of some leave the size as it was, and a copy that is put back mends it."""
+    path = root / "runs" / name_of(1) / "main.jsonl"
+    whole, times = path.read_bytes(), path.stat()
+    if how == "zero":
+        path.write_bytes(whole.replace(b'"verdict"', b'"ver\0ict"', 1))
+    elif how == "cut":
+        path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-5]))
+    elif how == "twice":
+        lines = whole.splitlines(keepends=True)
+        path.write_bytes(b"".join([*lines[:9], lines[8], *lines[9:]]))
+    else:
+        path.unlink()
+        path.mkdir()
+    for _ in range(2):
+        archive = Archive(root)
+        entry = archive.find(name_of(1))
+        if how == "cut":  # as if it had been killed
+            assert (entry.status, archive.notes, sum(entry.verdicts.values())) == (None, [], 38)
+        else:
+            assert archive.notes == [entry.trouble]
+            assert archive.notes[0].startswith(f"session {name_of(1)}: main.jsonl")
+            assert [past.session for past in archive.course(ONE)] == [name_of(each) for each in (0, 2, 3)]
+        archive.close()
+    if how == "rights":
+        path.rmdir()
+    path.write_bytes(whole)
+    assert told(root) == (there, [])
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert told(root) == (there, [])
 
 
 @pytest.mark.parametrize(
@@ -242,38 +318,39 @@ def test_behind_a_damaged_line_nothing_is_read_and_that_is_said(root, line):
 def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, there, wrong):
     folder = keep(root, NIGHTS, [], status=None)
     path = folder / "main.jsonl"
-    at = path.stat().st_size
+    number = path.read_bytes().count(b"\n") + 1
     journal = Journal(folder, "main")
     journal.append("record", dataclasses.asdict(record(1)) | wrong)
     journal.close()
-    damage = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
     for _ in range(2):
         archive = Archive(root)
-        assert archive.notes == [damage]
-        assert [archive.pasts(entry) for entry in archive.sessions()] == [*there[1], {}]
+        (note,) = archive.notes
+        assert note.startswith(damaged(name_of(NIGHTS), number))
+        assert len(note) < 300
+        assert [archive.pasts(entry) for entry in archive.sessions()[:-1]] == there[1]
         archive.close()
-    if "fingerprint" not in wrong:  # which only a file of SQLite cannot hold
-        with pytest.raises(UsageError, match=r"^the record of .* cannot be read \("):
-            read_story(folder)
+    with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
+        read_story(folder)
 
 
 @pytest.mark.parametrize("wrong", [{"status": [0], "seconds": 1}, {"status": 0, "seconds": "1"}])
 def test_an_end_that_is_none_is_damage_of_its_line(root, wrong):
     folder = keep(root, NIGHTS, [record(1)], status=None)
-    at = (folder / "main.jsonl").stat().st_size
+    number = (folder / "main.jsonl").read_bytes().count(b"\n") + 1
     journal = Journal(folder, "main")
     journal.append("end", wrong)
     journal.close()
     archive = Archive(root)
-    said = f"session {name_of(NIGHTS)}: main.jsonl is damaged at byte {at}; what stands before that is used"
-    assert (archive.notes, archive.find("last").verdicts) == ([said], {"within": 1})
+    (note,) = archive.notes
+    assert note.startswith(damaged(name_of(NIGHTS), number))
+    assert archive.find("last").verdicts == {"within": 1}
     archive.close()
 
 
 def test_a_fault_of_ours_is_not_taken_for_damage_of_the_index(root, monkeypatch):
     keep(root, NIGHTS, [record(1)])
     wrong: Any = [10]
-    monkeypatch.setattr(index_module, "plain_record", lambda *_: dataclasses.replace(record(1), epochs=wrong))
+    monkeypatch.setattr(events, "plain_record", lambda *_: dataclasses.replace(record(1), epochs=wrong))
     before = (root / FILE).stat().st_ino
     with pytest.raises(sqlite3.Error, match=r"[Bb]inding parameter"):
         Archive(root)
@@ -288,8 +365,10 @@ def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there
     sentence = f"has records of schema {schema}; this version reads schemas 5 to 7{remedy}"
     for _ in range(2):
         found, notes = told(root)
-        assert (found, notes) == (there, [f"session {name_of(NIGHTS)} {sentence}"])
-    with pytest.raises(UsageError, match=re.escape(f"session {folder} {sentence}")):
+        assert (found, notes) == (there, [f"session {folder.name} {sentence}"])
+        with contextlib.closing(Archive(root)) as archive:  # nobody who asks for the last one gets another
+            assert (archive.find("last").name, archive.find("last").verdicts) == (folder.name, {})
+    with pytest.raises(UsageError, match=re.escape(f"session {folder.name} {sentence}")):
         read_story(folder)
 
 
@@ -306,7 +385,39 @@ def test_a_session_that_may_not_be_read_is_said_and_the_others_are_there(root, t
     path.mkdir(parents=True)
     for _ in range(2):
         found, notes = told(root)
-        assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: {path} cannot be read (Is a directory)"])
+        assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: main.jsonl cannot be read (Is a directory)"])
+
+
+@pytest.mark.parametrize("what", ["loop", "file", "nowhere", "empty"])
+def test_what_has_a_sessions_name_and_is_no_session_is_said_and_the_others_are_there(root, there, what):
+    folder = root / "runs" / name_of(NIGHTS)
+    if what == "file":
+        folder.write_text("x")
+    elif what == "empty":
+        (folder / "tables").mkdir(parents=True)
+    else:
+        folder.symlink_to(folder if what == "loop" else root / "gone")
+    (root / "runs" / "README").write_text("what lies here")
+    for _ in range(2):
+        found, notes = told(root)
+        assert found == there
+        words = "has no records: no journal in it begins with an event 'session'"
+        assert notes == [f"session {name_of(NIGHTS)} {words}"]
+
+
+@pytest.mark.parametrize("what", ["fifo", "loop", "nowhere"])
+def test_a_journal_that_is_no_file_keeps_nobody_waiting(root, there, what):
+    path = root / "runs" / name_of(NIGHTS) / "main.jsonl"
+    path.parent.mkdir()
+    if what == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path if what == "loop" else root / "gone")
+    why = {"fifo": "it is no file", "loop": "Too many levels of symbolic links", "nowhere": "No such file or directory"}
+    for _ in range(2):
+        found, notes = told(root)
+        assert (found, notes) == (there, [f"session {name_of(NIGHTS)}: main.jsonl cannot be read ({why[what]})"])
+        assert not is_being_written(path.parent)
 
 
 def test_a_session_that_is_removed_while_it_is_looked_at_is_none(root, there, monkeypatch):

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import Archive, Journal
-from pytest_ipperf.store import index as index_module
+from pytest_ipperf.store import Archive, Journal, events
 from pytest_ipperf.store.index import FILE, Index
+from pytest_ipperf.store.indexing import SessionReading
 from pytest_ipperf.store.tables import opened
 from tests.store.kept import facts, keep, name_of, record
 
@@ -79,7 +79,7 @@ def test_no_table_of_cells_is_read_from_end_to_end(year, question):
     from pytest_ipperf.store import archive as archive_module  # noqa: PLC0415 - for its questions
 
     text = getattr(archive_module, question)
-    base = sqlite3.connect(year / FILE)
+    base = opened(year / FILE)
     plan = [row[-1] for row in base.execute(f"EXPLAIN QUERY PLAN {text}", ("x",) * text.count("?")).fetchall()]
     base.close()
     scans = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]
@@ -90,7 +90,7 @@ def test_what_was_read_is_not_read_again(year, monkeypatch):
     def fail(*_):
         pytest.fail("nothing is new")
 
-    monkeypatch.setattr(index_module._Reading, "journal", fail)
+    monkeypatch.setattr(SessionReading, "journal", fail)
     before = (year / FILE).read_bytes()
     Archive(year).close()
     assert (year / FILE).read_bytes() == before
@@ -98,13 +98,13 @@ def test_what_was_read_is_not_read_again(year, monkeypatch):
 
 def test_only_what_a_journal_has_gained_is_read(tmp_path, monkeypatch):
     read: list[int] = []
-    line = index_module._Reading._line
+    read_line = events._event
 
-    def counted(self, *told):
-        read.append(told[2])
-        line(self, *told)
+    def counted(line, path, place):
+        read.append(place.at)
+        return read_line(line, path, place)
 
-    monkeypatch.setattr(index_module._Reading, "_line", counted)
+    monkeypatch.setattr(events, "_event", counted)
     journal = Journal(tmp_path / "runs" / name_of(0), "main")
     journal.append("session", facts(0))
     for number in range(5):

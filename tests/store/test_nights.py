@@ -73,15 +73,15 @@ def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
 @pytest.mark.parametrize(
     ("verdict", "why"),
     [
-        ("nonsense", "is no verdict (JSONDecodeError: Expecting value: line 1 column 1 (char 0))"),
-        ("[]", "is no verdict (TypeError: list indices must be integers or slices, not str)"),
+        ("nonsense", "it is no JSON"),
+        ("[]", "it is no object"),
         (
-            '{"session": "s", "saved": "main", "status": 0, "cells": [{"cell": "a"}]}',
-            "is no verdict (KeyError: 'metric')",
+            '{"session": "NAME", "saved": "main", "status": 0, "cells": [{"cell": "a"}]}',
+            "of a cell it has no 'metric'",
         ),
         (
-            '{"session": "s", "saved": "main", "status": 13, "cells": []}',
-            "is no verdict (ValueError: 13 is not a valid Light)",
+            '{"session": "NAME", "saved": "main", "status": 13, "cells": []}',
+            "'status' cannot be 13",
         ),
     ],
     ids=["nonsense", "list", "lacking", "status"],
@@ -89,14 +89,15 @@ def test_the_last_night_is_the_last_to_begin_whatever_its_name_says(root):
 def test_a_verdict_that_cannot_be_read_is_said_and_stops_the_next_night(root, verdict, why):
     """Else nobody would miss what that night measured and this one did not."""
     path = root / "nights" / name_of(3) / "verdict.json"
-    path.write_text(verdict)
-    said = f"night {name_of(3)}: {path} {why}"
+    path.write_text(verdict.replace("NAME", name_of(3)))
+    remedy = "put back a copy of it, or remove the night's folder"
+    said = f"night {name_of(3)}: {path} is no verdict ({why}); {remedy}"
     for _ in range(2):
         with contextlib.closing(Archive(root)) as archive:
             assert archive.notes == [said]
             with pytest.raises(LabError) as refused:
                 archive.last_night("main", before=name_of(4))
-            assert str(refused.value).startswith(f"{said}; what it measured is to be measured again ")
+            assert str(refused.value).startswith(f"{said}; what it measured is to be measured again, and")
             with pytest.raises(LabError):
                 archive.last_night("main")
             assert before(archive, 4, "other") is None

@@ -1,29 +1,37 @@
+import dataclasses
 import json
+import math
+import shutil
+import zlib
 from array import array
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Journal, read_session
+from pytest_ipperf.store.seal import sealed
+from tests.store.kept import HOST, events_of, facts, record, rewrite
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")
+RUN = {"arm": "ipv6", "warmup": False, "failed": {}}
 ROW = tuple(0.1 * column for column in range(len(PHASES)))
 
 
 def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
     """Two workloads of three runs each, whole."""
     journal = Journal(folder, writer)
-    journal.append("session", {"schema": schema, "seed": 7})
+    journal.append("session", facts(0, schema=schema))
     for name in workloads:
         journal.append("workload", {"workload": name, "seed": 7, "order": []})
-        journal.append("epoch", {"workload": name, "epoch": 0})
+        journal.append("epoch", {"workload": name, "epoch": 0, "server": "apache 2.4", "fingerprint": {"client": HOST}})
         for block in (-1, 0, 1):
             offset = journal.append_samples(array("d", ROW * (block + 2)).tobytes())
             samples = {"columns": PHASES, "rows": block + 2, "offset": offset}
-            journal.append("run", {"workload": name, "block": block, **samples})
+            journal.append("run", {"workload": name, "block": block, **RUN, **samples})
         journal.append("complete", {"workload": name, "looks": {"ipv6": 1}})
         journal.settle()
     journal.close()
@@ -47,7 +55,7 @@ def test_all_of_a_session_is_read_back(whole):
 
 
 @given(data=st.data())
-def test_whatever_is_cut_off_the_rest_is_read_or_a_sentence_says_why_not(whole, tmp_path_factory, data):
+def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_damage(whole, tmp_path_factory, data):
     """Both files end anywhere, and where the journal ends zeros may follow, as after a loss of power."""
     journal, samples = ((whole / f"main.{kind}").read_bytes() for kind in ("jsonl", "f64"))
     cut = data.draw(st.integers(0, len(journal)), label="journal")
@@ -56,40 +64,146 @@ def test_whatever_is_cut_off_the_rest_is_read_or_a_sentence_says_why_not(whole, 
     folder = tmp_path_factory.mktemp("cut")
     (folder / "main.jsonl").write_bytes(journal[:cut] + zeros)
     (folder / "main.f64").write_bytes(samples[:left])
-    lines = [json.loads(line) for line in (journal[:cut]).decode().splitlines(keepends=True) if line.endswith("\n")]
-    if not lines and zeros[:1] != b"\n":
+    mended = zeros == b"\n" and journal[cut : cut + 1] == b"\n"  # nothing but the end of a line was cut off
+    cut += mended
+    lines = [json.loads(line) for line in journal[:cut].splitlines(keepends=True) if line.endswith(b"\n")]
+    if b"\n" in zeros and not mended:
+        with pytest.raises(DamageError, match=rf"^session {folder.name}: main\.jsonl:{len(lines) + 1} is damaged \("):
+            read_session(folder)
+    elif not lines:
         with pytest.raises(UsageError, match=r"^session .* has no records: no journal in it begins with an event"):
             read_session(folder)
-        return
-    try:
-        kept = read_session(folder)
-    except UsageError:
-        assert not lines
-        return
-    whole_lines = [line["event"] for line in lines]
-    found = [event for each in kept.workloads.values() for event in (*each.epochs, *each.runs, each.complete) if event]
-    wanted = sum(event in ("epoch", "run", "complete") for event in whole_lines)
-    # What was cut at the end of a line is a whole line once a line's end follows.
-    assert wanted <= len(found) <= wanted + (zeros[:1] == b"\n")
-    for each in kept.workloads.values():
-        if each.whole and each.runs:
-            assert list(map(tuple, each.samples())) == [ROW * run["rows"] for run in each.runs]
-        else:
-            assert not each.runs or left < len(samples)
+    else:
+        read_session(folder)
+    if lines:
+        found = read_session(folder, damage=[])
+        kept = [event for each in found.workloads.values() for event in (*each.epochs, *each.runs, each.complete)]
+        wanted = [line for line in lines if line["event"] in ("epoch", "run", "complete")]
+        assert list(filter(None, kept)) == wanted
+        for each in found.workloads.values():
+            assert each.whole == all(run["offset"] + 8 * len(PHASES) * run["rows"] <= left for run in each.runs)
+            if each.whole and each.runs:
+                assert list(map(tuple, each.samples())) == [ROW * run["rows"] for run in each.runs]
 
 
-@given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_a_byte_that_turned_leaves_a_session_or_a_sentence(whole, tmp_path_factory, at, byte):
+@given(data=st.data())
+def test_a_byte_that_turned_is_damage_of_its_line(whole, tmp_path_factory, data):
+    """In numbers and names too, which would be right ones without the checksum."""
     journal = bytearray((whole / "main.jsonl").read_bytes())
-    journal[at % len(journal)] = byte
+    at = data.draw(st.integers(0, len(journal) - 2), label="at")  # without the last line's end it is half a line
+    journal[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != journal[at]), label="byte")
     folder = tmp_path_factory.mktemp("turned")
     (folder / "main.jsonl").write_bytes(journal)
-    try:
-        kept = read_session(folder)
-    except UsageError as error:
-        assert str(folder) in str(error)  # noqa: PT017 - both ends are right
+    shutil.copy(whole / "main.f64", folder)
+    line = (whole / "main.jsonl").read_bytes()[:at].count(b"\n") + 1
+    with pytest.raises(DamageError, match=rf"^session {folder.name}: main\.jsonl:{line} is damaged \("):
+        read_session(folder)
+
+
+@pytest.mark.parametrize("change", ["twice", "gone", "swapped", "first", "other"])
+def test_lines_that_are_not_where_they_were_are_damage(whole, tmp_path, change):
+    lines = (whole / "main.jsonl").read_bytes().splitlines(keepends=True)
+    at = 3
+    if change == "twice":
+        lines.insert(at, lines[at - 1])
+    elif change == "gone":
+        del lines[at]
+    elif change == "swapped":
+        lines[at], lines[at + 1] = lines[at + 1], lines[at]
+    elif change == "first":
+        del lines[0]
+        at = 0
+    else:  # whole in itself, and of another journal
+        lines[at] = sealed('{"event": "note", "at": 1, "text": "x"}')[0]
+    (tmp_path / "main.jsonl").write_bytes(b"".join(lines))
+    with pytest.raises(DamageError, match=rf": main\.jsonl:{at + 1} is damaged \("):
+        read_session(tmp_path)
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "session": {"seed": "7", "design": 7, "at": -1, "arguments": "suites", "deadline_s": math.nan},
+    "workload": {"order": 7, "workload": None},
+    "epoch": {"fingerprint": [], "server": 7},
+    "run": {
+        "rows": -1, "offset": 1.5, "columns": "total", "failed": {"x": True}, "warmup": 0, "values": {"x": math.nan},
+        "samples_crc32": "x", "arm": None, "block": 10**30, "at": math.inf,
+    },
+    "complete": {"looks": {"ipv6": "1"}, "seconds": [math.inf]},
+    "end": {"status": True, "seconds": math.nan, "files": {"gw0.jsonl": -1}},
+    "note": {"text": 5},
+    "trouble": {"sentence": None},
+    "record": {"estimate": math.nan, "epochs": 0, "verdict": "wthin", "alpha": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in WRONG.items() for name in names])
+@pytest.mark.parametrize("seals", [True, False], ids=["today", "schema 6"])
+def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, kind, name, seals):
+    """With the seals of a writer that is wrong, and without any as before schema 7."""
+    folder = shutil.copytree(whole, tmp_path / "one")
+    path = folder / "main.jsonl"
+    more: dict[str, dict[str, Any]] = {
+        "end": {"status": 0, "seconds": 1.0}, "note": {"text": "so"},
+        "trouble": {"nodeid": "x", "kind": "failed", "sentence": "so"}, "record": dataclasses.asdict(record(1)),
+    }  # fmt: skip
+    events = [*events_of(path), *({"event": each, "at": 1.0, **facts} for each, facts in more.items())]
+    events[0]["schema"] = SCHEMA if seals else 6
+    rewrite(path, events, seals=seals)
+    assert read_session(folder).facts["seed"] == 7
+    number = next(at for at, event in enumerate(events) if event["event"] == kind)
+    events[number][name] = WRONG[kind][name]
+    rewrite(path, events, seals=seals)
+    with pytest.raises(DamageError, match=rf": main\.jsonl:{number + 1} is damaged \(.*{name!r} cannot be "):
+        read_session(folder)
+
+
+def test_what_a_later_version_writes_beside_that_is_left_alone(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "one")
+    journal = Journal(folder, "main")
+    journal.append("weather", {"text": 5, "rows": "many"})
+    journal.append("note", {"text": "so", "colour": 5})
+    journal.close()
+    assert read_session(folder).facts["seed"] == 7
+
+
+def test_samples_that_are_not_those_that_were_written_are_damage(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "one")
+    (name, *_) = WORKLOADS
+    events = events_of(folder / "main.jsonl")
+    packed = (folder / "main.f64").read_bytes()
+    for event in events:
+        if event["event"] == "run":
+            end = event["offset"] + 8 * len(PHASES) * event["rows"]
+            event["samples_crc32"] = zlib.crc32(packed[event["offset"] : end])
+    rewrite(folder / "main.jsonl", events)
+    assert len(list(read_session(folder).workloads[name].samples())) == 3
+    (folder / "main.f64").write_bytes(bytes([packed[0] ^ 1]) + packed[1:])
+    with pytest.raises(
+        DamageError, match=r"^samples: .*/main\.f64 from byte 0 on is damaged: these are not the samples"
+    ):
+        list(read_session(folder).workloads[name].samples())
+
+
+@pytest.mark.parametrize("lost", ["gone", "cut", "folder"])
+def test_a_workers_journal_that_is_no_longer_whole_after_the_end_is_damage(whole, tmp_path, lost):
+    folder = shutil.copytree(whole, tmp_path / "one")
+    write(folder, writer="gw0")
+    journal = Journal(folder, "main")
+    journal.append("end", {"status": 0, "seconds": 1, "files": journal.sizes()})
+    journal.close()
+    assert read_session(folder).facts["seed"] == 7
+    path = folder / "gw0.jsonl"
+    size = path.stat().st_size
+    if lost == "cut":
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[:-1]))
     else:
-        assert kept.facts["seed"] is not None
+        path.unlink()
+    if lost == "folder":
+        path.mkdir()
+    words = rf"^session one: gw0\.jsonl is damaged \(\d+ bytes are there of {size}\); put back a copy of the file"
+    with pytest.raises(DamageError, match=words if lost != "folder" else "cannot be read"):
+        read_session(folder)
 
 
 def test_a_workload_that_was_begun_again_counts_from_there(tmp_path):
@@ -103,7 +217,7 @@ def test_a_workload_that_was_begun_again_counts_from_there(tmp_path):
 def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
     write(tmp_path / "one", writer="gw1")
     half = Journal(tmp_path / "one", "gw0")
-    half.append("session", {"schema": SCHEMA, "seed": 7})
+    half.append("session", facts(0))
     half.append("workload", {"workload": WORKLOADS[0], "seed": 7, "order": []})
     half.append("broken", {"workload": WORKLOADS[0], "sentence": "the agent died"})
     half.close()
@@ -113,7 +227,7 @@ def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
 
 def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
     journal = Journal(tmp_path / "two", "main")
-    journal.append("session", {"schema": SCHEMA, "seed": 7})
+    journal.append("session", facts(0))
     journal.append("taken", {"workload": WORKLOADS[0], "session": "one", "folder": str(tmp_path / "one")})
     journal.close()
     assert read_session(tmp_path / "two").taken_over == {WORKLOADS[0]: tmp_path / "one"}
@@ -122,7 +236,7 @@ def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
 def test_what_could_not_be_taken_over_was_not_whoever_says_so(tmp_path):
     for writer, event in (("gw0", "anew"), ("main", "taken")):
         journal = Journal(tmp_path / "two", writer)
-        journal.append("session", {"schema": SCHEMA, "seed": 7})
+        journal.append("session", facts(0))
         for workload in WORKLOADS if event == "taken" else WORKLOADS[:1]:
             journal.append(event, {"workload": workload, "session": "one", "folder": str(tmp_path / "one"), "why": ""})
         journal.close()

@@ -6,11 +6,15 @@ All of it is on the disk, so that a night can be decided once more at any time, 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from pytest_ipperf.core.errors import DamageError
 from pytest_ipperf.core.gate import decide
-from pytest_ipperf.core.night import NightReport
+from pytest_ipperf.core.night import Light, NightReport
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import Archive, acceptances, read_story
@@ -30,16 +34,34 @@ class Decided:
     fresh: Story | None
 
 
+LOST = "records"
+"""In place of an item, of which an answer could not be kept."""
+_VERDICT = "verdict"
+
+
 def decided(
-    archive: Archive, screening: Path, fresh: Path | None, *, saved: str, baseline: str, lost: str = ""
+    archive: Archive,
+    screening: Path,
+    fresh: Path | None,
+    *,
+    saved: str,
+    baseline: str,
+    lost: str = "",
+    troubles: Mapping[str, str] | None = None,
 ) -> Decided:
     """What a night found whose sessions lie in these folders; it has the name `saved`.
 
     Compared is with the earlier nights of the name `baseline`. What was accepted by the end of the night counts. `lost`
-    says that an answer could not be kept, which its sessions cannot know.
+    says that an answer could not be kept, which its sessions cannot know; `troubles` are further ones. DamageError
+    where not all of its own sessions can be read; of earlier ones a warning says what had to be left out.
     """
     story = read_story(screening)
     again = read_story(fresh) if fresh else None
+    for each in (story, again):
+        if each is not None and each.status is None and not lost:
+            raise DamageError(
+                f"session {each.name} has no end, so that no night can be decided of it; measure it again"
+            )
     began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
     ended_at = max(each.began_at + (each.seconds or 0) for each in (story, again) if each)
     before = archive.last_night(saved, before=screening.name)
@@ -50,11 +72,43 @@ def decided(
         courses=archive.nights(screening.name, saved=baseline),
         accepted=acceptances(archive.root, by=ended_at),
         today=began.date(),
-        troubles={**_troubles(story, again), **({"records": lost} if lost else {})},
+        troubles={**_troubles(story, again), **({LOST: lost} if lost else {}), **(troubles or {})},
         metric_of=lambda name: METRICS[name].metric,
     )
+    left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
+    report = replace(report, warnings=(*report.warnings, *left_out))
     courses = archive.courses(screening.name, saved=baseline)
     return Decided(report=report, story=replace(story, courses=courses, night=report), fresh=again)
+
+
+def decided_as_before(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> Decided:
+    """The same once more, by the night's own verdict.
+
+    Where the records do not give what that says, they are not what they were, and that is trouble of the night.
+    """
+    fresh = verdict.get("fresh_session")
+    saved, said = verdict["saved"], {each["nodeid"]: each["sentence"] for each in verdict.get("troubles", ())}
+    again = partial(
+        decided,
+        archive,
+        screening,
+        archive.root / "runs" / fresh if fresh else None,
+        saved=saved,
+        baseline=verdict.get("baseline") or saved,
+        lost=said.get(LOST, ""),
+    )
+    found = again()
+    then = {(each["cell"], each["metric"]): each["ruling"] for each in verdict["cells"]}
+    now = {(each.key.cell, each.key.metric): each.ruling.name.lower() for each in found.report.cells}
+    if found.report.light == verdict["status"] and then == now:
+        return found
+    before, after = Light(verdict["status"]).word, found.report.light.word
+    other = sum(then.get(cell) != now.get(cell) for cell in then.keys() | now.keys())
+    sentence = (
+        f"night {screening.name} ended as {before}, and what is kept of it gives {after} now, with another ruling of "
+        f"{other} of its cells: earlier nights, what was accepted, or the rules are not what they were then"
+    )
+    return again(troubles={_VERDICT: sentence})
 
 
 def _troubles(screening: Story, fresh: Story | None) -> dict[str, str]:

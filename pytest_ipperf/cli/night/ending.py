@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.night.writing import copy_night, write_night
-from pytest_ipperf.cli.orders.base import screen_width, write_lines
+from pytest_ipperf.cli.orders.base import give_up_output, screen_width, write_lines
 from pytest_ipperf.core.gate import FAMILY_ALPHA, flagged
 from pytest_ipperf.report.night import lines
 from pytest_ipperf.store import Archive, records_in
@@ -48,5 +49,9 @@ def end_night(
     told = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
     if output is not None:
         told += copy_night(written.files, output)
-    write_lines(["", *told])
+    try:
+        write_lines(["", *told])
+    except OSError as error:  # the decision stands, whether or not anybody can read of it
+        give_up_output()
+        print(f"the output cannot be written ({error.strerror})", file=sys.stderr)  # noqa: T201 - beside it
     return int(found.report.light)

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_ipperf.core.errors import LabError
+
+_FAILED = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Of these there is one for both sessions, it is for the first alone, or it would leave out what was flagged.
 _FOR_ONE = ("--junitxml", "--junit-xml", "--ipperf-resume", "--ipperf-seed", "--maxfail")
@@ -37,16 +40,30 @@ class Ended:
 
 
 def run_pytest(arguments: Sequence[str]) -> Ended:
-    """Runs pytest to its end, with its output on ours. What asks us to end asks it, and it ends in order."""
+    """Runs pytest to its end, with its output on ours. What asks us to end asks it, and it ends in order.
+
+    LabError where it cannot be started, or has left half of what it says of its end, as on a full disk.
+    """
     with tempfile.TemporaryDirectory(prefix="ipperf-night-") as scratch:
         outcome = Path(scratch) / "outcome.json"
         argv = [sys.executable, "-m", "pytest", *arguments, f"--ipperf-outcome={outcome}"]
         status = _to_its_end([*_tied(), *argv])
-        told: dict[str, Any] = json.loads(outcome.read_bytes()) if outcome.exists() else {}
-    session, records = told.get("session"), told.get("records")
+        said = _outcome(outcome)
+        if status == _FAILED and not said:  # Python's own, of a program that broke
+            raise LabError("pytest ended with status 1 and did not say how, see above")
+    session, records = said.get("session"), said.get("records")
     return Ended(
-        status, Path(session) if session else None, Path(records) if records else None, told.get("trouble", "")
+        status, Path(session) if session else None, Path(records) if records else None, said.get("trouble", "")
     )
+
+
+def _outcome(outcome: Path) -> Mapping[str, Any]:
+    """Return what pytest wrote about its end; empty where it was killed before."""
+    try:
+        found = json.loads(outcome.read_bytes()) if outcome.exists() else {}
+    except (OSError, ValueError) as error:
+        raise LabError(f"{outcome}, where pytest says how it ended, cannot be read ({error})") from None
+    return dict(found)
 
 
 def only_arguments(arguments: Sequence[str]) -> list[str]:

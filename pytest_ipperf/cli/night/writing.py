@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pytest_ipperf.cli.night.deciding import Decided
 from pytest_ipperf.core.errors import LabError
 from pytest_ipperf.report.documents import night_document
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import VERDICT
+from pytest_ipperf.store import VERDICT, sealed_verdict, write_whole
 
 _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "junit.xml": "junit"}
 
@@ -36,7 +34,7 @@ def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Wri
     troubles = []
     for name, form in _FILES.items():
         try:
-            files.append(_whole(folder / name, FORMATS[form].render(decided.story)))
+            files.append(write_whole(folder / name, FORMATS[form].render(decided.story)))
         except OSError as error:
             troubles.append(f"{name}: {folder / name} cannot be written ({error.strerror})")
         except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was decided
@@ -48,7 +46,7 @@ def write_verdict(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> P
     """What later nights read of this one; raises OSError where that cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {**night_document(decided.report, **_of(decided)), **facts}
-    return _whole(folder / VERDICT, json.dumps(document, indent=1, allow_nan=False).encode() + b"\n")
+    return write_whole(folder / VERDICT, sealed_verdict(document))
 
 
 def copy_night(files: Sequence[Path], target: Path) -> list[str]:
@@ -66,14 +64,3 @@ def _of(decided: Decided) -> dict[str, Any]:
     story, fresh = decided.story, decided.fresh
     seconds = None if story.seconds is None else story.seconds + ((fresh.seconds or 0) if fresh else 0)
     return {"session": story.name, "saved": story.saved, "began_at": story.began_at, "seconds": seconds}
-
-
-def _whole(path: Path, data: bytes) -> Path:
-    """Beside it first, so that nobody reads half of it."""
-    beside = path.with_name(f".{path.name}.part")
-    with beside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    return path

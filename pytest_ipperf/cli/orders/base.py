@@ -51,9 +51,18 @@ def records_root(asked: str) -> Path:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """To standard output."""
-    for line in lines:
-        print(line)  # noqa: T201 - that is what it is for
+    """To standard output; who reads it and has seen enough changes nothing of how the order ends."""
+    try:
+        for line in lines:
+            print(line)  # noqa: T201 - that is what it is for
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_output()
+
+
+def give_up_output() -> None:
+    """Writes no more to standard output; the interpreter would try it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def screen_width() -> int | None:

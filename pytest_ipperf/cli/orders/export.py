@@ -10,6 +10,7 @@ from pytest_ipperf.cli.choosing import SESSION, records, story_of
 from pytest_ipperf.cli.orders.base import Order, records_argument
 from pytest_ipperf.core.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.store import write_whole
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def _run(asked: argparse.Namespace) -> int:
         sys.stdout.buffer.flush()
         return 0
     try:
-        Path(asked.output).write_bytes(told)
+        write_whole(Path(asked.output), told)
     except OSError as error:
         raise LabError(f"--output: {asked.output} cannot be written ({error.strerror})") from error
     return 0
@@ -39,7 +40,7 @@ order = Order(
     help="write a session, with its night, in another format",
     description=(
         "Writes a session in another format; where it was the screening of a night, with what the night ruled. It is "
-        "made of the records alone, so it is the same whenever that is done."
+        "made of the records alone, so it is the same whenever that is done. Where they are damaged nothing is written."
     ),
     epilog=f"Formats: {', '.join(FORMATS)}.",
     arguments=_arguments,

@@ -60,6 +60,8 @@ def _cells(verdicts: Mapping[str, int]) -> str:
 
 
 def _end(entry: Entry) -> str:
+    if entry.trouble:
+        return "unreadable"
     if entry.extent.is_whole:
         return f"status {entry.status}" if entry.tells_end else "unknown"
     return f"{entry.extent.state.value}, {entry.extent.counts}"

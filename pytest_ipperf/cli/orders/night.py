@@ -7,24 +7,27 @@ import contextlib
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
-from pytest_ipperf.cli.orders.base import FOLDER, Order
+from pytest_ipperf.cli.orders.base import FOLDER, Order, write_lines
 from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
 
 _NAME = "night"
-_KILLED, _NOTHING = 3, 5
+_WITHOUT, _NOTHING = 3, 5
 _STOPPED = {
     2: "it was interrupted, or a test file could not be collected, see above",
-    _KILLED: "an internal error of pytest or of a plugin, see above",
+    _WITHOUT: "an internal error of pytest or of a plugin, see above",
     4: "wrong usage, see above",
     _NOTHING: "nothing was measured",
 }
 """The statuses of pytest after which there is nothing to decide."""
+_ENDED = (0, 1, 10)
+"""The statuses of a session that has come to its end, pytest's and ours."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,11 +49,24 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(asked: argparse.Namespace) -> int:
-    _check(asked)
+    """A night without a verdict never has the status of one, whatever it ended by."""
+    try:
+        _check(asked)
+        return _night(asked)
+    except UsageError:
+        raise
+    except (IpperfError, OSError) as error:
+        return _without(str(error))
+    except Exception as error:  # noqa: BLE001 - Python would end with the status of a red night
+        traceback.print_exc()
+        return _without(f"{type(error).__name__}, a fault of pytest-ipperf, see above; the records are kept")
+
+
+def _night(asked: argparse.Namespace) -> int:
     common = ["--ipperf-design=nightly", "--ipperf-twin=yes"]
     named = [f"--ipperf-save={asked.saved}", *([f"--ipperf-baseline={asked.baseline}"] if asked.baseline else [])]
     screening = run_pytest([*common, *asked.rest, *named, "--ipperf-exceeds=flag"])
-    if screening.session is None or screening.records is None or _has_stopped(screening):
+    if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
     # Here, as scipy comes with it, which wrong usage need not wait for.
     from pytest_ipperf.cli.night.ending import end_night, suspects  # noqa: PLC0415
@@ -59,7 +75,8 @@ def _run(asked: argparse.Namespace) -> int:
     if found := suspects(screening.session):
         own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={asked.saved}{FRESH}", "--ipperf-baseline="]
         fresh = _again([*common, *only_arguments(asked.rest), *own], found.items)
-        if fresh.status in (2, _KILLED) or fresh.status < 0:
+        # Of wrong usage, or of no item that is there any more, the flagged cells are not measured again.
+        if fresh.status not in (*_ENDED, 4, _NOTHING):
             return _stopped(fresh)
     try:
         return end_night(
@@ -71,9 +88,8 @@ def _run(asked: argparse.Namespace) -> int:
             output=Path(asked.output) if asked.output else None,
             lost=screening.trouble or fresh.trouble,
         )
-    except LabError as error:  # no verdict is not the status of a red one
-        _tell(f"no verdict: {error}")
-        return _KILLED
+    except UsageError as error:  # it was right before anything was measured
+        return _without(str(error))
 
 
 def _check(asked: argparse.Namespace) -> None:
@@ -94,6 +110,8 @@ def _check(asked: argparse.Namespace) -> None:
         archive.last_night(asked.saved)  # says which verdict cannot be read
         if (name := _history(asked.baseline)) and name != asked.saved and not archive.sessions(name):
             raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
+        for note in archive.notes:
+            print(note, file=sys.stderr)  # noqa: T201 - before it takes a night
     if asked.output:
         _check_writable(Path(asked.output))
 
@@ -115,10 +133,6 @@ def _values(arguments: Sequence[str], *options: str) -> list[str]:
     ]
 
 
-def _has_stopped(ended: Ended) -> bool:
-    return ended.status in _STOPPED or ended.status < 0
-
-
 def _history(baseline: str) -> str:
     """The name of the nights to compare with; a single session, which decides nothing, has none."""
     return "" if baseline == LAST or "/" in baseline else baseline
@@ -134,17 +148,25 @@ def _again(arguments: Sequence[str], items: Sequence[str]) -> Ended:
 
 
 def _stopped(ended: Ended) -> int:
+    """The status of a night whose pytest has not come to its end, or has measured nothing."""
     if ended.status < 0:
-        _tell(f"no verdict: pytest was killed by signal {-ended.status}; --ipperf-resume=last goes on with its records")
-        return _KILLED
-    _tell(f"no verdict: {_STOPPED.get(ended.status, _STOPPED[_NOTHING])}")
-    return ended.status or _NOTHING
+        return _without(f"pytest was killed by signal {-ended.status}; --ipperf-resume=last goes on with its records")
+    if ended.status not in (*_ENDED, *_STOPPED):
+        return _without(f"pytest ended with status {ended.status}, which is none of its own, see above")
+    status = ended.status if ended.status in _STOPPED else _NOTHING
+    _tell(f"no verdict: {_STOPPED[status]}")
+    return status
+
+
+def _without(why: str) -> int:
+    _tell(f"no verdict: {why}")
+    return _WITHOUT
 
 
 def _tell(sentence: str) -> None:
-    """Flushed, as pytest writes to the same output."""
-    print(f"\npytest-ipperf night: {sentence}", flush=True)  # noqa: T201 - that is what it is for
-    sys.stdout.flush()
+    """At once, as pytest writes to the same output; that nobody can read it changes no status."""
+    with contextlib.suppress(OSError):
+        write_lines(["", f"pytest-ipperf night: {sentence}"])
 
 
 order = Order(
@@ -156,7 +178,7 @@ order = Order(
     epilog=(
         "Of pytest's arguments --ipperf-records=FOLDER says where all is kept from night to night, and "
         "--ipperf-resume=last goes on with a night that was broken off. Exit status: 0 green, 1 red, 10 nothing "
-        "decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's."
+        "decided, 11 unstable, 12 cells are missing; 2 to 5 as pytest's, and 3 too where no verdict could be had."
     ),
     arguments=_arguments,
     run=_run,

@@ -70,13 +70,14 @@ def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None
     from pytest_ipperf.report.night import lines  # noqa: PLC0415 - loads scipy, which no courses need
     from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - as above
 
-    story = story_of(found, session)
-    if story.extent.state is State.BROKEN_OFF:
+    damage: list[str] = []
+    story = story_of(found, session, damage=damage)
+    if not damage and story.extent.state is State.BROKEN_OFF:
         _write_page(story, session)
     chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
         raise UsageError(f"session {session.name} has no cell in which {' or '.join(map(repr, texts))} occurs")
-    write_lines([*_head(story), ""])
+    write_lines([*damage, *_head(story), ""])
     if story.night and not texts:
         write_lines([*lines(story.night, screen_width()), ""])
     write_lines([*tables(chosen, screen_width()), *_reasons(story, chosen, everything=not texts)])
@@ -147,8 +148,6 @@ def _text(value: Any) -> str:
 
 def _places(found: Records, session: Chosen) -> Iterator[str]:
     """Where everything is."""
-    if session.entry and session.entry.trouble:
-        yield session.entry.trouble
     yield f"records: {session.folder}"
     for title, name in _FILES.items():
         if (session.folder / name).exists():

@@ -1,0 +1,218 @@
+"""Indexing: one session's journals on their way into the index, and by what is seen that they have changed."""
+
+from __future__ import annotations
+
+import calendar
+import contextlib
+import json
+import math
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_ipperf.core.errors import DamageError, LabError, UsageError
+from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.record import Record
+from pytest_ipperf.store.events import Event, Place, UnreadableError, read_events
+from pytest_ipperf.store.migration import Facts
+from pytest_ipperf.store.reading import missing
+from pytest_ipperf.store.tables import seal
+
+_BATCH = 500
+_NAME = re.compile(r"\d{8}T\d{6}Z")
+"""With what the folder of a session begins; another file beside those folders is somebody else's."""
+
+
+class Sign(NamedTuple):
+    """By what a file is seen to be the one that was read: its size, and when it changed (nanoseconds since 1970)."""
+
+    size: int
+    changed_ns: int
+
+
+_NEVER = Sign(-1, -1)
+"""Of a file that is to be read again each time."""
+
+
+def sign_of(path: Path) -> Sign:
+    """Return the sign of a file; one that no file has where there is none, or it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return Sign(-1, 0)
+    return Sign(found.st_size, found.st_mtime_ns)
+
+
+def signs_of(folder: Path) -> dict[str, Sign]:
+    """Return the signs of a session's journals by name; FileNotFoundError where its folder is no longer there."""
+    if not os.path.lexists(folder):
+        raise FileNotFoundError(2, "No such file or directory", str(folder))
+    return {path.name: sign_of(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def folders_in(runs: Path) -> Iterator[Path]:
+    """The folders of sessions; what only has the name of one is among them, as a session was there."""
+    try:
+        with os.scandir(runs) as found:
+            entries = list(found)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LabError(f"records: {runs} cannot be read ({error.strerror})") from error
+    for each in entries:
+        with contextlib.suppress(OSError):
+            if each.is_dir():
+                yield Path(each.path)
+                continue
+        if _NAME.match(each.name):
+            yield Path(each.path)
+
+
+class SessionReading:
+    """The session of that `number` in the index, whose `folder` is read."""
+
+    def __init__(self, base: sqlite3.Connection, words: dict[str, int], number: int, folder: Path) -> None:
+        self._base, self._words, self._number, self._folder = base, words, number, folder
+        ((began_at, schema),) = base.execute("SELECT began_at, schema FROM session WHERE id = ?", (number,)).fetchall()
+        self._began_at: float = math.inf if began_at is None else began_at
+        self._known = schema is not None
+        self._files: dict[str, int] = {}
+        self._rows: list[tuple[Any, ...]] = []
+
+    def journal(self, name: str, place: Place, sign: Sign) -> None:
+        """From a place on, where the last reading ended; up to what cannot be read, which is said."""
+        try:
+            for event in read_events(self._folder / name, place):
+                self._take(event, place)
+        except UnreadableError as error:
+            self._say(str(error))
+            sign = _NEVER
+        except (DamageError, UsageError) as error:
+            self._say(str(error))
+        self._base.execute(
+            "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            (self._number, name, place.at, place.lines, place.seal, place.schema, *sign),
+        )
+
+    def finish(self) -> None:
+        """Writes what is waiting, counts, and says what is missing."""
+        self._write()
+        self._base.execute("DELETE FROM tally WHERE session = ?", (self._number,))
+        self._base.execute(
+            "INSERT INTO tally SELECT session, text, count(*), NULL FROM past JOIN word ON word.id = verdict "
+            "WHERE session = ? GROUP BY text",
+            (self._number,),
+        )
+        for error in missing(self._folder, self._files):
+            self._say(str(error))
+        if not self._known and self._has_more_than_journals():
+            self._say(f"session {self._folder.name} has no records: no journal in it begins with an event 'session'")
+        # Of a session whose beginning cannot be read the name tells it, so that it stands where it belongs.
+        self._base.execute(
+            "UPDATE session SET began_at = ? WHERE id = ? AND began_at IS NULL AND trouble != ''",
+            (_began_by_name(self._folder), self._number),
+        )
+        self._base.execute(
+            "UPDATE session SET measured = (SELECT count(DISTINCT cell) FROM past JOIN key ON key.id = past.key "
+            "WHERE past.session = session.id) WHERE id = ?",
+            (self._number,),
+        )
+        self._base.execute(
+            "UPDATE session SET cells = (SELECT count(*) FROM past WHERE session = id) WHERE id = ?", (self._number,)
+        )
+        seal(self._base, "session", "id = ?", self._number)
+        for table in ("journal", "tally", "past"):
+            seal(self._base, table, "session = ?", self._number)
+
+    def _has_more_than_journals(self) -> bool:
+        """Which a session writes when it has begun to measure; before that there may be an empty journal."""
+        if not self._folder.is_dir():
+            return True
+        return any(path.suffix != ".jsonl" for path in self._folder.iterdir())
+
+    def _say(self, trouble: str) -> None:
+        """The first one stays: it is where a person begins to look."""
+        self._base.execute("UPDATE session SET trouble = ? WHERE id = ? AND trouble = ''", (trouble, self._number))
+
+    def _take(self, event: Event, place: Place) -> None:
+        if event.record is not None:
+            self._record(event.record)
+        elif event.kind == "session":
+            self._session(event.facts, place)
+        elif event.kind == "end":
+            self._files.update(event.facts.get("files", {}))
+            missing_items = len(event.facts["missing"]) if "missing" in event.facts else None
+            facts = (event.facts["status"], event.facts["seconds"], missing_items, self._number)
+            self._base.execute("UPDATE session SET status = ?, seconds = ?, missing = ? WHERE id = ?", facts)
+        elif event.kind == "plan":
+            planned = len(set(event.facts["items"].values()))
+            self._base.execute("UPDATE session SET planned = ? WHERE id = ?", (planned, self._number))
+        elif event.kind in ("undecided", "trouble"):
+            column = "undecided" if event.kind == "undecided" else "troubles"
+            self._base.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
+
+    def _session(self, facts: Facts, place: Place) -> None:
+        """Each process of a session says the same of it; it began with the first of them."""
+        self._began_at = min(self._began_at, facts["at"])
+        if not self._known:
+            self._known = True
+            values = (facts["design"]["name"], facts["saved"], facts["pytest_ipperf"], json.dumps(facts["arguments"]))
+            self._base.execute(
+                "UPDATE session SET design = ?, saved = ?, version = ?, arguments = ?, schema = ? WHERE id = ?",
+                (*values, place.schema, self._number),
+            )
+        self._base.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
+
+    def _record(self, record: Record) -> None:
+        past = record.past(self._folder.name, self._began_at)
+        self._rows.append(
+            (
+                self._number, self._key(past.key), past.change, past.sd_epoch, past.epochs, past.test_value,
+                past.reference_value, self._word(past.margin), past.margin_fraction, past.header_cost,
+                self._word(past.verdict), self._word(past.fingerprint), past.usable, self._word(record.taken_from),
+            )
+        )  # fmt: skip
+        if len(self._rows) >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        self._base.executemany(
+            "INSERT INTO past VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,NULL) ON CONFLICT DO UPDATE SET "
+            "change=excluded.change, sd_epoch=excluded.sd_epoch, epochs=excluded.epochs, "
+            "test_value=excluded.test_value, reference_value=excluded.reference_value, margin=excluded.margin, "
+            "margin_fraction=excluded.margin_fraction, header_cost=excluded.header_cost, verdict=excluded.verdict, "
+            "fingerprint=excluded.fingerprint, usable=excluded.usable, taken_from=excluded.taken_from "
+            # Of several questions about one cell the strictest stays.
+            "WHERE coalesce(excluded.margin_fraction, 1e9) <= coalesce(past.margin_fraction, 1e9)",
+            self._rows,
+        )
+        self._rows = []
+
+    def _key(self, key: Key) -> int:
+        added = self._base.execute("INSERT OR IGNORE INTO key (cell, metric, version) VALUES (?, ?, ?)", key).rowcount
+        ((number,),) = self._base.execute(
+            "SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?", key
+        ).fetchall()
+        if added:
+            seal(self._base, "key", "id = ?", number)
+        return int(number)
+
+    def _word(self, text: str) -> int:
+        if text not in self._words:
+            added = self._base.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,)).rowcount
+            ((number,),) = self._base.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchall()
+            if added:
+                seal(self._base, "word", "id = ?", number)
+            self._words[text] = number
+        return self._words[text]
+
+
+def _began_by_name(folder: Path) -> float:
+    """When a session began, by the name of its folder; else when that changed."""
+    with contextlib.suppress(ValueError, OverflowError):
+        return float(calendar.timegm(time.strptime(folder.name[:16], "%Y%m%dT%H%M%SZ")))
+    return folder.lstat().st_mtime
