@@ -323,7 +323,7 @@ def test_an_epoch_is_asked_for_the_transports_of_its_arms_by_the_backend_that_wa
     script, _, _ = course(well, dataclasses.replace(CONDITIONS, backend="kernel"), arms=(SIX, TUNNEL))
     assert script.asked == [(("tunnel",), "kernel")] * 6
     script, _, _ = course(well)
-    assert script.asked == [((), "auto")] * 6
+    assert script.asked == [((), "")] * 6
 
 
 def test_a_transport_of_which_every_arm_is_closed_is_built_no_more(course):
