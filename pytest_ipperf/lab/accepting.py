@@ -15,8 +15,9 @@ from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.protocols.base import CONTENT, PHASES
 from pytest_ipperf.servers import SERVERS
 
+# Patience with a slow disk: at least, and for each message's file.
 _LOOK_S = 60.0
-"""Patience with thousands of files on a slow disk."""
+_FILE_S = 0.02
 
 
 def hands_over(protocol: str, service: Service) -> bool:
@@ -36,7 +37,8 @@ def check_keeps(protocol: str, service: Service) -> None:
 
 def make_room(server: Link, service: Service, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
-    server.order("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=_LOOK_S)
+    patience_s = _LOOK_S + _FILE_S * messages
+    server.order("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
 
 
 def accepted(
@@ -48,7 +50,8 @@ def accepted(
     row. What was counted is `accepted` then.
     """
     handed = HandedOver(service.name, protocol, told["indices"])
-    found = Acceptance(**server.order("accepted", dataclasses.asdict(handed), patience_s=_LOOK_S))
+    patience_s = _LOOK_S + _FILE_S * told["attempted"]
+    found = Acceptance(**server.order("accepted", dataclasses.asdict(handed), patience_s=patience_s))
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,7 +66,8 @@ class Keep:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._numbers = itertools.count(1)
+        # After those of a server that was here before.
+        self._numbers = itertools.count(1 + max((int(name, 16) for name in os.listdir(folder)), default=0))  # noqa: PTH208
 
     async def handle_DATA(self, server: object, session: object, envelope: _Envelope) -> str:  # noqa: N802 - aiosmtpd's
         """Answer as Postfix does, once the message is in its file."""

@@ -153,6 +153,9 @@ class Postfix(Server):
         return f"{count} message{'s' * (count != 1)} in the queue" if count else ""
 
 
+_LENGTH_BITS = 28  # a length is a signed integer of 32 bits
+
+
 def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Split a queue file into records: a type of one byte, a length in groups of seven bits, lowest first, a value.
 
@@ -164,7 +167,7 @@ def _records(queue_file: bytes) -> Iterator[tuple[bytes, bytes]]:
         for at in range(at + 1, len(queue_file)):  # noqa: B020 - where the length ends, the value begins
             length |= (queue_file[at] & 0x7F) << shift
             shift += 7
-            if queue_file[at] < 0x80:
+            if queue_file[at] < 0x80 or shift > _LENGTH_BITS:
                 break
         at += 1
         yield kind, queue_file[at : at + length]

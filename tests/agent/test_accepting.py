@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import random
 import smtplib
 from array import array
@@ -23,6 +24,7 @@ from pytest_ipperf.core.state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Server, Site
+from pytest_ipperf.servers.postfix import _records
 from tests.agent.liars import LIARS, LyingAiosmtpd
 
 ADDRESSES = {4: "127.0.0.1", 6: "::1"}
@@ -214,6 +216,29 @@ def test_what_is_kept_must_have_room(name):
             make_room(made.recipe, made.daemon.site, HandingOver(name, 10**12))
         assert list(made.recipe.kept(made.daemon.site)) == []
         make_room(made.recipe, made.daemon.site, HandingOver(name, 1000))
+
+
+def test_as_many_files_must_have_room_as_there_are_messages(monkeypatch):
+    with bench("aiosmtpd") as made:
+        disk = os.statvfs(made.daemon.site.folder)
+        monkeypatch.setattr(accepting, "_BESIDE_BYTES", -1000)
+        if not disk.f_files:
+            pytest.skip("this file system has no fixed number of files")
+        with pytest.raises(LabError, match=r"need as many files and .* has room for \d+: remove some"):
+            make_room(made.recipe, made.daemon.site, HandingOver("aiosmtpd", disk.f_files + 1))
+
+
+def test_a_server_that_begins_again_keeps_what_was_there_before():
+    with bench("aiosmtpd") as made:
+        made.sent()
+        made.daemon.stop()
+        made.daemon.start()
+        assert made.sent()["failed"] == {}
+        assert len(list(made.recipe.kept(made.daemon.site))) == 60
+
+
+def test_the_length_of_a_queue_files_record_ends_after_32_bits():
+    assert [len(value) for _, value in _records(b"N" + b"\xff" * 1000)] == [995]
 
 
 TRACE = b"Return-Path: <a@b>\r\nDelivered-To: x\r\nReceived: from x\r\n\tby y; z\r\n"

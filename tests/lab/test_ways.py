@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pwd
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from execnet.gateway_io import popen_args, ssh_args
@@ -131,6 +133,16 @@ def test_a_machine_is_the_one_that_ssh_says_whether_it_is_asked_or_not(tmp_path,
         ).stdout
         told = dict(line.split(" ", 1) for line in said.splitlines())
         assert made == f"ssh {told['hostname'].lower()} port {told['port']}"
+
+
+def test_a_relative_include_is_looked_for_in_the_users_own_folder(tmp_path, monkeypatch):
+    """As ssh does with `-F`, wherever that file is."""
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=str(tmp_path)))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/redirecting.conf").write_text("Host alpha\n HostName elsewhere\n")
+    config = tmp_path / "config"
+    config.write_text("Include redirecting.conf\n")
+    assert ssh._redirects(str(config))
 
 
 @needs("ssh")

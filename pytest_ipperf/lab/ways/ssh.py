@@ -142,7 +142,8 @@ def _told(destination: str, config: str) -> dict[str, str]:
 def _redirects(config: str) -> bool:
     """Whether ssh's configuration (that file, or the user's and the system's) may lead a name elsewhere."""
     home, system = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".ssh"), Path("/etc/ssh")
-    files = [(Path(config), Path.cwd())] if config else [(home / "config", home), (system / "ssh_config", system)]
+    # What a file of the user's includes is looked for beside the user's own one, wherever that file is (ssh_config(5)).
+    files = [(Path(config), home)] if config else [(home / "config", home), (system / "ssh_config", system)]
     if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
         return True
     told = _told(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
