@@ -127,7 +127,7 @@ def _check_writable(folder: Path) -> None:
 
 def _values(arguments: Sequence[str], *options: str) -> list[str]:
     """Return the values of an option of pytest by any of its names, in both of its forms."""
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    pairs = zip(arguments, [*arguments, ""][1:], strict=True)
     return [
         word.partition("=")[2] if "=" in word else after for word, after in pairs if word.partition("=")[0] in options
     ]

@@ -1,0 +1,17 @@
+"""Checks of the order `night` before it measures, and its status where it cannot write, without pytest below it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from pytest_ipperf.cli.orders.night import _check
+
+
+def asked(*rest, **more):
+    """What the order gets from its parser."""
+    return Namespace(**{"saved": "night", "rest": list(rest), "baseline": "", "output": ""} | more)
+
+
+def test_a_night_needs_no_arguments_of_pytest(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _check(asked())
