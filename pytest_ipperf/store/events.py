@@ -30,7 +30,7 @@ _ORDER = kinds.named(kinds.one_of(kinds.count, kinds.listed(kinds.one_of(kinds.t
 
 _NEEDED: Mapping[str, Mapping[str, Kind]] = {
     "session": {
-        "at": kinds.moment, "schema": kinds.count, "seed": kinds.whole, "design": kinds.named(kinds.anything),
+        "at": kinds.moment, "schema": kinds.count, "seed": kinds.seed, "design": kinds.named(kinds.anything),
         "saved": kinds.key, "arguments": kinds.listed(kinds.text), "pytest_ipperf": kinds.key,
     },
     "taken": {**_WORKLOAD, "folder": kinds.text},
@@ -61,7 +61,7 @@ _OPTIONAL: Mapping[str, Mapping[str, Kind]] = {
     },
     "taken": {"session": kinds.text},
     "anew": {"why": kinds.text},
-    "workload": {"seed": kinds.whole},
+    "workload": {"seed": kinds.seed},
     "reboot": {**_WORKLOAD, "epoch": kinds.count, "seconds": kinds.named(kinds.finite)},
     "epoch": {"resolver": kinds.text, "paths": kinds.named(_FACTS)},
     "counters": {**_WORKLOAD, "epoch": kinds.count, "when": kinds.text, "hosts": kinds.named(_FACTS)},

@@ -47,6 +47,11 @@ def count(value: object) -> bool:
     return type(value) is int and 0 <= value < _MOST
 
 
+def seed(value: object) -> bool:
+    """A whole number of 0 or more of any size, as `--ipperf-seed` takes it; no database holds it."""
+    return type(value) is int and value >= 0
+
+
 def real(value: object) -> bool:
     """A number, or an infinity: the bound of an interval, or a share of nothing, may be one."""
     return not math.isnan(value) if type(value) is float else whole(value)  # most are: it is asked of every run

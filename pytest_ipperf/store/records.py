@@ -42,7 +42,7 @@ _KEYS = ("cell", "metric", "workload_version", "margin", "fingerprint", "taken_f
 _OWN: Mapping[str, Kind] = {
     **dict.fromkeys(_KEYS, kinds.key),
     "estimate": kinds.maybe(kinds.real), "low": kinds.maybe(kinds.real), "high": kinds.maybe(kinds.real),
-    "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": kinds.whole, "deadline_s": kinds.not_negative,
+    "sd_epoch": _SPREAD, "sd_block": _SPREAD, "seed": kinds.seed, "deadline_s": kinds.not_negative,
     "margin_fraction": kinds.maybe(kinds.not_negative),
     "epochs": lambda value: kinds.count(value) and value > 0, "blocks": lambda value: kinds.count(value) and value > 0,
     "confidence": kinds.share, "alpha": kinds.share, "verdict": kinds.among(VERDICTS),

@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import json
 import math
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import SCHEMA, Journal, read_session
+from pytest_ipperf.store import SCHEMA, Archive, Journal, read_session, records_in
 from pytest_ipperf.store.seal import sealed
-from tests.store.kept import HOST, events_of, facts, record, rewrite
+from tests.store.kept import HOST, events_of, facts, keep, record, rewrite
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")
 RUN = {"arm": "ipv6", "warmup": False, "failed": {}}
@@ -252,3 +253,16 @@ def test_records_of_another_schema_are_not_guessed_at(tmp_path):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UsageError, match=rf"^session {tmp_path}/gone is not there$"):
         read_session(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("seed", [0, 1 << 62, 10**3999], ids=["0", "2**62", "4000 digits"])
+def test_a_session_is_read_whatever_its_seed(tmp_path, seed):
+    """`--ipperf-seed` takes whole numbers of up to 4000 digits."""
+    folder = keep(tmp_path, 0, [dataclasses.replace(record(1), seed=seed)], seed=seed)
+    journal = Journal(folder, "gw0")
+    journal.append("session", facts(0, seed=seed))
+    journal.append("workload", {"workload": WORKLOADS[0], "seed": seed, "order": []})
+    journal.close()
+    assert [each.seed for each in records_in(folder)] == [seed]
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert archive.notes == []
