@@ -94,8 +94,8 @@ def state_of(status: int | None, missing: int | None, *, running: bool, tells_en
     """Return the state of a session that ended with pytest's `status`, None where it has no end.
 
     `missing` counts the items that it had not come to by then; None where that was not kept: then its status decides.
-    `running` says that a process is writing its records. Where records do not keep ends at all (`tells_end`) a session
-    counts as whole, as nothing is known against it.
+    `running` says that a process is writing its records. Where they do not tell whether it ended (`tells_end`), as they
+    keep no ends and stop at a whole line, it counts as whole: nothing is known against it.
     """
     if status is not None:
         stopped = status in _STOPPED if missing is None else missing > 0

@@ -77,7 +77,8 @@ class Archive:
             counts.setdefault(number, {})[verdict] = cells
         rows = self._index.ask(
             "SELECT id, name, began_at, seconds, status, design, saved, version, arguments, undecided, troubles, "
-            "trouble, light, schema, measured, planned, missing FROM session "
+            "trouble, light, schema, measured, planned, missing, "
+            "EXISTS (SELECT 1 FROM journal WHERE journal.session = session.id AND half) FROM session "
             "WHERE began_at IS NOT NULL AND (? = '' OR saved = ?) ORDER BY began_at, name",
             saved,
             saved,
@@ -86,7 +87,7 @@ class Archive:
 
     def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> Entry:
         _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
-        troubles, trouble, light, schema, measured, planned, missing = rest
+        troubles, trouble, light, schema, measured, planned, missing, half = rest
         return Entry(
             name=name,
             folder=self.root / "runs" / name,
@@ -105,6 +106,7 @@ class Archive:
             measured=measured,
             planned=planned,
             missing=missing,
+            half=bool(half),
         )
 
     def whole(self) -> list[Entry]:

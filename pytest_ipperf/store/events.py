@@ -102,12 +102,16 @@ class Event:
 
 @dataclass(slots=True)
 class Place:
-    """How far a journal was read: up to which byte, how many lines, the last one's checksum, and their schema."""
+    """How far a journal was read: up to which byte, how many lines, the last one's checksum, and their schema.
+
+    `half` says that half a line stands behind them, which its writer may be about to complete.
+    """
 
     at: int = 0
     lines: int = 0
     seal: int = 0
     schema: int | None = None
+    half: bool = False
 
 
 def read_events(path: Path, place: Place | None = None) -> Iterator[Event]:
@@ -116,12 +120,14 @@ def read_events(path: Path, place: Place | None = None) -> Iterator[Event]:
     DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
     """
     place = place or Place()
+    place.half = False
     try:
         with _opened(path) as file:
             file.seek(place.at)
             for line in file:
                 if not line.endswith(b"\n"):
-                    return  # it is being written, or its writer was killed
+                    place.half = True  # it is being written, or its writer was killed
+                    return
                 event = _event(line, path, place)
                 place.at += len(line)
                 place.lines += 1

@@ -43,7 +43,7 @@ class Entry:
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
     `light` is the status of the night of which it is the screening. `tells_end` is False of records that were written
     before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
-    both None where that was not kept.
+    both None where that was not kept. `half` says that one of its journals ends in half a line.
     """
 
     name: str
@@ -63,12 +63,13 @@ class Entry:
     measured: int
     planned: int | None
     missing: int | None
+    half: bool
 
     @property
     def extent(self) -> Extent:
         """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
         running = self.status is None and is_being_written(self.folder)
-        state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end)
+        state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.half)
         return Extent(state=state, measured=self.measured, planned=self.planned)
 
 

@@ -94,8 +94,8 @@ class SessionReading:
         except (DamageError, UsageError) as error:
             self._say(str(error))
         self._base.execute(
-            "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (self._number, name, place.at, place.lines, place.seal, place.schema, *sign),
+            "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            (self._number, name, place.at, place.lines, place.seal, place.schema, place.half, *sign),
         )
 
     def finish(self) -> None:

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.core.record import Record
-from pytest_ipperf.store.events import Event, read_events
+from pytest_ipperf.store.events import Event, Place, read_events
 from pytest_ipperf.store.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
@@ -65,12 +65,16 @@ def _packed_bytes(run: Facts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeptSession:
-    """What a session's folder holds: its question, its workloads, and the folders of what it took over itself."""
+    """What a session's folder holds: its question, its workloads, and the folders of what it took over itself.
+
+    `half` says that one of its journals ends in half a line.
+    """
 
     folder: Path
     facts: Facts
     workloads: Mapping[str, KeptWorkload]
     taken_over: Mapping[str, Path]
+    half: bool = False
 
     @property
     def name(self) -> str:
@@ -107,7 +111,7 @@ def read_session(
         damage += map(str, found)
     # Each process says when it began itself.
     first = min(reading.sessions, key=lambda event: float(event["at"]))
-    return KeptSession(folder, first, reading.workloads, reading.taken_over)
+    return KeptSession(folder, first, reading.workloads, reading.taken_over, reading.half)
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -141,6 +145,7 @@ class _Reading:
         self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._anew: set[str] = set()
         self._taken: dict[str, Path] = {}
+        self.half = False
         self.files: dict[str, int] = {}
         self.sessions: list[Facts] = []
         self.workloads: dict[str, KeptWorkload] = {}
@@ -153,10 +158,12 @@ class _Reading:
     def journal(self, path: Path) -> None:
         """Read a journal up to where it can be read; DamageError where it cannot be read to its end."""
         found: dict[str, KeptWorkload] = {}
+        place = Place()
         try:
-            for event in read_events(path):
+            for event in read_events(path, place):
                 self._take(event, found, path)
         finally:
+            self.half |= place.half
             for name, workload in found.items():
                 if workload.complete or name not in self.workloads:  # a worker that died left its share to another
                     self.workloads[name] = workload

@@ -46,7 +46,8 @@ def read_story(
     troubles = tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble"))
     running = is_being_written(folder) if running is None else running
     schema = kept.facts["schema"]
-    known = _extent(told, records, troubles, schema=schema, running=running, resume=resume or str(folder))
+    ended = tells_end(schema) or kept.half
+    known = _extent(told, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
     notes = [*(event["text"] for event in told if event["event"] == "note"), *_lost_samples(measured)]
     return Story(
         name=kept.name,
@@ -72,7 +73,7 @@ def _extent(
     records: Iterable[Record],
     troubles: Iterable[Trouble],
     *,
-    schema: int,
+    tells_end: bool,
     running: bool,
     resume: str,
 ) -> Extent:
@@ -86,7 +87,7 @@ def _extent(
         None if end is None else end["status"],
         None if missing is None else len(missing),
         running=running,
-        tells_end=tells_end(schema),
+        tells_end=tells_end,
     )
     left = () if missing is None or state is State.WHOLE else missing
     return extent(items, {record.cell for record in records}, left, state=state, resume=resume)

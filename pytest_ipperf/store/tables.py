@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_ipperf.store.migration import SCHEMA
 
-VERSION = 100 * SCHEMA + 6
+VERSION = 100 * SCHEMA + 7
 """Of the tables; those of another version are made anew."""
 
 _WAIT_S = 10.0
@@ -28,8 +28,8 @@ _TABLES = (
     measured INTEGER DEFAULT 0, planned INTEGER, missing INTEGER, cells INTEGER DEFAULT 0, seal INTEGER)""",
     "CREATE INDEX session_by_name ON session (saved, began_at, name)",
     """CREATE TABLE journal (
-    session INTEGER, name TEXT, upto INTEGER, lines INTEGER, seal_of_line INTEGER, schema INTEGER, size INTEGER,
-    changed_ns INTEGER, seal INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID""",
+    session INTEGER, name TEXT, upto INTEGER, lines INTEGER, seal_of_line INTEGER, schema INTEGER, half INTEGER,
+    size INTEGER, changed_ns INTEGER, seal INTEGER, PRIMARY KEY (session, name)) WITHOUT ROWID""",
     "CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL, seal INTEGER)",
     """CREATE TABLE key (
     id INTEGER PRIMARY KEY, cell TEXT, metric TEXT, version TEXT, seal INTEGER, UNIQUE (cell, metric, version))""",
@@ -47,7 +47,7 @@ _TABLES = (
 _COLUMNS = {
     "session": "id, name, began_at, seconds, status, design, saved, version, arguments, schema, trouble, troubles, "
     "undecided, light, measured, planned, missing, cells",
-    "journal": "session, name, upto, lines, seal_of_line, schema, size, changed_ns",
+    "journal": "session, name, upto, lines, seal_of_line, schema, half, size, changed_ns",
     "word": "id, text",
     "key": "id, cell, metric, version",
     "past": "session, key, change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, "

@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 import os
 import random
+import shutil
 import zlib
 from array import array
 from collections.abc import Callable, Mapping
@@ -25,12 +26,14 @@ from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import Archive, Journal, accept, withdraw
+from pytest_ipperf.store import SCHEMA, Archive, Journal, accept, withdraw
 from tests.store.kept import BEGAN, HOST, SUITE, events_of, facts, name_of, record, rewrite
 
 GREEN, RED, FRESH, WORKER, RESUMED, NEXT = 0, 3, 4, 5, 6, 8
 """Of the archive: the first of three green nights, the red one with its fresh session, a session of plain pytest by a
 worker of xdist that is red, one that took it over, and the night that is measured next and lacks a cell."""
+_NEW_IN_7 = frozenset({"samples_crc32", "files"})
+_NEW_IN_6 = {"session": {"saved"}, "record": {"workload_version", "fingerprint", "nodeid", "p_exceeds"}}
 STATE = ServerState()
 PLAN = plan_for(
     Workload(testbed="lab", protocol="http", client=LEAN, connections=1, payload_bytes=1024),
@@ -40,8 +43,8 @@ PLAN = plan_for(
 )
 
 
-def build(root: Path, *, seals: bool = True) -> None:
-    """Writes it, with its index; without seals as schema 6 had it."""
+def build(root: Path, schema: int = SCHEMA) -> None:
+    """Write it, with its index, as versions of that schema did: before 7 without seals, 5 without nights."""
     for number in range(3):
         screening = _session(root, number, _cells(number))
         assert _decide(root, screening) == 0
@@ -59,13 +62,20 @@ def build(root: Path, *, seals: bool = True) -> None:
     _session(root, RESUMED, [dataclasses.replace(each, taken_from=name_of(WORKER)) for each in _cells(WORKER)],
              saved="", status=0, taken=root / "runs" / name_of(WORKER))  # fmt: skip
     _session(root, NEXT, _cells(NEXT)[:-1])
-    for path in (root / "runs").glob("*/*.jsonl") if not seals else ():
-        rewrite(path, map(_schema_6, events_of(path)), seals=False)
+    if schema == 5:
+        shutil.rmtree(root / "nights")
+    for path in (root / "runs").glob("*/*.jsonl") if schema < SCHEMA else ():
+        rewrite(path, [_of_schema(schema, each) for each in events_of(path) if _is_known(schema, each)], seals=False)
 
 
-def _schema_6(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    changed = {**event, "schema": 6} if event["event"] == "session" else event
-    return {name: value for name, value in changed.items() if name not in ("samples_crc32", "files")}
+def _is_known(schema: int, event: Mapping[str, Any]) -> bool:
+    return schema > 5 or event["event"] not in ("trouble", "end")
+
+
+def _of_schema(schema: int, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    changed = {**event, "schema": schema} if event["event"] == "session" else event
+    new = _NEW_IN_7 | (_NEW_IN_6.get(event["event"], set()) if schema == 5 else set())
+    return {name: value for name, value in changed.items() if name not in new}
 
 
 def _cell(number: int, ratio: float, seed: int, **more: Any) -> Record:
@@ -182,8 +192,8 @@ def zeros(data: bytes, draw: random.Random) -> bytes:
 
 
 def cut(data: bytes, draw: random.Random) -> bytes:
-    """Its end is gone."""
-    return data[: draw.randrange(len(data) + 1)]
+    """Its end is gone, from within a line on; all of it where nothing is left."""
+    return data[: draw.randrange(len(data) + 1)].removesuffix(b"\n")
 
 
 def cut_lines(data: bytes, draw: random.Random) -> bytes:

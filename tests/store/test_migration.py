@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.extent import State
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.store import SCHEMA, Archive, read_session, read_story, records_in
 from pytest_ipperf.store.migration import OLDEST, check_schema, migrated, tells_end
@@ -86,3 +87,22 @@ def test_another_schema_is_refused(schema):
         UsageError, match=rf"^session x has records of schema {schema}; this version reads schemas 5 to 7"
     ):
         check_schema(schema, "x")
+
+
+def test_a_session_of_schema_5_that_stops_in_half_a_line_is_broken_off(folder):
+    """Of a red session the record of the red cell may be what is cut, and nothing else would tell that it is gone."""
+    path = folder / "main.jsonl"
+    whole = path.read_bytes()
+    for data, state in ((whole, State.WHOLE), (whole[:-40], State.BROKEN_OFF), (whole, State.WHOLE)):
+        path.write_bytes(data)
+        with contextlib.closing(Archive(folder.parents[1])) as archive:
+            (entry,) = archive.sessions()
+            assert (entry.extent.state, read_story(folder).extent.state) == (state, state)
+
+
+def test_half_a_line_behind_the_end_takes_nothing_from_a_session(tmp_path):
+    folder = keep(tmp_path, 0, [record(1)])
+    (folder / "gw0.jsonl").write_text('{"event": ')
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert [entry.extent.state for entry in archive.sessions()] == [State.WHOLE]
+    assert read_story(folder).extent.is_whole
