@@ -111,7 +111,7 @@ class Archive:
 
     def whole(self) -> list[Entry]:
         """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
-        return [entry for entry in self.sessions() if not entry.saved.endswith(FRESH)]
+        return _whole(self.sessions())
 
     def find(self, name: str) -> Entry:
         """The session that `name` means; UsageError where there is none, or more than one.
@@ -123,7 +123,7 @@ class Archive:
         if not there:
             raise UsageError(f"there is no session in {self.root / 'runs'} yet")
         if match := re.fullmatch(rf"{LAST}(?:~(\d{{1,9}}))?", name):
-            back, whole = int(match[1] or 0), self.whole()
+            back, whole = int(match[1] or 0), _whole(there)
             if back >= len(whole):
                 raise UsageError(f"session {name!r} does not exist; there are {len(whole)}")
             return whole[-1 - back]
@@ -242,6 +242,10 @@ class Archive:
             if last < name and (not before or name < before) and its in ([], [(saved,)]):
                 raise DamageError(f"{why}; what it measured is to be measured again, and is not known")
         return read_night(self.root, last) if last else None
+
+
+def _whole(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if not entry.saved.endswith(FRESH)]
 
 
 def _by_key(found: Mapping[int, list[Past]]) -> dict[Key, list[Past]]:

@@ -32,9 +32,10 @@ def test_a_session_is_written_in_every_format(history, monkeypatch, capfdbinary,
 
 def test_without_a_name_it_has_no_course_and_elsewhere_no_archive(history, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
-    for folder in (history / "runs" / name_of(26), keep(tmp_path / "x", 0, [record(1)])):
+    inside, outside = history / "runs" / name_of(26), keep(tmp_path / "x", 0, [record(1)], status=None)
+    for folder, resume in ((inside, "last"), (outside, str(outside))):
         assert cli.main(["export", str(folder), "--format", "json", "--records", str(history)]) == 0
-        assert capfdbinary.readouterr().out == FORMATS["json"].render(read_story(folder))
+        assert capfdbinary.readouterr().out == FORMATS["json"].render(read_story(folder, resume=resume))
 
 
 def test_a_night_is_written_as_it_was_decided(tmp_path, monkeypatch, capfdbinary):
