@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -120,7 +120,8 @@ def give_way(session: pytest.Session) -> None:
     """Put our fixtures before those of other plugins, so that theirs of the same name override ours.
 
     A plugin given by `-p` is loaded before ours, and of two plugins pytest prefers the one that is loaded later.
-    Without pytest's private tables of fixtures that stays so.
+    Without pytest's private tables of fixtures that stays so. The fixtures of a folder's conftest, which override those
+    of every plugin, must stay behind ours: before pytest 9.1 they share one list, and the session does not see them.
     """
     manager = getattr(session, "_fixturemanager", None)
     tables = [getattr(manager, name, {}) for name in _TABLES]
@@ -131,8 +132,8 @@ def give_way(session: pytest.Session) -> None:
         for at_the_end in (False, True):
             for definitions in lists:
                 definitions.sort(key=lambda each, end=at_the_end: _is_ours(each) == end)
-            effective = getattr(manager, "getfixturedefs", _none)(name, session)
-            if not (effective and _is_ours(effective[-1])):
+            effective: Sequence[Any] = getattr(manager, "getfixturedefs", _none)(name, session) or ()
+            if all(map(_is_ours, effective)) or not _is_ours(effective[-1]):
                 break
 
 

@@ -112,15 +112,6 @@ def test_the_scheduler_of_xdist_is_left_alone(stranger):
     assert not [line for line in result.outlines if "ipperf" in line and "plugins:" not in line]
 
 
-def test_a_plugin_that_is_loaded_before_ours_keeps_its_fixtures(pytester):
-    pytester.syspathinsert()
-    pytester.makepyfile(early="import pytest\n@pytest.fixture\ndef measured(): return 'theirs'")
-    pytester.makepyfile("def test_it(measured): assert measured == 'theirs'")
-    result = pytester.runpytest_inprocess("-p", "early")
-    result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("ipperf *")
-
-
 WRAPPED = """
     import pytest
 
