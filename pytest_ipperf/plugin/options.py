@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import pytest_ipperf.plugin.values as values  # noqa: PLR0402 - `from` takes the attribute of a module pytester removed
 from pytest_ipperf.core.cell import Arm
 from pytest_ipperf.core.design import Design, design_named
 from pytest_ipperf.core.errors import UsageError
@@ -25,7 +26,6 @@ from pytest_ipperf.core.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import Testbed
-from pytest_ipperf.plugin import values
 from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS

@@ -249,3 +249,19 @@ def test_off_linux_only_what_measures_says_so(tmp_path, platform):
     sentence = f"pytest-ipperf measures on Linux only; this is {platform}"
     assert done.stdout.count(f"\n{sentence}\n") == 1
     assert "Traceback" not in done.stdout + done.stderr
+
+
+TWICE = """
+    pytest_plugins = ["pytester"]
+
+    def test_twice(pytester):
+        for _ in range(2):
+            pytester.makepyfile(test_suite={suite!r})
+            assert pytester.runpytest_inprocess("--co", "--testbed=loopback", "-p", "no:randomly").ret == 0
+"""
+
+
+def test_one_process_can_have_several_sessions_that_measure(pytester):
+    """Pytester removes the modules that an inner session has loaded, and not the attributes of their packages."""
+    pytester.makepyfile(TWICE.replace("{suite!r}", repr(textwrap.dedent(SUITE))))
+    pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=1)
