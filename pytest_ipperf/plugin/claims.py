@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,13 +28,31 @@ _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 def check_claims(function: Callable[..., Any], metric: str) -> None:
     """Raise UsageError, with the line, for what a test asks of `measured` and cannot mean."""
     tree = _source(function)
-    if tree is None or any(isinstance(node, ast.Name) and node.id == "measured" and not isinstance(node.ctx, ast.Load)
-                           for node in ast.walk(tree)):  # fmt: skip
+    if tree is None or any(_binds_measured(node) for statement in tree.body for node in ast.walk(statement)):
         return
     quantity = METRICS[metric].metric
+    expected = {node for each in ast.walk(tree) for statement in _may_raise(each) for node in ast.walk(statement)}
     for node in ast.walk(tree):
-        for mistake in _mistakes(node, quantity):
+        for mistake in () if node in expected else _mistakes(node, quantity):
             raise UsageError(f"line {getattr(node, 'lineno', tree.lineno)}: {mistake}")
+
+
+def _binds_measured(node: ast.AST) -> bool:
+    """Return whether a node gives the name to something else, such as to a parameter of a nested function."""
+    if isinstance(node, ast.Name):
+        return node.id == "measured" and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.keyword):  # which names a parameter of another function
+        return False
+    return "measured" in (getattr(node, name, None) for name in ("arg", "name", "asname", "rest"))
+
+
+def _may_raise(node: ast.AST) -> Sequence[ast.stmt]:
+    """Return the statements of a node that are prepared for an error, as those of `with pytest.raises(...)`."""
+    if isinstance(node, ast.With | ast.AsyncWith):
+        called = [each.context_expr.func for each in node.items if isinstance(each.context_expr, ast.Call)]
+        names = {getattr(each, "attr", getattr(each, "id", "")) for each in called}
+        return node.body if names & {"raises", "suppress"} else []
+    return node.body if isinstance(node, ast.Try | ast.TryStar) and node.handlers else []
 
 
 def _source(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -41,14 +60,19 @@ def _source(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunction
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return None
-    return _functions(code.co_filename).get((code.co_name, code.co_firstlineno))
+    try:
+        state = os.stat(code.co_filename)  # noqa: PTH116 - the name that the code has, whatever it is
+    except (OSError, ValueError):
+        return None
+    known = _functions(code.co_filename, state.st_mtime_ns, state.st_size)
+    return known.get((code.co_name, code.co_firstlineno))
 
 
-@lru_cache(maxsize=4)  # pytest collects one file after the other
-def _functions(path: str) -> dict[tuple[str, int], ast.FunctionDef | ast.AsyncFunctionDef]:
+@lru_cache(maxsize=4)  # pytest collects one file after the other; one process may collect a file that was changed
+def _functions(path: str, *_: int) -> dict[tuple[str, int], ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return the functions of a file by name and first line, decorators included."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - the name that the code has, whatever it is
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return {}
@@ -60,7 +84,7 @@ def _functions(path: str) -> dict[tuple[str, int], ast.FunctionDef | ast.AsyncFu
 
 
 def _mistakes(node: ast.AST, metric: Metric) -> Iterator[str]:
-    if isinstance(node, ast.Attribute) and _is_measured(node.value) and node.attr not in (*ATTRIBUTES, "__class__"):
+    if isinstance(node, ast.Attribute) and _is_measured(node.value) and not _known(node.attr):
         remedy = meant(node.attr, ATTRIBUTES) or f"; it has {', '.join(ATTRIBUTES)}"
         yield f"measured has no {node.attr!r}{remedy}"
     if isinstance(node, ast.Compare):
@@ -68,6 +92,25 @@ def _mistakes(node: ast.AST, metric: Metric) -> Iterator[str]:
     for truth in _truths(node):
         if _is_question(truth):
             yield f"`{ast.unparse(truth)}` alone asks nothing; {_right(truth, metric)}"
+    for asserted in _parts(node.test) if isinstance(node, ast.Assert) else ():
+        yield from _wrong_assertion(asserted, metric)
+
+
+def _known(attribute: str) -> bool:
+    return attribute in ATTRIBUTES or attribute.startswith("__")
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that must all be true for one to be."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        for value in node.values:
+            yield from _parts(value)
+    else:
+        yield node
+
+
+def _wrong_assertion(node: ast.expr, metric: Metric) -> Iterator[str]:
+    """Yield why an answer is turned round or has no effect; elsewhere than in an assertion both may be meant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and (asked := _question_in(node.operand)):
         yield (
             f"`{ast.unparse(node)}` would be green for a breach and red for what is within the margin; "
@@ -114,15 +157,21 @@ def _wrong_margin(node: ast.expr, metric: Metric) -> str:
 
 def _truths(node: ast.AST) -> list[ast.expr]:
     """Return the expressions whose truth a node asks for."""
+    found: list[ast.expr] = []
     if isinstance(node, ast.Assert | ast.If | ast.While | ast.IfExp):
-        return [node.test]
-    if isinstance(node, ast.BoolOp):
-        return node.values
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return [node.operand]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool":
-        return node.args
-    return []
+        found = [node.test]
+    elif isinstance(node, ast.BoolOp):
+        found = node.values[:-1]  # the last is the value of the whole
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        found = [node.operand]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool":
+        found = node.args
+    return [_last(each) for each in found]
+
+
+def _last(node: ast.expr) -> ast.expr:
+    """Return the value that decides on the truth of an expression at the latest."""
+    return _last(node.values[-1]) if isinstance(node, ast.BoolOp) else node
 
 
 def _question_in(node: ast.expr) -> ast.expr | None:

@@ -106,7 +106,18 @@ def test_parameters_and_fixtures_of_the_suites_own_are_no_mistakes(project):
         ("assert not measured.slowdown <= margin", f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
         ("assert measured.slowdown <= margin or True",
          "`measured.slowdown <= margin or True` is true whatever is measured; leave out `or True`"),
+        ("assert dict(measured=measured.slowdown <= 0.1)",
+         f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"),
+        ("assert measured.slowdown and measured.slowdown <= margin",
+         f"`measured.slowdown` alone asks nothing; {RIGHT}"),
+        ("assert measured.effect and measured.slowdown", f"`measured.slowdown` alone asks nothing; {RIGHT}"),
+        ("assert margin and not measured.slowdown <= margin",
+         f"`not measured.slowdown <= margin` {TWISTED}; {RIGHT}"),
         ("assert measured.slowdwn <= margin", "measured has no 'slowdwn'; did you mean 'slowdown'?"),
+        ("with open('x'): assert measured.slowdwn <= margin",
+         "measured has no 'slowdwn'; did you mean 'slowdown'?"),
+        ("try: assert measured.slowdown\n    finally: pass",
+         f"`measured.slowdown` alone asks nothing; {RIGHT}"),
         ("assert measured.p50 <= margin",
          "measured has no 'p50'; it has cell, metric, slowdown, increase, effect, failures, runs"),
         ("assert measured.increase <= 0.1",
@@ -130,10 +141,34 @@ def test_a_question_that_cannot_be_meant_is_found_at_collection(project, body, s
         "assert measured.effect.n_epochs == 6 and measured.runs",
         "measured = object()\n    assert measured.anything",
         "allowed = 0.1\n    assert measured.slowdown <= allowed",
+        "if not measured.slowdown <= margin: pytest.fail('too slow')",
+        "failed = not (measured.slowdown <= margin)\n    assert not failed",
+        "why = measured.slowdown <= margin or 'too slow'\n    assert why",
+        "asked = measured.effect and measured.slowdown\n    assert asked <= margin",
+        "asked = None or measured.slowdown\n    assert asked <= margin",
+        "assert max(measured.runs, key=lambda measured: measured.seconds)",
+        "assert (lambda *measured: measured.seconds)",
+        "def mean(measured): return measured.total\n    assert measured.slowdown <= margin",
+        "try: pass\n    except ValueError as measured: print(measured.args)\n    assert margin",
+        "match margin:\n        case measured: print(measured.relative)",
+        "match [margin]:\n        case [*measured]: print(measured.copy())",
+        "match {1: margin}:\n        case {**measured}: print(measured.keys())",
+        "import os.path as measured\n    assert measured.sep",
+        "with pytest.raises(Exception, match='no margin'): measured.slowdown <= 0.1",
+        "with contextlib.suppress(AttributeError): measured.p50",
+        "try: measured.slowdown <= 0.1\n    except BaseException: pass",
+        "print(measured.__doc__)\n    assert measured.slowdown <= margin",
     ],
 )
 def test_what_may_be_meant_is_collected(project, body):
     assert collect(project, f"{HEAD}def test_it(measured, margin, connections):\n    {body}\n") == ""
+
+
+def test_a_file_that_was_changed_is_judged_by_what_it_has_now(project):
+    """In one process, as a suite's own tests of its plugins run it."""
+    for claim, sentence in (("<= 0.1", f"`measured.slowdown <= 0.1`: 0.1 {UNITLESS}; {RIGHT}"), ("<= margin", "")):
+        found = collect(project, f"{HEAD}def test_it(measured, margin):\n    assert measured.slowdown {claim}\n")
+        assert found == (sentence and f"test_it: line 6: {sentence}")
 
 
 def test_what_an_own_fixture_of_the_name_gives_is_nobody_elses_business(project):
