@@ -78,7 +78,7 @@ def finish(session: pytest.Session) -> None:
     """
     try:
         known = session_of(session.config)
-    except UsageError as error:
+    except IpperfError as error:  # of a setting, or of the records of earlier sessions
         raise pytest.UsageError(worded(session.config, str(error))) from None
     known.make_plans(asked(session.items))
     known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}

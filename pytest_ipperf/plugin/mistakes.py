@@ -5,6 +5,7 @@ A workload may take an hour, and pytest looks for a test's fixtures, and runs it
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from pytest_ipperf.core.errors import UsageError
 from pytest_ipperf.core.nearest import nearest
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.claims import check_claims
-from pytest_ipperf.plugin.presence import asks
+from pytest_ipperf.plugin.presence import asks, begun, may_be_skipped
 from pytest_ipperf.plugin.questions import metric_of
 from pytest_ipperf.plugin.session import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
@@ -24,10 +25,9 @@ _OURS = "pytest_ipperf.plugin.fixtures"
 # What is a parameter of every measurement, and a fixture of no other test.
 _FACTORS = ("testbed", "protocol", "connections", "payload", "ipver", "transport", "twin")
 _OF_MEASUREMENTS = ("margin", "server_state")
-# In an expression of -m: quoted values, names of keywords, then what may be the name of a marker.
-_NAMES = re.compile(r"""'[^']*'|"[^"]*"|\w+\s*=|\b([A-Za-z_]\w*)""")
-_WORDS = {"and", "or", "not", "True", "False", "None"}
 _NAME = re.compile(r"[(:\s]")
+# An argument of pytest: -m, perhaps behind flags that take no value.
+_TYPED = re.compile(r"-[hlqsvVx]*m")
 
 
 class Checking:
@@ -59,12 +59,15 @@ def check_test(metafunc: pytest.Metafunc) -> None:
 
 
 def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Raise pytest.UsageError where `-m` has a name that is no marker's, and one that is close to it is.
+    """Raise pytest.UsageError where `-m` asks for a name that is no marker's, and one that is close to it is.
 
     pytest itself finds it from 9.2 on, where it is strict, and without the nearest. A name that is close to none may be
-    one of a marker that no test has at present.
+    one of a marker that no test has at present, and so may one that is excluded, or that the project's `addopts` has:
+    tests of another file may have that marker.
     """
-    names = set(_NAMES.findall(config.getoption("markexpr") or "")) - _WORDS - {""}
+    if not any(map(_TYPED.match, begun(config).command)):
+        return
+    names = set(_wanted(config.getoption("markexpr") or ""))
     registered = {_NAME.split(line.strip(), maxsplit=1)[0] for line in config.getini("markers")}
     if not names - registered or not any("testbed" in getattr(item, "fixturenames", ()) for item in items):
         return
@@ -74,9 +77,33 @@ def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
             raise pytest.UsageError(f"-m: no marker is called {name!r}; the nearest is {close!r}")
 
 
+def _wanted(expression: str) -> list[str]:
+    """Return the names of markers in an expression of `-m`, without those below a `not`.
+
+    None are seen where it has a name that is none in Python: such expressions are left to pytest.
+    """
+    try:
+        waiting = [ast.parse(expression, mode="eval").body]
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for node in waiting:
+        if isinstance(node, ast.BoolOp):
+            waiting += node.values
+        elif isinstance(node, ast.Call):
+            waiting.append(node.func)
+        elif isinstance(node, ast.Name):
+            found.append(node.id)
+    return found
+
+
 def _check(metafunc: pytest.Metafunc) -> None:
     known = _fixtures(metafunc)
-    unknown = [name for name in metafunc.fixturenames if name not in known and name != "request"]
+    unknown = (
+        []
+        if may_be_skipped(metafunc)
+        else [name for name in metafunc.fixturenames if name not in known and name != "request"]
+    )
     if asks(metafunc):
         for name in unknown:
             raise UsageError(_unknown(name, _available(metafunc)))

@@ -100,8 +100,18 @@ def seems_to_ask(metafunc: pytest.Metafunc) -> bool:
     known = getattr(metafunc, "_arg2fixturedefs", None)
     if known is None or MEASURED in known or set(metafunc.fixturenames) <= {*known, "request"}:
         return False
+    if may_be_skipped(metafunc):
+        return False
     marked = any(mark.name in PROTOCOLS for mark in metafunc.definition.iter_markers())
     return marked or any(_is_ours(each) for name in FIXTURES for each in known.get(name, ()))
+
+
+def may_be_skipped(metafunc: pytest.Metafunc) -> bool:
+    """Return whether a test may never be set up, so that it may request fixtures that are not there."""
+    return any(
+        mark.name in {"skip", "skipif"} or (mark.name == "xfail" and mark.kwargs.get("run") is False)
+        for mark in metafunc.definition.iter_markers()
+    )
 
 
 def note(metafunc: pytest.Metafunc) -> None:

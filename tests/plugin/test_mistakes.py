@@ -84,6 +84,14 @@ def test_parameters_and_fixtures_of_the_suites_own_are_no_mistakes(project):
     assert collect(project, text) == ""
 
 
+@pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='no')", "xfail(run=False)"])
+def test_what_is_skipped_may_ask_for_what_is_not_there(project, mark):
+    marked = f"@pytest.mark.{mark}\n@pytest.mark.smtp\n@pytest.mark.levels(connections=[1])\n"
+    asked = {"theirs": "measure", "ours": "measured, margin, benchmark", "alone": "margin"}
+    tests = "\n".join(f"{marked}def test_{name}({fixtures}): pass\n" for name, fixtures in asked.items())
+    assert collect(project, f"import pytest\n\n{tests}") == ""
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -316,7 +324,7 @@ def test_a_grid_is_read_under_every_design_and_options_may_say_a_level_twice(pro
     ("expression", "name", "close"),
     [
         ("smpt", "smpt", "smtp"),
-        ("dns or (not htpp)", "htpp", "http"),
+        ("dns or (smtp and htpp)", "htpp", "http"),
         ("smtp and arms(ipver=6, transport='ntive')", "arms", "arm"),
         ("slwo", "slwo", "slow"),
     ],
@@ -340,12 +348,22 @@ def test_under_xdist_a_mistyped_marker_of_m_ends_the_session_too(project):
     assert project.measured == []
 
 
-@pytest.mark.parametrize("expression", ["smtp and not gpu", "arm(ipver=6) and smtp", "own"])
+@pytest.mark.parametrize(
+    "expression",
+    ["smtp and not gpu", "arm(ipver=6) and smtp", "own", "not smtps", "smtp and not (smtps or htpp)", "smtp or smt-p"],
+)
 def test_names_of_m_that_may_be_markers_are_none(project, expression):
     project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\n")
     project.pytester.makepyfile(test_own="import pytest\n@pytest.mark.own\ndef test_it(): pass\n")
     asked = ("--collect-only", "-m", expression, "-W", "ignore::pytest.PytestUnknownMarkWarning")
     assert project.ask(*asked).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize(("typed", "status"), [((), 5), (("-m", "smtps"), 4), (("-qmsmtps",), 4)])
+def test_a_name_of_m_is_a_mistake_only_where_it_was_typed(project, typed, status):
+    """The project's own expression may name a marker that only tests of another file have."""
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = ['-m', 'smtps']\n")
+    assert project.ask("--collect-only", *typed).ret == status
 
 
 def test_where_nothing_is_measured_m_is_pytests_business_alone(project):
