@@ -49,7 +49,7 @@ def server_state(request: pytest.FixtureRequest, protocol: str) -> ServerState:
 @pytest.fixture
 def measured(  # noqa: PLR0917 - pytest passes fixtures by name
     request: pytest.FixtureRequest,
-    margin: Margin,
+    margin: Margin | str,
     server_state: ServerState,
     testbed: str,
     protocol: str,
@@ -64,10 +64,8 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
 
     Trouble of the testbed is an error of this set-up and not a failure of the test.
     """
-    from pytest_ipperf.core.question import Question  # noqa: PLC0415 - see above
-    from pytest_ipperf.plugin.collection import cell_from  # noqa: PLC0415
+    from pytest_ipperf.plugin.collection import cell_from  # noqa: PLC0415 - see above
     from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415 - with execnet and scipy
-    from pytest_ipperf.plugin.questions import metric_of  # noqa: PLC0415
 
     session = session_of(request.config)
     cell = cell_from(
@@ -81,5 +79,4 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
         twin=twin,
         factors=factors,
     )
-    question = Question(metric_of(request.node, protocol), margin)
-    return measured_cell(request.node, session, cell, question, server_state)
+    return measured_cell(request.node, session, cell, margin, server_state)

@@ -13,7 +13,6 @@ from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.interval import Interval
 from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.question import Question
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
 from pytest_ipperf.core.state import ServerState
@@ -22,6 +21,7 @@ from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
 from pytest_ipperf.plugin.outcome import INVALID
 from pytest_ipperf.plugin.progress import Progress
+from pytest_ipperf.plugin.questions import asked_with
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.plugin.vacating import VACATING
 from pytest_ipperf.protocols import application, flow
@@ -68,9 +68,10 @@ class HeardSlowdown(Slowdown):
         return claim
 
 
-def measured_cell(item: pytest.Item, session: Session, cell: Cell, question: Question, state: ServerState) -> Measured:
+def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: object, state: ServerState) -> Measured:
     """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
     try:
+        question = asked_with(item, cell.workload.protocol, margin)
         _check_state(session, cell, state)
         conditions = _conditions(session, state)
         measurement = _measurement(session, cell, conditions)

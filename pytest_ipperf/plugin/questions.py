@@ -19,6 +19,20 @@ def question_of(node: pytest.Item, protocol: str) -> Question:
     return Question(metric, asked or _own_margin(node, metric))
 
 
+def asked_with(node: pytest.Item, protocol: str, margin: object) -> Question:
+    """Return what is asked of an item with the margin that a fixture gave: a Margin, or a text such as `10%`.
+
+    UsageError where that is no margin, or none for the item's metric.
+    """
+    metric = metric_of(node, protocol)
+    quantity = METRICS[metric].metric
+    if not isinstance(margin, Margin | str):
+        raise UsageError(f"the fixture margin gives {margin!r}; right is a margin such as {quantity.margin!r}")
+    asked = Margin.parse(margin) if isinstance(margin, str) else margin
+    asked.check(quantity)
+    return Question(metric, asked)
+
+
 def check_markers(node: pytest.Item, protocol: str) -> None:
     """UsageError when they make no sense; what the command line asks may suit one test and not another."""
     _own_margin(node, metric_of(node, protocol))

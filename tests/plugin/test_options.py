@@ -146,3 +146,16 @@ def test_whoever_measures_nothing_does_not_wait_for_scipy(project):
         "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.link'} & set(sys.modules)"
     )
     project.pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("blocked", [".ipperf", ".ipperf/runs"])
+def test_a_file_where_the_records_should_lie_is_a_sentence(project, blocked):
+    project.pytester.makepyprojecttoml("[tool.pytest.ini_options]\nipperf_baseline = 'nightly'\n")
+    path = project.pytester.path / blocked
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    result = project.ask("--collect-only", "-q")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = filter(None, result.errlines)
+    assert line.startswith("ERROR: ")
+    assert ".ipperf" in line

@@ -133,6 +133,35 @@ def test_the_assertion_may_be_the_other_way_round_or_a_plain_text(project):
     result.stdout.fnmatch_lines(["E *UsageError: a slow-down is compared with a margin such as '10%', not with 0.5"])
 
 
+POINTS, TIME = "percentage points", "response time per connection is a time"
+
+
+def test_a_margin_fixture_may_give_a_text_and_what_is_no_margin_is_a_sentence(project):
+    project.network(slower=0.05)
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1])]
+
+        @pytest.mark.parametrize("margin", ["20%", "1%", "5 percent", "1pp", 0.1, None], ids=str)
+        def test_it(measured, margin):
+            assert measured.slowdown <= margin
+        """
+    )
+    result = project.run("-v")
+    result.assert_outcomes(passed=1, failed=1, errors=4)
+    result.stdout.fnmatch_lines(["*-20%[]] PASSED*", "*-1%[]] FAILED*"])
+    gives = "the fixture margin gives {}; right is a margin such as '10%,0.5ms'"
+    assert [line for line in result.outlines if line.startswith(("the fixture", "share", "margin "))] == [
+        "share '5 percent' is not a percentage such as 10%",
+        f"margin '1pp' has a floor in {POINTS}, and {TIME}; right is a margin such as 10%,0.5ms",
+        gives.format(0.1),
+        gives.format(None),
+    ]
+    result.stdout.no_fnmatch_line("*pytest_ipperf/*.py*")
+
+
 def test_the_record_holds_the_question_that_was_asked(project):
     project.network(slower=0.02)
     project.pytester.makeconftest(
