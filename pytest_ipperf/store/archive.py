@@ -107,6 +107,7 @@ class Archive:
             planned=planned,
             missing=missing,
             half=bool(half),
+            running=name in self._index.running,
         )
 
     def whole(self) -> list[Entry]:

@@ -43,7 +43,8 @@ class Entry:
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
     `light` is the status of the night of which it is the screening. `tells_end` is False of records that were written
     before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
-    both None where that was not kept. `half` says that one of its journals ends in half a line.
+    both None where that was not kept. `half` says that one of its journals ends in half a line,
+    `running` that a process was writing its records when the index began to read them.
     """
 
     name: str
@@ -64,11 +65,12 @@ class Entry:
     planned: int | None
     missing: int | None
     half: bool
+    running: bool
 
     @property
     def extent(self) -> Extent:
         """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
-        running = self.status is None and is_being_written(self.folder)
+        running = self.status is None and (self.running or is_being_written(self.folder))
         state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.half)
         return Extent(state=state, measured=self.measured, planned=self.planned)
 
@@ -76,13 +78,15 @@ class Entry:
 class Index:
     """Opened over the folder of records `root`. `notes` are sentences about a disk that refuses, and about damage.
 
-    `unread` has one about each night whose verdict cannot be read, by its name.
+    `unread` has one about each night whose verdict cannot be read, by its name. `running` are the names of the sessions
+    without an end that a process was writing before they were read: one may get its end meanwhile.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.notes: list[str] = []
         self.unread: dict[str, str] = {}
+        self.running: set[str] = set()
         self._words: dict[str, int] = {}
         self._refused: sqlite3.Error | None = None
         self._base = self._opened()
@@ -174,7 +178,9 @@ class Index:
     # --- catching up --------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        known = {name: number for number, name in self._rows("SELECT id, name FROM session")}
+        rows = self._rows("SELECT id, name, status FROM session")
+        known = {name: number for number, name, _ in rows}
+        ended = {name for _, name, status in rows if status is not None}
         read: dict[int, dict[str, Sign]] = {}
         for number, name, *sign in self._rows("SELECT session, name, size, changed_ns FROM journal"):
             read.setdefault(number, {})[name] = Sign(*sign)
@@ -182,6 +188,7 @@ class Index:
         for name in known.keys() - there.keys():
             with self._base:
                 self._forget(known[name])
+        self.running = {name for name in there.keys() - ended if is_being_written(there[name])}
         for name, folder in sorted(there.items()):
             try:
                 if name not in known or read.get(known[name], {}) != signs_of(folder):

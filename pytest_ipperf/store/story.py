@@ -38,13 +38,15 @@ def read_story(
     who has its journals open, but for the session itself.
     """
     answers: list[Event] = []
+    # Before its records are read, which may get their end meanwhile; and after, as it may just have begun.
+    was_running = is_being_written(folder) if running is None else running
     kept = read_session(folder, answers=answers, short=True, damage=damage)
     measured = tuple(_measured(kept))
     told = [event.facts for event in answers]
     ends = [event for event in told if event["event"] == "end"]
     records = tuple(event.record for event in answers if event.record is not None)
     troubles = tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble"))
-    running = is_being_written(folder) if running is None else running
+    running = was_running or (running is None and is_being_written(folder))
     schema = kept.facts["schema"]
     ended = tells_end(schema) or kept.half
     known = _extent(told, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))

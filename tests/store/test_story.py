@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from array import array
@@ -10,8 +11,9 @@ from collections import Counter
 import pytest
 
 from pytest_ipperf.core.errors import DamageError, UsageError
+from pytest_ipperf.core.extent import State
 from pytest_ipperf.core.story import Host, Trouble
-from pytest_ipperf.store import Journal, events, read_session, read_story
+from pytest_ipperf.store import Archive, Journal, events, indexing, read_session, read_story, reading
 from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
 
 COLUMNS = ["start", "total"]
@@ -141,3 +143,36 @@ def test_a_folder_without_a_session_is_told(tmp_path):
         read_story(tmp_path / "x")
     with pytest.raises(UsageError, match=rf"^session {tmp_path} has no records: no journal in it begins with an event"):
         read_story(tmp_path)
+
+
+@pytest.fixture
+def ending(tmp_path, monkeypatch):
+    """Give the folder of a session that ends while its journal is being read, behind what was read of it."""
+    folder = tmp_path / "runs" / name_of(0)
+    journal = Journal(folder, "main")
+    journal.append("session", facts(0))
+    journal.append("plan", {"items": {record(1).nodeid: record(1).cell, "b": "lab-b"}})
+    read, ends = events.read_events, [{"status": 0, "seconds": 1.0, "missing": []}]
+
+    def read_events(path, place=None):
+        yield from read(path, place)
+        if ends:
+            journal.append("end", ends.pop())
+            journal.close()
+
+    monkeypatch.setattr(reading, "read_events", read_events)
+    monkeypatch.setattr(indexing, "read_events", read_events)
+    return folder
+
+
+def test_a_session_that_ends_while_it_is_read_was_running(ending):
+    assert read_story(ending).extent.state is State.RUNNING
+    assert read_story(ending).extent.state is State.WHOLE
+
+
+def test_a_session_that_ends_while_the_index_reads_it_was_running(ending):
+    states = []
+    for _ in range(2):
+        with contextlib.closing(Archive(ending.parents[1])) as archive:
+            states += [entry.extent.state for entry in archive.sessions()]
+    assert states == [State.RUNNING, State.WHOLE]
