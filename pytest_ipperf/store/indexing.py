@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from pytest_ipperf.core.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.past import Key
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.store import kinds
 from pytest_ipperf.store.events import Event, Place, UnreadableError, read_events
 from pytest_ipperf.store.migration import Facts
-from pytest_ipperf.store.reading import missing
+from pytest_ipperf.store.reading import journals_in, missing, not_listed
 from pytest_ipperf.store.tables import seal
 
 _BATCH = 500
@@ -51,14 +52,19 @@ def signs_of(folder: Path) -> dict[str, Sign]:
     """Return the signs of a session's journals by name; FileNotFoundError where its folder is no longer there."""
     if not os.path.lexists(folder):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
-    return {path.name: sign_of(path) for path in sorted(folder.glob("*.jsonl"))}
+    with contextlib.suppress(OSError):  # which the reading says
+        return {path.name: sign_of(path) for path in journals_in(folder)}
+    return {}
 
 
 def folders_in(runs: Path) -> Iterator[Path]:
-    """The folders of sessions; what only has the name of one is among them, as a session was there."""
+    """The folders of sessions; what only has the name of one is among them, as a session was there.
+
+    What has a name that is not UTF-8 is none.
+    """
     try:
         with os.scandir(runs) as found:
-            entries = list(found)
+            entries = [each for each in found if kinds.key(each.name)]
     except FileNotFoundError:
         return
     except OSError as error:
@@ -109,8 +115,8 @@ class SessionReading:
         )
         for error in missing(self._folder, self._files):
             self._say(str(error))
-        if not self._known and self._has_more_than_journals():
-            self._say(f"session {self._folder.name} has no records: no journal in it begins with an event 'session'")
+        if not self._known:
+            self._say(self._why_unknown())
         # Of a session whose beginning cannot be read the name tells it, so that it stands where it belongs.
         self._base.execute(
             "UPDATE session SET began_at = ? WHERE id = ? AND began_at IS NULL AND trouble != ''",
@@ -128,11 +134,19 @@ class SessionReading:
         for table in ("journal", "tally", "past"):
             seal(self._base, table, "session = ?", self._number)
 
-    def _has_more_than_journals(self) -> bool:
-        """Which a session writes when it has begun to measure; before that there may be an empty journal."""
-        if not self._folder.is_dir():
-            return True
-        return any(path.suffix != ".jsonl" for path in self._folder.iterdir())
+    def _why_unknown(self) -> str:
+        """Return why no journal tells of the session; empty where it may just have begun.
+
+        Files beside journals are written when it has begun to measure; before that there may be an empty journal.
+        """
+        try:
+            if self._folder.is_dir() and all(path.suffix == ".jsonl" for path in self._folder.iterdir()):
+                return ""
+        except FileNotFoundError:  # somebody clears out
+            raise
+        except OSError as error:
+            return str(not_listed(self._folder, error))
+        return f"session {self._folder.name} has no records: no journal in it begins with an event 'session'"
 
     def _say(self, trouble: str) -> None:
         """The first one stays: it is where a person begins to look."""

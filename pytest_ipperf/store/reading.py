@@ -15,6 +15,7 @@ from zlib import crc32
 
 from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.core.record import Record
+from pytest_ipperf.store import kinds
 from pytest_ipperf.store.events import Event, Place, read_events
 from pytest_ipperf.store.migration import Facts
 
@@ -97,7 +98,11 @@ def read_session(
         raise UsageError(f"session {folder} is not there")
     reading = _Reading([] if answers is None else answers, short=short)
     found: list[DamageError] = []
-    for path in sorted(folder.glob("*.jsonl")):
+    try:
+        paths = journals_in(folder)
+    except OSError as error:
+        raise not_listed(folder, error) from None
+    for path in paths:
         try:
             reading.journal(path)
         except DamageError as error:
@@ -119,6 +124,19 @@ def records_in(folder: Path) -> list[Record]:
     answers: list[Event] = []
     read_session(folder, answers=answers, short=True)
     return [event.record for event in answers if event.record is not None]
+
+
+def journals_in(folder: Path) -> list[Path]:
+    """Return a session's journals by name; OSError where its folder cannot be listed.
+
+    A file whose name is not UTF-8 is somebody else's: writers are `main` and the workers of xdist.
+    """
+    return sorted(path for path in folder.iterdir() if path.suffix == ".jsonl" and kinds.key(path.name))
+
+
+def not_listed(folder: Path, error: OSError) -> DamageError:
+    """Return the sentence about a session whose folder is there and cannot be listed."""
+    return DamageError(f"session {folder.name}: {folder} cannot be read ({error.strerror})")
 
 
 def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
