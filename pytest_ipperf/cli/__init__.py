@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
+import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -11,7 +13,7 @@ from typing import NoReturn
 
 from pytest_ipperf import __version__
 from pytest_ipperf.cli.orders import ORDERS
-from pytest_ipperf.cli.orders.base import give_up_output
+from pytest_ipperf.cli.orders.base import give_up_output, warn
 from pytest_ipperf.core.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.
@@ -41,6 +43,9 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit status: the order's, or 1 for trouble, 2 for Ctrl-C, 4 for wrong usage."""
+    _open_closed()
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a command line may hold what is no text
     try:
         told = sys.argv[1:] if argv is None else argv
         asked, rest = _parser(told).parse_known_args(told)
@@ -61,6 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _open_closed() -> None:
+    """Open the null device in place of each standard stream that was closed, for the programs started here as well.
+
+    In their order, as each gets the lowest number that is free: else a file of ours would get it, and their output.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)  # noqa: FBT003 - it has no name
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
+
+
 def _trouble(error: OSError) -> str:
     if error.errno == errno.EMFILE:
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -76,5 +93,5 @@ def _passed_on(order: str, rest: list[str]) -> list[str]:
 
 
 def _told(sentence: str, status: int) -> int:
-    print(f"pytest-ipperf: {sentence}", file=sys.stderr)  # noqa: T201 - a program's last word
+    warn(f"pytest-ipperf: {sentence}")
     return status

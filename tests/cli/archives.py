@@ -174,7 +174,22 @@ def _run(journal: Journal, plan: Plan, draw: random.Random, place: dict[str, Any
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 _Change = Callable[[bytes, random.Random], bytes]
-_NUMBERS = ('"x"', "NaN", "Infinity", "-1", "1e308", "1e999", "0", "true", "null", "[]", "{}", "9" * 400, "1e-320")
+_NUMBERS = (
+    '"x"',
+    "NaN",
+    "Infinity",
+    "-1",
+    "1e308",
+    "1e999",
+    "0",
+    "true",
+    "null",
+    "[]",
+    "{}",
+    "9" * 400,
+    "1e-320",
+    '"\\ud800"',
+)
 
 
 def flip(data: bytes, draw: random.Random) -> bytes:

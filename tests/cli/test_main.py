@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,48 @@ def test_who_has_seen_enough_is_told_nothing_more(tmp_path):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+NIGHT = """
+import sys
+from pathlib import Path
+from pytest_ipperf import cli
+from pytest_ipperf.cli.night.running import Ended
+from pytest_ipperf.cli.orders import night
+
+def run_pytest(arguments):
+    if fault:
+        raise ValueError("a fault")
+    return Ended(0, Path(sys.argv[1]), Path(sys.argv[2]))
+
+fault = len(sys.argv) > 3
+night.run_pytest = run_pytest
+sys.exit(cli.main(["night", f"--ipperf-records={sys.argv[2]}"]))
+"""
+
+
+def ended(program, *arguments, output, cwd):
+    """Return the status of a program whose output a shell sends somewhere."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {output}', "sh", *program, *map(str, arguments)], cwd=cwd, check=False
+    ).returncode
+
+
+@pytest.mark.parametrize("output", [">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", ">/dev/full 2>&1"])
+def test_a_night_has_its_status_where_its_output_is_closed_or_full(tmp_path, output):
+    root = tmp_path / ".ipperf"
+    screening = keep(root, 0, [record(1)], saved="night")
+    program = [sys.executable, "-c", NIGHT, screening, root]
+    assert ended(program, output=output, cwd=tmp_path) == 0
+    assert (root / "nights" / screening.name / "verdict.json").exists()
+    assert ended(program, "fault", output=output, cwd=tmp_path) == 3
+    assert ended(PROGRAM, "night", "--baseline=nope", output=output, cwd=tmp_path) == 4
+
+
+def test_half_a_character_is_escaped_where_output_takes_text_alone(tmp_path):
+    keep(tmp_path / ".ipperf", 0, [record(1)], troubles={"failed": "x\udcff"})
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    argv = [*PROGRAM, "show", "last"]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "x\\udcff" in done.stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.night.writing import copy_night, write_night
-from pytest_ipperf.cli.orders.base import give_up_output, screen_width, write_lines
+from pytest_ipperf.cli.orders.base import give_up_output, screen_width, warn, write_lines
 from pytest_ipperf.core.gate import FAMILY_ALPHA, flagged
 from pytest_ipperf.report.night import lines
 from pytest_ipperf.store import Archive, records_in
@@ -53,5 +52,5 @@ def end_night(
         write_lines(["", *told])
     except OSError as error:  # the decision stands, whether or not anybody can read of it
         give_up_output()
-        print(f"the output cannot be written ({error.strerror})", file=sys.stderr)  # noqa: T201 - beside it
+        warn(f"the output cannot be written ({error.strerror})")
     return int(found.report.light)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from pytest_ipperf.core.errors import UsageError
 
@@ -60,9 +61,17 @@ def write_lines(lines: Iterable[str]) -> None:
         give_up_output()
 
 
-def give_up_output() -> None:
-    """Writes no more to standard output; the interpreter would try it once more when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def warn(sentence: str) -> None:
+    """Write a line to standard error; that nobody can read it changes no status."""
+    try:
+        print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - beside the answer
+    except OSError:
+        give_up_output(sys.stderr)
+
+
+def give_up_output(stream: TextIO | None = None) -> None:
+    """Write no more to a stream, by default standard output; the interpreter would try it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def screen_width() -> int | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
-from pytest_ipperf.cli.orders.base import FOLDER, Order, write_lines
+from pytest_ipperf.cli.orders.base import FOLDER, Order, warn, write_lines
 from pytest_ipperf.core.design import DESIGNS
 from pytest_ipperf.core.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
@@ -58,7 +57,7 @@ def _run(asked: argparse.Namespace) -> int:
     except (IpperfError, OSError) as error:
         return _without(str(error))
     except Exception as error:  # noqa: BLE001 - Python would end with the status of a red night
-        traceback.print_exc()
+        warn(traceback.format_exc())
         return _without(f"{type(error).__name__}, a fault of pytest-ipperf, see above; the records are kept")
 
 
@@ -111,7 +110,7 @@ def _check(asked: argparse.Namespace) -> None:
         if (name := _history(asked.baseline)) and name != asked.saved and not archive.sessions(name):
             raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
         for note in archive.notes:
-            print(note, file=sys.stderr)  # noqa: T201 - before it takes a night
+            warn(note)  # before it takes a night
     if asked.output:
         _check_writable(Path(asked.output))
 
