@@ -85,6 +85,8 @@ def _plain(line: bytes) -> Mapping[str, Any]:
     plain = json.loads(line.decode())
     if not isinstance(plain, dict):
         raise TypeError("it is no object")
+    if KEY in plain and seal_of(line + b"\n") is None:  # a byte of it turned
+        raise ValueError("its checksum is none")
     plain.pop(KEY, None)
     needed = _WITHDRAWAL if _WITHDRAWN in plain else _ACCEPTANCE
     if why := kinds.wrong(plain, needed, {}):
