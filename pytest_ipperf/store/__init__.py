@@ -6,6 +6,7 @@ from pytest_ipperf.store.index import Entry
 from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
 from pytest_ipperf.store.migration import SCHEMA
 from pytest_ipperf.store.nights import (
+    LOST,
     VERDICT,
     Night,
     check_verdict_is_there,
@@ -20,6 +21,7 @@ from pytest_ipperf.store.whole import write_whole
 __all__ = [
     "FRESH",
     "LAST",
+    "LOST",
     "SCHEMA",
     "VERDICT",
     "Archive",

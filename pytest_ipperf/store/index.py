@@ -32,7 +32,6 @@ from pytest_ipperf.store.tables import (
 )
 
 FILE = "index.sqlite"
-_REMEDY = "; put back a copy of its files, or clear the session out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,10 +257,13 @@ class Index:
             self._mark(night, there.get(night.name, sign_of(self.root / "nights" / night.name / VERDICT)))
 
     def _unmark(self, name: str, number: int | None) -> None:
-        """Without its verdict it is no night."""
+        """Without its verdict it is no night, and its session may be without an end."""
         with self._base:
             self._base.execute("DELETE FROM night WHERE name = ?", (name,))
             self._base.execute("UPDATE session SET light = NULL WHERE id = ?", (number,))
+            self._base.execute(
+                "UPDATE session SET trouble = '' WHERE id = ? AND trouble = ?", (number, _lost_its_end(name))
+            )
             self._base.execute("UPDATE past SET sound = 1 WHERE session = ?", (number,))
             self._seal_session(number)
 
@@ -273,14 +275,11 @@ class Index:
                 (night.name, night.session, night.saved, night.began_at, number is not None, *sign),
             )
             self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.light, number))
-            self._base.execute(
-                "UPDATE session SET trouble = ? WHERE id = ? AND status IS NULL AND schema >= ? AND trouble = ''",
-                (
-                    f"session {night.session} has no end, and its night had one{_REMEDY}",
-                    number,
-                    WITH_END,
-                ),
-            )
+            if not night.lost:
+                self._base.execute(
+                    "UPDATE session SET trouble = ? WHERE id = ? AND status IS NULL AND schema >= ? AND trouble = ''",
+                    (_lost_its_end(night.session), number, WITH_END),
+                )
             if not night.believed:
                 self._base.execute("UPDATE past SET sound = 0 WHERE session = ?", (number,))
             self._base.executemany(
@@ -294,6 +293,13 @@ class Index:
     def _seal_session(self, number: int | None) -> None:
         seal(self._base, "session", "id = ?", number)
         seal(self._base, "past", "session = ?", number)
+
+
+def _lost_its_end(session: str) -> str:
+    """Return the sentence about a session that a night was decided of, which takes one that has ended."""
+    return (
+        f"session {session} has no end, and its night had one; put back a copy of its files, or clear the session out"
+    )
 
 
 def _goes_on(row: tuple[int, int | None, str], before: Mapping[str, Sign], now: Mapping[str, Sign]) -> bool:

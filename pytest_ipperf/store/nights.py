@@ -19,6 +19,8 @@ from pytest_ipperf.store.seal import KEY
 from pytest_ipperf.store.whole import check_is_file
 
 VERDICT = "verdict.json"
+LOST = "records"
+"""Among the troubles of a night in place of an item: an answer, or a session's end, could not be kept."""
 _REDS = {ruling.name.lower() for ruling in RED}
 _REMEDY = "; put back a copy of it, or remove the night's folder"
 _STATUSES = frozenset(map(int, Light))
@@ -49,7 +51,7 @@ class Night:
     """A night that came to its end: its `name`, its screening's `session`, the name it was `saved` under, its `light`.
 
     It began at `began_at` (seconds since 1970). `red` are the cells (with their metric) that it found worse, `cells`
-    those that the next one must measure too.
+    those that the next one must measure too. `lost` says that not all of it could be kept.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Night:
     light: int
     red: tuple[tuple[str, str], ...]
     cells: tuple[Key, ...]
+    lost: bool = False
 
     @property
     def believed(self) -> bool:
@@ -149,4 +152,5 @@ def _night(name: str, told: Mapping[str, Any]) -> Night:
         light=Light(told["status"]),
         red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),
         cells=tuple(key for key, _ in cells),
+        lost=any(each.get("nodeid") == LOST for each in told.get("troubles", ())),
     )

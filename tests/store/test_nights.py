@@ -151,3 +151,26 @@ def test_a_night_whose_verdict_was_removed_is_none(root):
         assert [entry.light for entry in archive.sessions()] == [12, 12, None, None, None]
         assert [past.sound for past in archive.courses(name_of(4), saved="main")[record(1).key]] == [True] * 4
         assert before(archive, 4) == name_of(1)
+
+
+def test_a_session_without_an_end_is_damaged_as_long_as_its_night_tells_of_one(tmp_path):
+    name = name_of(0)
+    keep(tmp_path, 0, [record(1)], saved="main", status=None)
+    sentence = (
+        f"session {name} has no end, and its night had one; put back a copy of its files, or clear the session out"
+    )
+    assert last_night(tmp_path, number=0)[1] == []
+    rule(tmp_path, name, BEGAN)
+    assert last_night(tmp_path, number=0)[1] == [sentence]
+    shutil.rmtree(tmp_path / "nights" / name)
+    assert last_night(tmp_path, number=0)[1] == []
+
+
+def test_a_night_that_says_that_its_records_could_not_be_kept_accuses_none(tmp_path):
+    keep(tmp_path, 0, [record(1)], saved="main", status=None)
+    lost = {"nodeid": "records", "sentence": "records: runs cannot be written (No space left on device)"}
+    rule(tmp_path, name_of(0), BEGAN, troubles=[lost])
+    with contextlib.closing(Archive(tmp_path)) as archive:
+        assert archive.notes == []
+        (entry,) = archive.sessions()
+        assert (entry.light, len(archive.pasts(entry))) == (12, 1)

@@ -17,7 +17,7 @@ from pytest_ipperf.core.gate import decide
 from pytest_ipperf.core.night import Light, NightReport
 from pytest_ipperf.core.story import Story
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.store import Archive, acceptances, read_story
+from pytest_ipperf.store import LOST, Archive, acceptances, read_story
 
 _FAILED = 1
 _OTHERWISE = (
@@ -34,8 +34,6 @@ class Decided:
     fresh: Story | None
 
 
-LOST = "records"
-"""In place of an item, of which an answer could not be kept."""
 _VERDICT = "verdict"
 
 
