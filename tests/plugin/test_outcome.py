@@ -1,6 +1,8 @@
 """The three outcomes, as pytest, its cache, its reports and its exit status show them."""
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -205,3 +207,13 @@ def test_a_spent_budget_leaves_the_rest_undecided_with_the_figures(project):
 def test_without_pytests_cache_everything_else_works(project):
     project.network()
     project.run("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_a_failed_comparison_that_is_no_claim_loads_nothing_costly():
+    code = (
+        "import sys; from pytest_ipperf.plugin.outcome import explain; "
+        "assert [explain(*each) for each in (('==', 1, 2), ('<=', 3, 2), ('<=', 1, None))] == [None] * 3; "
+        "print('scipy' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
