@@ -13,7 +13,7 @@ from pytest_ipperf.plugin.keeping import KEEPER, Keeper
 from pytest_ipperf.plugin.memory import Memory
 from pytest_ipperf.plugin.mistakes import Checking
 from pytest_ipperf.plugin.options import read_settings
-from pytest_ipperf.plugin.outcome import TALLY, Tally
+from pytest_ipperf.plugin.outcome import TALLY, Running, Tally
 from pytest_ipperf.plugin.presence import SESSION, begun
 from pytest_ipperf.plugin.resuming import find_earlier
 from pytest_ipperf.plugin.session import Session
@@ -32,6 +32,7 @@ def begin(config: pytest.Config) -> None:
     config.stash[SESSION] = known
     config.pluginmanager.register(LeavingOut(), "ipperf-leaving-out")
     config.pluginmanager.register(Checking(), "ipperf-checking")
+    config.pluginmanager.register(Running(), "ipperf-running")
     config.stash[VACATING] = vacating = Vacating(known)
     config.pluginmanager.register(vacating, "ipperf-vacating")
     if not known.is_worker:

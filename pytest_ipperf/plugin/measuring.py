@@ -12,6 +12,7 @@ from pytest_ipperf.core.claim import Claim, Slowdown
 from pytest_ipperf.core.effect import Effect
 from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UsageError
 from pytest_ipperf.core.interval import Interval
+from pytest_ipperf.core.judge import Verdict
 from pytest_ipperf.core.margin import Margin
 from pytest_ipperf.core.record import Record
 from pytest_ipperf.core.run import Run
@@ -28,6 +29,8 @@ from pytest_ipperf.protocols import application, flow
 
 RECORD = pytest.StashKey[Record]()
 """On an item: the record of its cell, which every claim of the test brings up to date."""
+WITHIN = pytest.StashKey[Record | None]()
+"""On an item: the record of the last claim that was within its margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -64,7 +67,9 @@ class HeardSlowdown(Slowdown):
 
     def __le__(self, margin: Margin | str) -> Claim:
         claim = Slowdown.__le__(self, margin)
-        self.item.stash[RECORD] = self.records[claim.judgement.look - 1].judged(claim.judgement)
+        self.item.stash[RECORD] = record = self.records[claim.judgement.look - 1].judged(claim.judgement)
+        if claim.judgement.verdict is Verdict.WITHIN:
+            self.item.stash[WITHIN] = record
         return claim
 
 
@@ -84,7 +89,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
     else:
         origin = session.taken_from(cell.workload)
         records = tuple(replace(record, taken_from=origin) for record in found.records)
-        item.stash[RECORD] = records[-1]
+        item.stash[RECORD], item.stash[WITHIN] = records[-1], None
         design = conditions.design
         slowdown = HeardSlowdown(
             effects=found.effects,

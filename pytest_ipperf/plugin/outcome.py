@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Generator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,6 +29,17 @@ _PACKAGE = Path(pytest_ipperf.__file__).parent
 _LAST_FAILED = "cache/lastfailed"
 INVALID = pytest.StashKey[bool]()
 """On an item whose set-up found that its measurement is none."""
+
+
+class _Part(NamedTuple):
+    """The answer of a part of a test: beyond the margin where there is no `error`, which says why it is open."""
+
+    record: Record
+    error: UndecidedError | UnjudgedError | None
+
+
+_RUNNING = pytest.StashKey[bool]()
+_PARTS = pytest.StashKey[list[_Part]]()
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
@@ -50,15 +61,18 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     """Turns our exceptions into our outcomes and pins the record on the report of the call."""
     if cell_of(item) is None:
         return
+    error = call.excinfo.value if call.excinfo else None
+    if item.stash.get(_RUNNING, False):
+        _make_part(item, call, report, error)
+        return
     told: Any = report  # plain attributes survive xdist's way to the controller
     told.ipperf = True
-    error = call.excinfo.value if call.excinfo else None
-    record = _record(item) if call.when == "call" else None
-    if record is not None:
+    record = None
+    if call.when == "call" and (record := _record(item)) is not None:
+        if report.passed:
+            error, record = _answer(item, report, record)
         told.ipperf_record = record.to_json()
         item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
-    if report.passed and record is not None:
-        error = _passed_over(report, record)
     if isinstance(error, UnjudgedError):
         told.ipperf_unjudged = str(error)
         _skip(item, report, str(error))
@@ -70,10 +84,64 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
             told.ipperf_flagged = record.sentence
             _skip(item, report, f"flagged: {record.sentence}")
     elif report.failed:
-        told.ipperf_trouble = _trouble_kind(item, call, error)
-        if call.when == "call" and isinstance(error, IpperfError):
-            told.ipperf_error = True
-            report.longrepr = _without_internals(item, error)
+        _name_trouble(item, call, report, error)
+
+
+def _make_part(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
+) -> None:
+    """Keep the answer of a part of a test, such as a subtest, for the report of the item, which alone counts."""
+    record = _record(item)
+    if record is not None and isinstance(error, UndecidedError | UnjudgedError):
+        item.stash[_PARTS].append(_Part(record, error))
+        _skip(item, report, str(error))
+    elif record is not None and report.failed and record.verdict == "exceeds":
+        item.stash[_PARTS].append(_Part(record, None))
+        if item.config.stash[SESSION].settings.flags:
+            _skip(item, report, f"flagged: {record.sentence}")
+    elif report.failed:
+        _name_trouble(item, call, report, error)
+
+
+def _answer(
+    item: pytest.Item, report: pytest.TestReport, record: Record
+) -> tuple[UndecidedError | UnjudgedError | None, Record]:
+    """Return what is not decided, and the record that counts, of a test that came to its end.
+
+    A part that found a breach comes first, then one without an answer. A claim beyond its margin is taken as passed
+    over only where none was within: whoever asserts 50 % may ask afterwards whether 5 % are kept as well.
+    """
+    parts: list[_Part] = item.stash[_PARTS]
+    for part in sorted(parts, key=lambda each: each.error is not None):
+        if part.error is None:
+            report.outcome, report.longrepr = "failed", part.record.sentence
+        return part.error, part.record
+    if record.verdict == "exceeds":
+        record = _record(item, within=True) or record
+    return _passed_over(report, record), record
+
+
+def _name_trouble(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
+) -> None:
+    told: Any = report
+    told.ipperf_trouble = _trouble_kind(item, call, error)
+    if call.when == "call" and isinstance(error, IpperfError):
+        told.ipperf_error = True
+        report.longrepr = _without_internals(item, error)
+
+
+class Running:
+    """Knows that the body of a test runs: a report that is made meanwhile is of a part of it."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Begin with no part."""
+        item.stash[_RUNNING], item.stash[_PARTS] = True, []
+        try:
+            yield
+        finally:
+            item.stash[_RUNNING] = False
 
 
 def _passed_over(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
@@ -104,10 +172,11 @@ def _without_internals(item: pytest.Item, error: BaseException) -> Any:
     return item.repr_failure(pytest.ExceptionInfo.from_exception(error.with_traceback(shown)))
 
 
-def _record(item: pytest.Item) -> Record | None:
-    from pytest_ipperf.plugin.measuring import RECORD  # noqa: PLC0415 - loaded by the set-up that made the record
+def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
+    """Return the record with the last claim, or the last claim within its margin; None where there is none."""
+    from pytest_ipperf.plugin.measuring import RECORD, WITHIN  # noqa: PLC0415 - loaded by the set-up that made it
 
-    found = item.stash.get(RECORD, None)
+    found = item.stash.get(WITHIN, None) if within else item.stash.get(RECORD, None)
     return dataclasses.replace(found, nodeid=item.nodeid) if found else None
 
 

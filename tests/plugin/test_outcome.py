@@ -135,6 +135,79 @@ def test_the_assertion_may_be_the_other_way_round_or_a_plain_text(project):
     result.stdout.fnmatch_lines(["E *UsageError: a slow-down is compared with a margin such as '10%', not with 0.5"])
 
 
+def verdicts(project):
+    """Return the verdicts and margins of the records, by the names of their tests."""
+    kept = [line for line in project.kept() if line["event"] == "record"]
+    found = [
+        (line["nodeid"].partition("::test_")[2].partition("[")[0], line["verdict"], line["margin"]) for line in kept
+    ]
+    assert len({name for name, *_ in found}) == len(found)
+    return {name: tuple(rest) for name, *rest in found}
+
+
+def test_a_stricter_question_beside_one_that_is_within_is_no_breach_in_either_order(project):
+    project.network(slower=0.3)
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = [pytest.mark.smtp, pytest.mark.levels(connections=[1])]
+
+        def test_afterwards(measured):
+            assert measured.slowdown <= "50%"
+            assert ("fast" if measured.slowdown <= "5%" else "acceptable") == "acceptable"
+
+        def test_before(measured):
+            fast = bool(measured.slowdown <= "5%")
+            assert not fast
+            assert measured.slowdown <= "50%"
+
+        def test_asserted(measured):
+            assert measured.slowdown <= "50%"
+            assert measured.slowdown <= "5%"
+
+        def test_over(measured):
+            assert measured.slowdown <= "5%" or measured.slowdown <= "6%" or measured.runs
+        """
+    )
+    result = project.run("-v")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["*test_asserted* FAILED*", "*test_over* FAILED*"])
+    within, exceeds = ("within", "50%"), ("exceeds", "5%")
+    assert verdicts(project) == {
+        "afterwards": within, "before": within, "asserted": exceeds, "over": ("exceeds", "6%")
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest has subtests from 9.0 on")
+@pytest.mark.parametrize("flags", [(), ("--ipperf-exceeds=flag",)], ids=["fail", "flag"])
+def test_an_item_takes_the_answer_of_its_subtests_and_counts_once(project, flags):
+    """On three cells: beyond all margins, without an answer to one of the two, and within both."""
+    project.network(slower={"loopback-smtp-c1-1k": 0.9, "loopback-smtp-c2-1k": 0.1}, noise=0.02)
+    project.pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.smtp
+        @pytest.mark.levels(connections=[1, 2, 3])
+        def test_it(measured, subtests):
+            for margin in ("10%", "50%", "90%", "200%"):
+                with subtests.test(margin):
+                    assert measured.slowdown <= margin
+        """
+    )
+    result = project.run(*flags, "-rA")
+    records = [line for line in project.kept() if line["event"] == "record"]
+    assert [(line["cell"][-10:-8], line["verdict"], line["margin"]) for line in records] == [
+        ("c1", "exceeds", "10%"), ("c2", "inconclusive", "10%"), ("c3", "within", "200%")
+    ]  # fmt: skip
+    last = result.outlines[-1]
+    assert "1 inconclusive" in last
+    assert ("1 flagged" in last) is bool(flags)
+    assert len([line for line in result.outlines if line.startswith("EXCEEDS ")]) == 1
+    assert result.ret == (pytest.ExitCode.OK if flags else pytest.ExitCode.TESTS_FAILED)
+
+
 POINTS, TIME = "percentage points", "response time per connection is a time"
 
 
