@@ -1,6 +1,7 @@
 """Servers at fault. A copy of this file on the shelf, called `silent_smtp`, is a server of SMTP that is silent.
 
-Each takes its part of a transaction by rote, but for one thing. `served` has one in a thread of its own.
+Each takes its part of a transaction by rote, but for one thing. On the shelf it keeps the messages that it accepts, as
+each server of SMTP has to. `served` has one in a thread of its own, which keeps none.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from pytest_ipperf.core.dns import TYPE_A
 from pytest_ipperf.core.script import DATA_PORT, Script
 from pytest_ipperf.protocols import application, applications
-from pytest_ipperf.servers.base import Entry, Server, Site
+from pytest_ipperf.servers import aiosmtpd
+from pytest_ipperf.servers.base import Entry, Kept, Server, Site
 from pytest_ipperf.servers.nameserver import answers, reply
 
 
@@ -38,6 +40,7 @@ class Faulty(Server):
         self._module = module
         self.name = module.rpartition(".")[2]
         self.protocol = self.name.rpartition("_")[2]
+        self.keeps = self.protocol == "smtp"
 
     def missing(self) -> str:
         return ""
@@ -46,11 +49,19 @@ class Faulty(Server):
         return "0"
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("script", site.script.to_bytes(), 0o644),)
+        return (Entry("script", site.script.to_bytes(), 0o644), *aiosmtpd.server.entries(site))
+
+    def kept(self, site: Site) -> Iterable[Kept]:
+        return aiosmtpd.server.kept(site)
 
     def argv(self, site: Site) -> Sequence[str]:
+        (kept,) = aiosmtpd.server.entries(site)
         order = {"addresses": site.addresses, "port": site.port, "script": f"{site.folder}/script"}
+        order["kept"] = f"{site.folder}/{kept.path}"
         return ("python", "-m", self._module, json.dumps(order))
+
+
+_MAIL = b"MAIL FROM:<"
 
 
 class Talk(asyncio.Protocol):
@@ -58,6 +69,8 @@ class Talk(asyncio.Protocol):
 
     pause_s = 0.0
     """Before each connection is accepted; those that wait are in the kernel's queue."""
+    keep: aiosmtpd.Keep | None = None
+    """Where accepted messages are kept."""
 
     transport: asyncio.Transport
 
@@ -66,6 +79,7 @@ class Talk(asyncio.Protocol):
         self.family = family
         self.number = number
         self.turn = 0
+        self.sender = b""
         self.heard = b""
         self.asked = b""
         self.listener: socket.socket | None = None
@@ -92,6 +106,8 @@ class Talk(asyncio.Protocol):
         if self.asked.endswith(b" CAPABILITY\r\n"):  # the library's own wish
             self.transport.write(b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % tag)
             return
+        if self.asked.startswith(_MAIL):
+            self.sender = self.asked.removeprefix(_MAIL).rstrip(b">\r\n")
         self.turn += 1
         self.answer(re.sub(rb"(?m)^a\d(?= )", tag, answer))
 
@@ -111,6 +127,8 @@ class Talk(asyncio.Protocol):
             self.transport.write(said + b"\n")
             self.transfer = asyncio.ensure_future(self._moved(done))
             return
+        if self.keep and b" queued as " in text:
+            self.keep.write(self.sender.decode(), self.asked.removesuffix(b".\r\n").replace(b"\r\n..", b"\r\n."))
         self.transport.write(text)
         if self.turn == len(self.script.turns):
             self.transport.close()
@@ -549,6 +567,7 @@ def main(name: str, argv: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
     talk = _TALKS[name.partition("_")[0]]
+    talk.keep = aiosmtpd.Keep(order["kept"])
     script = Script.from_bytes(Path(order["script"]).read_bytes())
     asyncio.run(_serve(talk, script, [_listener(address, order["port"]) for address in order["addresses"]]))
 

@@ -191,7 +191,10 @@ CHAINS = {
         ),
         Trouble(
             "the resolver tells a wrong address",
-            r"arm ipv4 is not what it is called \(epoch 0, warm-up\): expected connections to \S+, seen to \S+$",
+            NONE.format(
+                r"content: dns: expected A 198\.18\.6\.2 for www\.ipperf\.test, seen A 198\.18\.6\.1: \d+",
+                "name server",
+            ),
             before=lied_to,
             protocol="http",
         ),
