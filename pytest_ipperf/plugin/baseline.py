@@ -7,9 +7,22 @@ from pathlib import Path
 
 from pytest_ipperf.core.errors import DamageError, UsageError
 from pytest_ipperf.plugin.options import Settings
-from pytest_ipperf.store import LAST, Archive, Entry, read_session
+from pytest_ipperf.store import LAST, Archive, Entry, acceptances, read_session
 
 Baseline = Entry | Path | None
+
+
+def check_night(settings: Settings) -> None:
+    """Check what the night that this session screens is decided by, in the folder that its records are in.
+
+    UsageError where a line is no acceptance, or the verdict of the last night of its name cannot be read.
+    """
+    acceptances(settings.records)
+    with contextlib.closing(Archive(settings.records)) as archive:
+        try:
+            archive.last_night(settings.saved)
+        except DamageError as error:
+            raise UsageError(str(error)) from None
 
 
 def find_baseline(settings: Settings, directory: Path) -> Baseline:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.plugin.baseline import find_baseline
+from pytest_ipperf.plugin.baseline import check_night, find_baseline
 from pytest_ipperf.plugin.collection import LeavingOut
 from pytest_ipperf.plugin.ending import ENDING, Ending
 from pytest_ipperf.plugin.keeping import KEEPER, Keeper
@@ -28,6 +28,8 @@ def begin(config: pytest.Config) -> None:
         settings = dataclasses.replace(settings, resume=facts.resume)
     known = Session(config, settings, facts, find_earlier(settings, directory))
     if not known.is_worker:
+        if settings.flags:
+            check_night(settings)
         known.baseline = find_baseline(settings, directory)
     config.stash[SESSION] = known
     config.pluginmanager.register(LeavingOut(), "ipperf-leaving-out")

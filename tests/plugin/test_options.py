@@ -159,3 +159,22 @@ def test_a_file_where_the_records_should_lie_is_a_sentence(project, blocked):
     (line,) = filter(None, result.errlines)
     assert line.startswith("ERROR: ")
     assert ".ipperf" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("accepted.jsonl", "ERROR: */kept/accepted.jsonl:1: 'so be it' is no acceptance (*"),
+        ("nights/20261122T013000Z-aa/verdict.json", "ERROR: night 20261122T013000Z-aa: *verdict.json is no verdict (*"),
+    ],
+)
+def test_what_a_night_is_decided_by_is_checked_where_its_records_are(project, name, sentence):
+    """Only pytest knows its rootdir and its ini file; without --ipperf-exceeds=flag no night is decided."""
+    project.pytester.makepyprojecttoml('[tool.pytest.ini_options]\nipperf_records = "kept"\n')
+    path = project.pytester.path / "kept" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("so be it\n")
+    assert project.ask("--collect-only", "--ipperf-save=night").ret == 0
+    result = project.ask("--collect-only", "--ipperf-save=night", "--ipperf-exceeds=flag")
+    result.stderr.fnmatch_lines([sentence])
+    assert result.ret == 4
