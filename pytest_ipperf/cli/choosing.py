@@ -130,7 +130,7 @@ def story_of(found: Records, session: Chosen, *, damage: list[str] | None = None
         check_verdict_is_there(found.root, session.name)
         if os.path.lexists(found.root / "nights" / session.name / VERDICT):
             return _decided_again(found.archive, session.folder)
-    except DamageError as error:
+    except (DamageError, UsageError) as error:  # what it was decided by may be gone, or none any more
         if damage is None:
             raise
         damage.append(str(error))
