@@ -154,7 +154,7 @@ class Archive:
         A session of which not even its beginning can be read may have been one of that name.
         """
         rows = self._index.ask(_DAMAGE, saved, before)
-        nights = [why for name, why in sorted(self._index.unread.items()) if name < before]
+        nights = [why for name, why in self._unread(saved) if name < before]
         return [*(trouble for (trouble,) in rows), *nights]
 
     # --- cells --------------------------------------------------------------------------------------------------------
@@ -238,11 +238,16 @@ class Archive:
         """
         found = self._index.ask(_LAST_NIGHT, saved, before, before)
         last = found[0][0] if found else ""
-        for name, why in self._index.unread.items():
-            its = self._index.ask("SELECT saved FROM session WHERE name = ?", name)
-            if last < name and (not before or name < before) and its in ([], [(saved,)]):
+        for name, why in self._unread(saved):
+            if last < name and (not before or name < before):
                 raise DamageError(f"{why}; what it measured is to be measured again, and is not known")
         return read_night(self.root, last) if last else None
+
+    def _unread(self, saved: str) -> Iterator[tuple[str, str]]:
+        """Yield the nights whose verdict cannot be read, with a sentence, but those of sessions of another name."""
+        for name, why in sorted(self._index.unread.items()):
+            if self._index.ask("SELECT saved FROM session WHERE name = ?", name) in ([], [(saved,)]):
+                yield name, why
 
 
 def _whole(entries: Sequence[Entry]) -> list[Entry]:

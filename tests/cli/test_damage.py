@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -187,6 +188,37 @@ def test_a_night_with_a_damaged_session_is_not_told_as_if_it_were_whole(program,
     assert damage(which, 4) in said
     status, shown, _ = program(nights, "show", name_of(4))
     assert (status, shown[0][: len(damage(which, 4))]) == (0, damage(which, 4))
+
+
+@pytest.mark.parametrize("gone", ["fresh", "accepted"])
+def test_what_a_night_was_decided_by_may_be_gone_and_its_screening_is_shown(program, nights, gone):
+    if gone == "fresh":
+        shutil.rmtree(nights / "runs" / name_of(5))
+        sentence = f"session {nights}/runs/{name_of(5)} is not there"
+    else:
+        (nights / "accepted.jsonl").write_text("so be it\n")
+        sentence = f"{nights}/accepted.jsonl:1: 'so be it' is no acceptance ("
+    status, lines, said = export(program, nights)
+    assert (status, lines) == (4, "")
+    assert sentence.rpartition("/")[2] in said
+    status, shown, _ = program(nights, "show", name_of(4))
+    assert (status, sentence.rpartition("/")[2] in shown[0]) == (0, True)
+    assert any("EXCEEDS" in line for line in shown)
+
+
+def test_an_unread_night_of_another_name_is_left_out_of_no_history(program, decide, nights):
+    path = nights / "nights" / name_of(2) / "verdict.json"
+    other = keep(nights, 1, [record(1)], saved="other")
+    (nights / "nights" / other.name).mkdir()
+    (nights / "nights" / other.name / "verdict.json").write_text("so be it\n")
+    screening = keep(nights, 6, [record(1, seed=6), record(2, seed=6)], saved="night")
+    decide(nights, screening)
+    verdict = nights / "nights" / name_of(6) / "verdict.json"
+    assert [each for each in json.loads(verdict.read_text())["warnings"] if "left out" in each] == []
+    path.write_text("so be it\n")
+    decide(nights, screening)
+    (warning,) = [each for each in json.loads(verdict.read_text())["warnings"] if "left out" in each]
+    assert f"night {name_of(2)}: " in warning
 
 
 def test_a_damaged_night_of_the_history_is_left_out_and_said_in_every_report(program, decide, nights):
