@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
+import sys
 from collections import Counter
 
 import pytest
 
 from pytest_ipperf.core.past import Key
-from pytest_ipperf.store import Archive, Journal, events
+from pytest_ipperf.store import Archive, Journal, events, tables
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.indexing import SessionReading
 from pytest_ipperf.store.tables import opened
 from tests.store.kept import facts, keep, name_of, record
 
 CELLS, NIGHTS = 200, 20
+SEAL = 553712732
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +189,11 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
     archive = Archive(tmp_path)
     assert (archive.notes, len(archive.sessions())) == ([], 2)
     archive.close()
+
+
+def test_the_seal_of_a_row_is_that_of_its_values_alone():
+    """Not of whether Python shares them, which differs from process to process, nor of Python's version."""
+    word = b"a b c".decode()  # an object of its own
+    rows = [(7, 0.1, None, "", "a b c", "a b c"), (7, 0.1, None, "", word, sys.intern("a b c"))]
+    assert {tables._row_seal(*row) for row in rows} == {SEAL}
+    assert len({tables._row_seal(*row) for row in ((1, "1"), ("1", 1), (1.0, "1"), (1, None), (1,))}) == 5
