@@ -482,7 +482,7 @@ def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
     assert failures(made) == {"": 5}
     assert sorted(map(str, seen)) == ["0", "1", "2", "3", "4", *["queued"] * 5]
     assert (seen[:5] == ["queued"] * 5) is hold
-    assert made.peak == 5
+    assert made.peak == 5 if hold else 2 <= made.peak <= 5  # who does not stay may be gone when the last one comes
 
 
 def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):

@@ -81,7 +81,7 @@ class Kept:
 
     def ended(self):
         """Its exit status and last words."""
-        self.process.wait(20)  # its input has not ended, unless somebody has closed it
+        self.process.wait(60)  # on a busy machine; its input has not ended, unless somebody has closed it
         said, _ = self.process.communicate()
         return self.process.returncode, said
 

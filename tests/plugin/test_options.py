@@ -56,7 +56,10 @@ from pytest_ipperf.protocols import application, applications
             ["--ipperf-hosts=nowhere.ini"],
             "*nowhere.ini: cannot be read (No such file or directory); name an inventory*",
         ),
-        (["--ipperf-seed=lucky"], "--ipperf-seed: 'lucky' is not a whole number of zero or more"),
+        (
+            ["--ipperf-seed=lucky"],
+            "--ipperf-seed: 'lucky' is not a whole number of zero or more of at most 4000 digits",
+        ),
         (["--ipperf-budget=5"], "--ipperf-budget: time '5' is not a number with a unit, such as 0.5ms, 10s or 5min"),
         (["--ipperf-twin=both"], "--ipperf-twin: 'both' does not exist; there are no, yes"),
         (["--ipperf-inconclusive=pass"], "--ipperf-inconclusive: 'pass' does not exist; there are report, fail"),

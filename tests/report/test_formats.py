@@ -460,7 +460,7 @@ def test_the_page_lists_every_format():
 
 
 def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
-    folder = tmp_path / "nights" / "20261122T010000Z"
+    folder = tmp_path / "nights" / night.name
     folder.mkdir(parents=True)
     told = night_document(night.night, session=night.name, saved="main")
     (folder / VERDICT).write_text(json.dumps(told, allow_nan=False))

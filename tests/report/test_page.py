@@ -23,8 +23,9 @@ from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
 from pytest_ipperf.report.sentences import paragraphs
-from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.store import Journal
 from tests.report.contrast import contrast
+from tests.store.kept import facts
 
 INLINE = {"a", "b", "code", "i", "span"}
 ALONE = {"meta", "link", "path", "circle", "use", "br"}
@@ -626,7 +627,7 @@ def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
     (code,) = re.findall(r"^```python\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
     (folder,) = re.findall(r'Path\("(.ipperf/\S+)"\)', code)
     journal = Journal(tmp_path / folder, "main")
-    journal.append("session", {"schema": SCHEMA, "seed": 1})
+    journal.append("session", facts(1))
     journal.close()
     monkeypatch.chdir(tmp_path)
     exec(code, {})
