@@ -234,10 +234,8 @@ def test_a_session_that_is_broken_off_in_its_first_workload_tells_the_way_back(s
     assert f"records: {sessions.journal(name).parent}\n" in said
     banner = "BROKEN OFF: 0 of 3 cells measured; go on with --ipperf-resume=last"
     lines = said.splitlines()
-    assert (
-        lines[lines.index(next(line for line in lines if line.startswith("=") and " measurements " in line)) + 1]
-        == banner
-    )
+    begun = next(at for at, line in enumerate(lines, 1) if re.match("=+ measurements =", line))
+    assert next(filter(None, lines[begun:])) == banner
     with_page = sessions.journal(name).parent / "report.html"
     assert banner in with_page.read_text(encoding="utf-8")
     status, said = sessions.ask("--ipperf-resume=last", "--collect-only")
