@@ -39,7 +39,7 @@ class HandingOver:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A run is over: the connections with these `indices` (unsigned, 64 bits each) were told that all is well."""
+    """A run is over: to connections with these `indices` (unsigned, 64 bits each) the server has replied `queued`."""
 
     server: str
     protocol: str
@@ -48,7 +48,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What the server has of them.
+    """Counts of the messages that the server has, and which connections have failed.
 
     `failed` are the indices of those that have failed after all. It has the messages of so many `kept` connections,
     `repeated` of them more than once; `compared` were compared, of which `wrong` are not what was sent. `sentences`
