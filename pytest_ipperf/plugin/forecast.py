@@ -110,7 +110,7 @@ def _warning(seen: Seen, found: Foresight) -> str:
         name, settled = found.better
         remedy = f"about {found.epochs} epochs like these would do; --design={name} settles {_share(settled, found)}"
     else:
-        remedy = f"about {found.epochs} epochs like these would do, which no design has"
+        remedy = f"about {found.epochs} epochs like these would do, which no design decides by"
     margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.fraction, found)
     return f"{seen}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
 

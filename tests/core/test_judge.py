@@ -350,7 +350,7 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
                 "IPv6 against IPv4: no difference shown (could be -29.2..+41.2 %, 95 % interval); not enough evidence: "
                 "the interval is too wide, at this spread 6 epochs settle differences of 58.5 % and more, "
                 "for a margin of 10 %; about 75 epochs like these would decide it in 8 of 10 sessions, which no design "
-                "has; a calmer machine or a wider margin would help"
+                "decides by; a calmer machine or a wider margin would help"
             ),
         ),
         (
