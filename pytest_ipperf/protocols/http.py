@@ -167,12 +167,12 @@ class Get(Conversation):
 @lru_cache(maxsize=64)  # but for their date, the heads of a server are the same
 def _head_of(head: bytes) -> _Head:
     """Read a response's head, without the empty line that ends it (RFC 9112, sections 4 to 6)."""
-    first, *lines = _FOLDED.sub(b" ", head).split(b"\r\n")
+    first, ended, fields = head.partition(b"\r\n")
     status = _STATUS.fullmatch(first)
     if not status:
         return _Head(0, trouble=f"reply {_shown(first)}")
     framing: dict[bytes, list[bytes]] = {name: [] for name in _FRAMING}
-    for line in lines:
+    for line in _FOLDED.sub(b" ", fields).split(b"\r\n") if ended else ():
         field = _FIELD.fullmatch(line)
         if not field:
             return _Head(0, trouble=f"header line {_shown(line)}")

@@ -108,7 +108,7 @@ class Fetch(Conversation):
     def _line(self, line: bytes) -> bytes:
         """Takes a line; gives the next command where the line ends the reply to the last one."""
         begun, self._goes_on = self._goes_on, False
-        if literal := _LITERAL.search(line):
+        if (literal := _LITERAL.search(line)) and (begun or line.startswith(b"* ")):
             self._announced(line, int(literal[1]), begun=begun)
         elif begun:
             if self._within and not _MESSAGES_END.match(line):  # else it is what follows a literal within its reply

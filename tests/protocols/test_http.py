@@ -109,6 +109,8 @@ WRONG = [
     (LENGTH.replace(b"\r\n", b"\n") + PAGE, "protocol: reply 'HTTP/1.1 200 OK', whose line does not end in CR LF"),
     (b"HTTP/1.1 204 No Content\r\n\r\n", "protocol: reply 'HTTP/1.1 204 No Content'"),
     (b"HTTP/1.1 101 Switching\r\n\r\n" + LENGTH + PAGE, "protocol: reply 'HTTP/1.1 101 Switching'"),
+    (LENGTH.replace(b"1.1 ", b"1.1\r\n ") + PAGE, "protocol: reply 'HTTP/1.1'"),
+    (LENGTH.replace(b"OK\r\n", b"OK\r\n ") + PAGE, "protocol: header line ' Content-Type: text/html'"),
     (b"HTTP/2 200\r\n\r\n" + PAGE, "protocol: reply 'HTTP/2 200'"),
     (PAGE, f"protocol: reply '{PAGE[:58].decode()}', whose line does not end in CR LF"),
     (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "protocol: a head of more than 16384 bytes"),

@@ -109,6 +109,7 @@ def test_each_connection_has_an_account_of_its_own_as_long_as_there_are_enough()
         (3, FETCHED.replace(b"[]", b"[]<0>") + b"a3 OK done\r\n", f"{LENGTH} 0 before 'OK done'"),
         (3, b"* 1 FETCH (BODY[] {299}\r\n", f"{LENGTH} 299 in the literal"),
         (3, FETCHED.replace(MESSAGE, COUNTERFEIT), DIFFERS),
+        (3, FETCHED[2:] + b"a3 OK done\r\n", "reply '1 FETCH (BODY[] {300}' to FETCH"),
         (3, FETCHED * 2, "expected one message, seen another one after it"),
         (3, FETCHED[:-3] + b"abc\r\na3 OK done\r\n", "reply 'abc' to FETCH"),
         (3, FETCHED + b"a3 OK done\r\nmore", "reply 'more' to FETCH"),
