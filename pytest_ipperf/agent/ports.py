@@ -11,9 +11,10 @@ from typing import Any
 
 from pytest_ipperf.core.errors import LabError
 
-# In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT and LAST_ACK.
+# In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT, LAST_ACK and CLOSING, in
+# which both ends have closed at once, and the client may still have to acknowledge that.
 # TIME_WAIT is not among them: it lasts a minute, costs nothing, and every connection that the server closes ends in it.
-_OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09"})
+_OPEN_STATES = frozenset({"01", "03", "04", "05", "08", "09", "0B"})
 
 
 def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
@@ -63,9 +64,9 @@ def knock(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, 
     return "" if answer.startswith(expected) else f"it answered {answer[:60]!r} instead of {expected!r}"
 
 
-def open_connections(port: int) -> int:
-    """TCP connections of this host's namespace that have `port` at this end and are not over yet."""
-    wanted = f":{port:04X}"
+def open_connections(port: int | None = None) -> int:
+    """Count this host's TCP connections that are not over yet, in this namespace; those with `port` at this end."""
+    wanted = "" if port is None else f":{port:04X}"
     count = 0
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6

@@ -273,6 +273,8 @@ class Standing:
         links = self._testbed.links
         pause_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
         end = time.monotonic() + _DRAINED_S
+        if self._testbed.exclusive and not self._connections_over():
+            return False
         # Clients count a run themselves.
         self._counted(link for role, link in self._links.items() if role not in self._testbed.clients)
         while pause_s:
@@ -282,6 +284,10 @@ class Standing:
             if time.monotonic() > end:
                 return False
         return True
+
+    def _connections_over(self) -> bool:
+        """Whether the clients have the last packets of all their connections; their servers were waited for before."""
+        return all(self._links[role].order("connections_over", _SETTLE_S) for role in self._testbed.clients)
 
     @staticmethod
     def _counted(links: Iterable[Link]) -> int:

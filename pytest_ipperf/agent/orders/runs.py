@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,10 @@ from pytest_ipperf.agent import flows
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.orders.base import Here, Part
+from pytest_ipperf.agent.ports import open_connections
 from pytest_ipperf.agent.stamps import stamping
+
+_POLL_S = 0.005
 
 
 class Runs(Part):
@@ -25,6 +29,18 @@ class Runs(Part):
         """One run, with the packets counted around it."""
         watch = self._here.line.watch()
         return self._around(lambda: load(LoadOrder(**order), watch))
+
+    def connections_over(self, limit_s: float) -> bool:
+        """Wait up to `limit_s` seconds until no TCP connection of this host is open; whether none is.
+
+        Each end of a connection that is over has the other's last packet, so none of them is on its way any more.
+        """
+        end = time.monotonic() + limit_s
+        while open_connections():
+            if time.monotonic() > end:
+                return False
+            time.sleep(_POLL_S)
+        return True
 
     def flow_listen(self, order: dict[str, Any]) -> dict[str, Any]:
         """The far end of a flow listens from now on; what its near end has to know."""
