@@ -104,7 +104,8 @@ class Smtp(Application):
     source: str = "RFC 5321; paper 000, section 2.5"
     ends_with: str = "250 ... queued"
     typical_s: float = 0.0011
-    packages: tuple[str, ...] = ("aiosmtplib>=2",)
+    # The first that refuses a reply which is too long.
+    packages: tuple[str, ...] = ("aiosmtplib>=5.1.3",)
 
     def content(self, payload_bytes: int) -> bytes:
         return message_of(self.name, _HEADERS, payload_bytes)
