@@ -34,9 +34,11 @@ report:
 	@sh .ci/allure/report $(RESULTS)
 
 # Two workers have a network each, for which it takes root, and in a container more than that; in one network, sessions
-# that measure would wait for each other.
+# that measure would wait for each other. The tests start a thousand sessions, each of which would compile everything.
 test: venv network
-	@! unshare --net true 2>/dev/null || workers="-n 2 --dist loadfile"; $(PYTEST) tests $$workers $(ARGS)
+	@$(PYTHON) -m compileall -q pytest_ipperf
+	@! unshare --net true 2>/dev/null || workers="-n 2 --dist loadfile --no-loadscope-reorder"; \
+	PYTHONDONTWRITEBYTECODE= $(PYTEST) tests $$workers $(ARGS)
 
 # The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.
 lint: venv

@@ -42,7 +42,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What tests start reads bytecode and writes none, as a file that is written anew within a second would be taken for the
+# one before; and it does without a plugin that it has no use for and that takes a second to load.
+_STARTED = {"PYTEST_ADDOPTS": "-p no:hypothesispytest", "PYTHONDONTWRITEBYTECODE": "1"}
+# These hold the longest files. Begun last they would keep one worker busy while the others have nothing left.
+_LONGEST_FIRST = ("cli", "far", "trouble", "plugin", "truth", "lab")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.update(_STARTED)
     if hasattr(config, "workerinput"):
         _leave_network()
         _have_marks(config)
@@ -84,10 +92,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.stash[_MARKS].cleanup()
 
 
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Give pytest's tester the environment of all that tests start; it has taken some of it away."""
+    for name, value in _STARTED.items():
+        monkeypatch.setenv(name, value)
+    return pytester
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=_rank)
     if "evidence" in config.getoption("markexpr"):
         return
     evidence = [item for item in items if item.get_closest_marker("evidence")]
     if evidence:
         config.hook.pytest_deselected(items=evidence)
         items[:] = [item for item in items if item not in evidence]
+
+
+def _rank(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
