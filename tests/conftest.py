@@ -6,11 +6,16 @@ import os
 import signal
 import socket
 import struct
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+
+from tests.forked import can_fork, fork
 
 # pytest refuses this line in a conftest that it meets after its start. The tests' own is always met at the start,
 # and at the top level it would load the tester into every measurement.
@@ -94,9 +99,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Give pytest's tester the environment of all that tests start; it has taken some of it away."""
+    """Give pytest's tester the environment of all that tests start, of which it has taken some away, and forks."""
     for name, value in _STARTED.items():
         monkeypatch.setenv(name, value)
+    begin = pytester.popen
+
+    def popen(argv: Sequence[str], stdin: Any = pytester.CLOSE_STDIN, **streams: Any) -> Any:
+        if (
+            (*argv[:2],) != (sys.executable, "-mpytest")
+            or stdin is not pytester.CLOSE_STDIN
+            or not can_fork(os.environ)
+        ):
+            return begin(argv, stdin=stdin, **streams)
+        path = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+        return fork(argv[2:], os.environ | {"PYTHONPATH": path}, *(streams[name].name for name in ("stdout", "stderr")))
+
+    monkeypatch.setattr(pytester, "popen", popen)
     return pytester
 
 

@@ -1,0 +1,111 @@
+"""Sessions of pytest in forks of a process that has loaded what all of them load: that takes longer than most sessions.
+
+Nothing of pytest's own or of its plugins is among it, as they rewrite the assertions of what is imported after them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+_LOADED = ("numpy", "scipy.special", "matplotlib.figure", "matplotlib.backends.backend_svg")
+# What a Python looks at when it starts, and a fork no more; with the two others it is told by hand.
+_AT_START = ("PYTHON", "LC_", "LANG")
+_TOLD = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+
+
+class Forked:
+    """A session as far as `Pytester.run` knows of a `Popen`."""
+
+    stdin = None
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended, for its status; negative for a signal. TimeoutExpired after `timeout` seconds."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("pytest", timeout or 0.0)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        self._process.kill()
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(_AT_START) and name not in _TOLD}
+
+
+_FIRST = _at_start(os.environ)
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Whether a fork would be as a new Python with this environment."""
+    return _at_start(env) == _FIRST
+
+
+def fork(arguments: Sequence[str], env: Mapping[str, str], out: str, err: str) -> Forked:
+    """Begin `python -m pytest` with these arguments here, which writes into these files."""
+    session = _Session(list(arguments), str(Path.cwd()), dict(env), (out, err), _path())
+    process = _server().Process(target=session.run)
+    process.start()
+    return Forked(process)
+
+
+@cache
+def _server() -> multiprocessing.context.ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_LOADED))
+    return context
+
+
+@cache
+def _path() -> list[str]:
+    """Where a new Python looks for modules, without PYTHONPATH and the folder that it is in."""
+    code = "import json, sys; print(json.dumps(sys.path[1:]))"
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True).stdout
+    path: list[str] = json.loads(told)
+    return path
+
+
+@dataclass(frozen=True)
+class _Session:
+    arguments: list[str]
+    folder: str
+    env: dict[str, str]
+    files: tuple[str, str]
+    path: list[str]
+
+    def run(self) -> None:
+        """Be `python -m pytest` in the process that was forked."""
+        for number, name in enumerate(self.files, start=1):
+            file = os.open(name, os.O_WRONLY | os.O_APPEND)
+            os.dup2(file, number)
+            os.close(file)
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.env)
+        sys.dont_write_bytecode = bool(self.env.get("PYTHONDONTWRITEBYTECODE"))
+        sys.path[:] = [self.folder, *filter(None, self.env.get("PYTHONPATH", "").split(os.pathsep)), *self.path]
+        sys.argv[:] = ["pytest", *self.arguments]
+        for name in ("tests", __name__):  # which may be the name of an inner suite's folder
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        try:
+            runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+        finally:
+            atexit._run_exitfuncs()
