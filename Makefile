@@ -34,11 +34,10 @@ report:
 	@sh .ci/allure/report $(RESULTS)
 
 # Workers have a network each, for which it takes root, and in a container more than that; in one network, sessions
-# that measure would wait for each other. The tests start a thousand sessions, each of which would compile everything; and
-# as some of them wait, there are three workers for two cores.
+# that measure would wait for each other. The tests start a thousand sessions, each of which would compile everything.
 test: venv network
 	@$(PYTHON) -m compileall -q pytest_ipperf
-	@! unshare --net true 2>/dev/null || workers="-n 3 --dist loadfile --no-loadscope-reorder"; \
+	@! unshare --net true 2>/dev/null || workers="-n 2 --dist loadfile --no-loadscope-reorder"; \
 	PYTHONDONTWRITEBYTECODE= $(PYTEST) tests $$workers $(ARGS)
 
 # The hosts' Python may be older than the controller's, and only mypy knows which parts of the library it lacks.

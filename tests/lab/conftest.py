@@ -14,13 +14,18 @@ from pytest_ipperf.agent.leash import survivors, tree
 
 
 class Processes:
-    """Processes under observation; `below` adds one and all that it has started, or only the latter."""
+    """Processes under observation; `below` adds one and all that it has started, or only the latter.
+
+    What the tests themselves had started before, to fork sessions from, stays.
+    """
 
     def __init__(self):
         self._seen = []
+        self._before = {process.pid for level in tree(os.getpid())[1:] for process in level}
 
     def below(self, pid, *, itself=True):
-        found = [process for level in tree(pid)[0 if itself else 1 :] for process in level]
+        levels = tree(pid)[0 if itself else 1 :]
+        found = [process for level in levels for process in level if process.pid not in self._before]
         self._seen += found
         return [process.pid for process in found]
 

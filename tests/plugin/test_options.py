@@ -1,5 +1,7 @@
 """Every wrong value gets one sentence that names the option, the value and what would be right."""
 
+import sys
+
 import pytest
 
 from pytest_ipperf.core.design import DESIGNS
@@ -148,7 +150,8 @@ def test_whoever_measures_nothing_does_not_wait_for_scipy(project):
     project.pytester.makepyfile(
         "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.link'} & set(sys.modules)"
     )
-    project.pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=1)
+    # As a user starts it, and not forked from a process that has loaded it.
+    project.pytester.run(sys.executable, "-m", "pytest", "-p", "no:randomly").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("blocked", [".ipperf", ".ipperf/runs"])

@@ -80,7 +80,8 @@ def stranger(pytester):
 def test_an_unrelated_project_prints_nothing_of_ours(stranger, workers, monkeypatch):
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
     plain = ("-p", "no:randomly", "--testbed", "bench", "--rate=7", "--client", "me", "-v", *workers)
-    result = stranger.runpytest_subprocess(*plain)
+    # As a user starts it, and not forked from a process that has loaded what is heavy.
+    result = stranger.run(sys.executable, "-m", "pytest", *plain)
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=16 if "--dist=each" in workers else 8)
     said = [line for line in (*result.outlines, *result.errlines) if "ipperf" in line and "plugins:" not in line]

@@ -1,0 +1,46 @@
+"""A session in a fork is as one that is started anew."""
+
+import subprocess
+import sys
+
+import pytest
+
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:randomly", "-q", "-rN", "--tb=no")
+SAYS = """
+import os, sys
+def test_says(pytestconfig):
+    print(os.getcwd(), sys.path, sys.argv[1:], sorted(os.environ.items()), sys.dont_write_bytecode, __name__)
+    print(pytestconfig.rootpath, sys.stdin.read(), file=sys.stderr)
+    assert not os.environ.get("FAILS")
+"""
+
+
+def told(lines):
+    return [line for line in lines if not line.endswith("s") or " in " not in line]
+
+
+@pytest.mark.parametrize(("fails", "status"), [("", 0), ("yes", 1)])
+def test_it_says_and_ends_with_what_a_new_one_would(pytester, monkeypatch, fails, status):
+    pytester.makepyfile(SAYS)
+    monkeypatch.setenv("FAILS", fails)
+    forked, new = (pytester.run(*argv, "-s") for argv in ((sys.executable, "-mpytest", *PYTEST[3:]), PYTEST))
+    assert (forked.ret, told(forked.outlines), forked.errlines) == (status, told(new.outlines), new.errlines)
+    assert new.ret == status
+
+
+def test_what_ends_it_by_a_signal_is_its_status(pytester):
+    pytester.makepyfile("import os, signal\ndef test_dies(): os.kill(os.getpid(), signal.SIGKILL)")
+    assert pytester.runpytest_subprocess().ret == -9
+
+
+def test_it_is_killed_when_its_time_is_over(pytester):
+    pytester.makepyfile("import time\ndef test_sleeps(): time.sleep(100)")
+    with pytest.raises(pytester.TimeoutExpired):
+        pytester.runpytest_subprocess(timeout=2)
+
+
+@pytest.mark.parametrize("name", ["PYTHONHASHSEED", "LC_ALL"])
+def test_what_only_a_new_python_looks_at_takes_a_new_one(pytester, monkeypatch, name):
+    monkeypatch.setenv(name, "0")
+    with pytester.popen([sys.executable, "-mpytest", "--version"], stdout=subprocess.DEVNULL) as session:
+        assert isinstance(session, subprocess.Popen)
