@@ -57,7 +57,8 @@ SHORT = [
     for protocol, ipvers in zip(SUBJECTS, itertools.cycle([(4, 6), (6, 4)]))
     for connections, ipver in zip((1, 100), ipvers, strict=True)
 ]
-BASE_S = {1: 0.0, 100: 0.01}
+# Of a hundred at once the wire itself is behind by some 10 ms on a busy machine.
+BASE_S = {1: 0.0, 100: 0.02}
 BURSTS = {1: 5, 100: 1}
 ATTEMPTS = 3
 
@@ -135,7 +136,7 @@ def wrong(found, delay_s):
 
 @pytest.mark.parametrize(("protocol", "connections", "ipver"), SHORT)
 def test_a_known_delay_is_found_in_its_phase_and_in_no_other(wired, protocol, connections, ipver):
-    delay_s = {1: 0.01, 100: 0.02}[connections]
+    delay_s = {1: 0.01, 100: 0.05}[connections]
     # What else goes on in a machine passes, and counts for less in more rounds; what an instrument does wrong stays.
     for rounds in (3, 5, 9):
         found = changes(wired, protocol, ipver, connections, delay_s=delay_s, rounds=rounds)
