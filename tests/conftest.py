@@ -129,5 +129,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _rank(item: pytest.Item) -> int:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    here = Path(__file__).parent
+    folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""  # of the suites
     return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
