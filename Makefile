@@ -45,7 +45,7 @@ lint: venv
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
-	$(PYTHON) -m mypy --python-version 3.10 $(addprefix pytest_ipperf/,agent protocols servers transports)
+	$(PYTHON) -m mypy --python-version 3.10 $(addprefix pytest_ipperf/,agent protocols servers transports core/portable)
 	$(PYTHON) .venv/bin/lint-imports --no-logo
 
 servers:

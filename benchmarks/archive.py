@@ -35,7 +35,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store import SCHEMA, Archive, Journal, records_in
 from pytest_ipperf.store.index import FILE
 
@@ -50,7 +50,7 @@ PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.arg
 PLAIN = """
 import sys
 from pathlib import Path
-from pytest_ipperf.core.comparison import comparison
+from pytest_ipperf.core.records.comparison import comparison
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.comparison import lines
 from pytest_ipperf.store import records_in

@@ -31,8 +31,8 @@ from pathlib import Path
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.sending.parcel import check_library
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS

@@ -24,8 +24,8 @@ from benchmarks.arena import Host
 from pytest_ipperf.agent import catching, flooding, mmsg
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import Far, FlowOrder, Told
-from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Flow

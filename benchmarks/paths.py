@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.units import parse_rate, rate_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.portable.units import parse_rate, rate_text
 from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.leasing import leased

@@ -34,9 +34,9 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.planning import epoch_spread, minimum_detectable
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.inference.power import epoch_spread, minimum_detectable
 from pytest_ipperf.lab import standing, wires
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import leased

@@ -32,7 +32,7 @@ SYNTHETIC = """
     import contextlib
     import random
     from array import array
-    from pytest_ipperf.core.errors import LabError
+    from pytest_ipperf.core.portable.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
     from pytest_ipperf.lab.receipt import Receipt, Service
     from pytest_ipperf.lab.tunnelling import Tunnels

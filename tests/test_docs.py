@@ -18,22 +18,22 @@ from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.cli.orders import ORDERS
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.night import Light
-from pytest_ipperf.core.planning import MIN_EPOCHS, detectable, minimum_detectable
-from pytest_ipperf.core.proof import (
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_detectable
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.path_proof import (
     Expected,
     goodput_contradictions,
     path_contradictions,
     rate_contradictions,
     run_contradictions,
 )
-from pytest_ipperf.core.shelf import Shelf
-from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.examining.checks import CHECKS

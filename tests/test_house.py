@@ -57,7 +57,7 @@ def test_what_travels_needs_only_the_standard_library(tmp_path):
     packed.write_bytes(cargo())
     with zipfile.ZipFile(packed) as archive:
         names = [re.sub(r"(/__init__)?\.py$", "", name).replace("/", ".") for name in archive.namelist()]
-    assert "pytest_ipperf.core.errors" in names
+    assert "pytest_ipperf.core.portable.errors" in names
     code = "import importlib, sys; sys.path.insert(0, sys.argv[1]); [importlib.import_module(n) for n in sys.argv[2:]]"
     done = subprocess.run(
         [oldest_python(), "-I", "-S", "-W", "error", "-c", code, packed, *names],

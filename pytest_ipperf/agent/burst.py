@@ -41,7 +41,7 @@ from pytest_ipperf.agent.data import DataConnections
 from pytest_ipperf.agent.schedule import Schedule
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
 from pytest_ipperf.agent.target import Target, answer_failure, connect_kind, failure_kind, own_socket
-from pytest_ipperf.core import dns
+from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
 Stamps = Sequence[tuple[int, int, bytes]]

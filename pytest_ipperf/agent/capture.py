@@ -13,7 +13,7 @@ import socket
 import struct
 
 from pytest_ipperf.agent.filters import JUMP_EQUAL, LOAD_HALF, PROTOCOL, RETURN, attach
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 SNAP_BYTES = 128
 """Of each packet so much is kept: all headers, and a little of what they carry."""

@@ -20,7 +20,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.guardian import PATIENCE_S, SILENT, sweep
 from pytest_ipperf.agent.leash import search_path
 from pytest_ipperf.agent.marks import mark
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.guardian import main; main()"
 _KILLED = "the process that changes this host and puts it back was killed"

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from pytest_ipperf.agent.offset import clock_of_host, estimate, exchange
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _LOOKS = 20
 _STEP_NS = 1_000_000

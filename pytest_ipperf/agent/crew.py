@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from pytest_ipperf.agent.bursts import BurstTold, merged
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import Share
-from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.portable.errors import AgentError
 
 _PR_SET_PDEATHSIG = 1
 # From the word to the beginning: enough for the word to reach all.

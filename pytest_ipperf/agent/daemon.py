@@ -18,7 +18,7 @@ from pytest_ipperf.agent.folder import lay_out
 from pytest_ipperf.agent.leash import Process, leash, search_path, survivors, tree
 from pytest_ipperf.agent.marks import LeftError
 from pytest_ipperf.agent.ports import knock, listed, open_connections, taken
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 _LOG = "log"

@@ -18,7 +18,7 @@ from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.kernel_stamps import ROOM, Departures, arrival_ns
 from pytest_ipperf.agent.probes.base import patient
 from pytest_ipperf.agent.probes.frame import HEAD, looks
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _BUFFER_BYTES = 1 << 20
 _LOOKS = range(1000)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_ipperf.agent.marks import LeftError
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 _PREFIX = "ipperf-"

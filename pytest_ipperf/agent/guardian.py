@@ -23,7 +23,7 @@ from typing import Any
 from pytest_ipperf.agent.journal import Journal, abandoned, claimed, tidy
 from pytest_ipperf.agent.marks import mark, unmark
 from pytest_ipperf.agent.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _COMMAND_S = 10.0
 # How long what has been undone may take to be so.

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from pytest_ipperf.agent.probes.frame import Frame
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _REQUEST, _REPLY = {False: 8, True: 128}, {False: 0, True: 129}
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence number

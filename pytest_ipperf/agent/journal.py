@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.lasting import POLL_S, ROOM, WAIT_S, append, boot, folder, network, own_folder, sees_all
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
 _SHOWN = 200

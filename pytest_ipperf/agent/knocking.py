@@ -9,7 +9,7 @@ import time
 from threading import Thread
 
 from pytest_ipperf.agent.daemon import free_port
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _WORD = b"pytest-ipperf"
 _WAIT_S = 2.0  # one segment may be lost on the way

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from pytest_ipperf.agent.marks import LeftError, mark_left
-from pytest_ipperf.core.errors import IpperfError, LabError
+from pytest_ipperf.core.portable.errors import IpperfError, LabError
 
 
 def undone(stack: contextlib.ExitStack) -> list[str]:

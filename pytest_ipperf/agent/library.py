@@ -20,8 +20,8 @@ from importlib import import_module
 from typing import Any
 
 from pytest_ipperf.agent.target import RETRY_S, Target, answer_failure, failure_kind, own_socket
-from pytest_ipperf.core import dns
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import Application, Call, ReplyError, Transaction
 
 _GOODBYE_S = 2.0

@@ -6,7 +6,7 @@ import resource
 from pathlib import Path
 
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols import application
 
 _OTHERS = 64

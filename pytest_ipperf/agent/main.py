@@ -23,7 +23,7 @@ from pytest_ipperf.agent.line import PULSE, Line
 from pytest_ipperf.agent.orders import PARTS
 from pytest_ipperf.agent.orders.base import Here
 from pytest_ipperf.agent.packages import Packages
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 
 
 class Agent:

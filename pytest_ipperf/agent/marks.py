@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_ipperf.agent.lasting import ROOM, append, boot, folder, folders, held, network, own_folder
 from pytest_ipperf.agent.leash import lives
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import true_root
 
 _LEFT, _UNRESTORED = "left", "unrestored"

@@ -9,7 +9,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _SIOCETHTOOL = 0x8946
 # To read each (linux/ethtool.h); the command that sets it is the next. What others need comes first.

@@ -18,7 +18,7 @@ from threading import Thread
 
 from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.lasting import boot
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 Exchange = tuple[int, int, int, int]
 """When a question was sent (ours), came, was answered (theirs), and when the answer came (ours); in ns."""

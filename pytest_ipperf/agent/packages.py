@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.agent.compiling import below, compiled
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _MAGIC = MAGIC_NUMBER.hex()
 

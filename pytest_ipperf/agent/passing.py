@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.guardian import run
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 
 class Passing(Changes):

@@ -1,6 +1,6 @@
 """The facts of a path as a host sees them: counters, routes, and what fits through.
 
-Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.core.proof`.
+Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.core.measurement.path_proof`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_ipperf.agent.filters import KIND, LOAD_BYTE, LOAD_HALF, NETWORK, PROTOCOL, Condition, accepting, attach
 from pytest_ipperf.agent.netlink import ask, attribute, attributes
-from pytest_ipperf.core import dns
+from pytest_ipperf.core.portable import dns
 
 _ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
 _PACKET_HOST, _PACKET_OUTGOING = 0, 4

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 # In the order of include/net/tcp_states.h: ESTABLISHED, SYN_RECV, both FIN_WAIT, CLOSE_WAIT, LAST_ACK and CLOSING, in
 # which both ends have closed at once, and the client may still have to acknowledge that.

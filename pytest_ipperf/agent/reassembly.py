@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _TABLES = {4: ("sockstat", "FRAG:"), 6: ("sockstat6", "FRAG6:")}
 _LIMITS = {4: "ipv4/ipfrag_high_thresh", 6: "ipv6/ip6frag_high_thresh"}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.agent.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.agent.tuned import effective_bytes
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _READ_BYTES = 2**20
 

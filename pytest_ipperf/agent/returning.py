@@ -10,7 +10,7 @@ import errno
 import socket
 from collections.abc import Collection
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _WAIT_S = 0.5
 _MOST_BYTES = 65535

@@ -15,7 +15,7 @@ from pytest_ipperf.agent.mmsg import UnableError, Writes
 from pytest_ipperf.agent.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.tcp_info import Looks
 from pytest_ipperf.agent.tuned import effective_bytes
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _BLOCK_BYTES = 65536
 _BATCH = 64

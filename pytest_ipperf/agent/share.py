@@ -17,8 +17,8 @@ from pytest_ipperf.agent.datagram import DatagramBurst
 from pytest_ipperf.agent.figures import moved_bytes, packed
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.errors import bounded
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import bounded
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 
 if TYPE_CHECKING:

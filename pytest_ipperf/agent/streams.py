@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 
 from pytest_ipperf.agent.target import failure_kind
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 OVER = b"."
 """What the receiver says on each stream, the other way, when its run is over."""

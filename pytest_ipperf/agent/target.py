@@ -6,7 +6,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
-from pytest_ipperf.core.dns import Answer
+from pytest_ipperf.core.portable.dns import Answer
 from pytest_ipperf.protocols.base import CONTENT, IP_BIND_ADDRESS_NO_PORT
 
 RETRY_S = (1.0, 2.0, 4.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_ipperf.agent.folder import remove_abandoned
 from pytest_ipperf.agent.leash import lives
 from pytest_ipperf.agent.marks import Mark, clear, marks
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _GOES_S, _POLL_S = 1.0, 0.02
 

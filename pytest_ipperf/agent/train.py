@@ -20,7 +20,7 @@ import time
 
 from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.stamps import SO_TIMESTAMPNS, STAMP_ROOM
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 BUCKET_BYTES = 16384
 """What a token bucket may let pass at once: so much of a train says nothing of the rate."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_ipperf.agent.buffers import give_room
 from pytest_ipperf.agent.ports import listed
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.units import bytes_text
 
 _AUTO, _USUAL = "auto", "cubic"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX

@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_ipperf.agent import path
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.transports.base import End, Leg
 
 _SETTINGS = Path("/proc/sys/net/ipv6/conf")

@@ -14,7 +14,7 @@ from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.engines.base import FlowOrder
 from pytest_ipperf.agent.path import route
 from pytest_ipperf.agent.shaping import disciplines
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 HEADERS_BYTES = {4: 28, 6: 48}
 """Of IP and UDP together, by IP version."""

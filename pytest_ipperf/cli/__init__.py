@@ -14,7 +14,7 @@ from typing import NoReturn
 from pytest_ipperf import __version__
 from pytest_ipperf.cli.orders import ORDERS
 from pytest_ipperf.cli.orders.base import give_up_output, warn
-from pytest_ipperf.core.errors import IpperfError, UsageError
+from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.
 TROUBLE, INTERRUPTED, USAGE = 1, 2, 4

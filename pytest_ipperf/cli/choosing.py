@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ipperf.cli.orders.base import records_root
-from pytest_ipperf.core.errors import DamageError, UsageError
-from pytest_ipperf.core.extent import Extent
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import strictest
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.core.records.completeness import Extent
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import strictest
 from pytest_ipperf.store import (
     LAST,
     VERDICT,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 
 _PACKAGE = Path(pytest_ipperf.__file__).parent
 # A recipe on the page of CI: the name of its file begins a paragraph, and its text is the next fenced block.

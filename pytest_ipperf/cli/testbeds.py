@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, testbed_of
 from pytest_ipperf.lab.testbed import Testbed

@@ -2,5 +2,5 @@
 
 Rule 1: no I/O, no clock, no randomness of its own; time and seeds are arguments.
 Rule 2: base units inside (s, bit/s, bytes), the unit in the name; scaling only where text is made.
-Rule 3: the modules that travel to hosts (`pytest_ipperf.lab.sending.cargo` names them) need the standard library alone.
+Rule 3: `portable/` travels to hosts, and needs the standard library alone.
 """

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.metric import Direction
+from pytest_ipperf.core.design.metric import Direction
+from pytest_ipperf.core.portable.errors import InvalidError
 
 
 @dataclass(frozen=True, slots=True)

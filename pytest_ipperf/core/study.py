@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval, t_probability, t_quantile
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.stats.interval import Interval, t_probability, t_quantile
 
 _Z = 1.96
 _TOP_LEVEL = 99

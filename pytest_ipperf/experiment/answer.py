@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.cell import Arm, Cell
-from pytest_ipperf.core.design import Design, never_judges
-from pytest_ipperf.core.effect import Effect, difference
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.identity import fingerprint_digest, workload_version
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.judge import Verdict, judge
-from pytest_ipperf.core.looks import effects_at
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.pace import pace
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.record import ArmSummary, Record, cell_facts, summarise
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm, Cell
+from pytest_ipperf.core.design.design import Design, never_judges
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.effect import Effect, difference
+from pytest_ipperf.core.inference.interim_analysis import effects_at
+from pytest_ipperf.core.inference.verdict import Verdict, judge
+from pytest_ipperf.core.measurement.link_rate import pace
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.records.record import ArmSummary, Record, cell_facts, summarise
+from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
 from pytest_ipperf.lab.driving import SKEW
 from pytest_ipperf.lab.pace import arms_header_cost, layers

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import Design
-from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.pace import Trains
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import Design
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.verdict import Judgement
+from pytest_ipperf.core.measurement.link_rate import Trains
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.provisioning import Provisioning
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.lab.testbed import Links

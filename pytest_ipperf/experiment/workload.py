@@ -10,18 +10,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
-from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.looks import effects_at, is_open, judgements
-from pytest_ipperf.core.outcome import Outcome, completed_s
-from pytest_ipperf.core.pace import Trains
-from pytest_ipperf.core.plan import Epoch, Plan
-from pytest_ipperf.core.proof import rate_misses
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.run import Run, leading
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Epoch, Plan
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.interim_analysis import effects_at, is_open, judgements
+from pytest_ipperf.core.inference.verdict import Judgement
+from pytest_ipperf.core.measurement.link_rate import Trains
+from pytest_ipperf.core.measurement.outcome import Outcome, completed_s
+from pytest_ipperf.core.measurement.path_proof import rate_misses
+from pytest_ipperf.core.measurement.run import Run, leading
+from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
+from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
 from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.flowing import Duration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 
 _NOWHERE = ipaddress.IPv6Network("::/64")
 

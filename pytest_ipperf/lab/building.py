@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pytest_ipperf.agent.marks import marked
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leaving import left, left_error, remedy
 from pytest_ipperf.lab.link import Link

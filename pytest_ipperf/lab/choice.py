@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from functools import partial
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.servers import SERVERS
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.agent.folder import sweep
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.sending.wheels import ROOM
 from pytest_ipperf.lab.testbed import Host, Testbed

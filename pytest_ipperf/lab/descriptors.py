@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.testbed import Testbed
 
 # Pipes to an agent's process and what starting it takes meanwhile; and all that pytest and its plugins have open.

@@ -20,7 +20,7 @@ from pytest_ipperf.agent.bursts import BurstTold, RunTold, merged
 from pytest_ipperf.agent.load import Dead
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.orders.driving import LATE_S
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pulse import PULSE

@@ -11,11 +11,11 @@ from typing import Any
 
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
 from pytest_ipperf.agent.train import BUCKET_BYTES
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import values_of
-from pytest_ipperf.core.proof import goodput_contradictions
-from pytest_ipperf.core.units import seconds_text, short_rate_text
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.pace import layers
 from pytest_ipperf.lab.testbed import Testbed

@@ -10,9 +10,9 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.nearest import meant
-from pytest_ipperf.core.units import parse_rate
+from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_rate
 from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from pytest_ipperf.core.errors import IpperfError, LabError, RestoreError
+from pytest_ipperf.core.portable.errors import IpperfError, LabError, RestoreError
 from pytest_ipperf.lab.link import Link
 
 _LEAVE_S = 20.0  # without a sign of life

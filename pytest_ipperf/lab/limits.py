@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.protocols import PROTOCOLS, flow

@@ -22,7 +22,7 @@ from execnet.gateway_io import create_io
 from pytest_ipperf.agent.leash import Process, survivors, tree
 from pytest_ipperf.agent.line import ALIVE
 from pytest_ipperf.agent.line import PULSE as PULSE_WORD
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.sentences import plain, printable

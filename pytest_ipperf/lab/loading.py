@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports.base import Path

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.wires import lay_wires
 

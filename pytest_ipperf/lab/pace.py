@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_ipperf.agent.train import BUCKET_BYTES, length
-from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, header_cost
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.factor import values_of
-from pytest_ipperf.core.pace import Trains, above_rate, below_rate
-from pytest_ipperf.core.proof import goodput_contradictions
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers, header_cost
+from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate
+from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS

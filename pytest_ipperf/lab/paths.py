@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, IPv6Network
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.addresses import literal, network, unfit
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.transports import TRANSPORTS

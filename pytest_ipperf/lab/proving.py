@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.proof import Expected, carrier_contradictions, run_contradictions
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.path_proof import Expected, carrier_contradictions, run_contradictions
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.wires import ports

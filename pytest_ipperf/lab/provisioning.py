@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Self
 
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.errors import AgentError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import AgentError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.leaving import left, left_error
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.lab.ways.base import FarWay

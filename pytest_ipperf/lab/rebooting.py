@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.testbed import Host, Testbed
 

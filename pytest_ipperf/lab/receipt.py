@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.measurement.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

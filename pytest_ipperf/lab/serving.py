@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.provisioning import PROVISION_S, Provisioning, provision_order

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.folder import private_folder, sweep
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.addresses import literal, unfit
 from pytest_ipperf.lab.sentences import printable
 

@@ -11,11 +11,16 @@ from typing import Any
 
 from pytest_ipperf.agent.backends import BACKENDS
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.proof import Expected, path_contradictions, rate_contradictions, run_contradictions
-from pytest_ipperf.core.run import leading
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import (
+    Expected,
+    path_contradictions,
+    rate_contradictions,
+    run_contradictions,
+)
+from pytest_ipperf.core.measurement.run import leading
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.accepting import accepted, check_keeps, hands_over, make_room
 from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.driving import SKEW, driven, shares

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.ways import WAYS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.carrying import candidates, lab_backend, too_slow
 from pytest_ipperf.lab.leaving import remedy, restore_error
 from pytest_ipperf.lab.link import Link

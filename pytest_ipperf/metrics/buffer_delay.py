@@ -1,8 +1,8 @@
 """Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
 
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.transfer import buffer_delay
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.tcp_transfer import buffer_delay
 from pytest_ipperf.metrics.base import Measure
 
 

@@ -6,10 +6,10 @@ an arm cannot win by losing its slowest datagrams, and of several copies the fir
 
 import math
 
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.percentile import median
-from pytest_ipperf.core.variation import delays
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.delay_variation import delays
+from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure
 
 _MOST_ERROR = 0.1

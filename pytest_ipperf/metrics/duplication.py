@@ -1,8 +1,8 @@
 """Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
 
-from pytest_ipperf.core.loss import duplicated_share
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.stream_loss import duplicated_share
 from pytest_ipperf.metrics.base import Measure
 
 

@@ -1,8 +1,8 @@
 """IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
 
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.variation import delays, ipdv, mean_size
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.delay_variation import delays, ipdv, mean_size
 from pytest_ipperf.metrics.base import Measure
 
 

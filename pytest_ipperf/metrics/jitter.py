@@ -4,9 +4,9 @@ Receivers report the reading at one instant, which remembers about 16 packets: w
 of the run.
 """
 
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.variation import mean_jitter
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.delay_variation import mean_jitter
 from pytest_ipperf.metrics.base import Measure
 
 

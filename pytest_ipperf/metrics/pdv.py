@@ -1,8 +1,8 @@
 """PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
 
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.variation import delays, pdv
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.delay_variation import delays, pdv
 from pytest_ipperf.metrics.base import Measure
 
 

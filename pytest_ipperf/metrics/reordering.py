@@ -1,8 +1,8 @@
 """Reordering: the share of the datagrams that came after one which had been sent later."""
 
-from pytest_ipperf.core.loss import reordered_share
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.stream_loss import reordered_share
 from pytest_ipperf.metrics.base import Measure
 
 

@@ -4,9 +4,9 @@ The value of a run is the mean over its connections; one that failed counts with
 that an arm cannot win by losing its slowest connections.
 """
 
-from pytest_ipperf.core.failures import restricted_mean
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.metrics.base import Measure
 
 

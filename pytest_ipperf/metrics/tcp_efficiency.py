@@ -3,9 +3,9 @@
 The sender's kernel counts them, from Linux 4.19 on.
 """
 
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.transfer import tcp_efficiency
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.tcp_transfer import tcp_efficiency
 from pytest_ipperf.metrics.base import Measure
 
 

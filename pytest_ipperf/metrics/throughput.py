@@ -6,8 +6,8 @@ whether it kept to it or not, or, where a queue on the way was emptied after it,
 and the gap which a last one has too.
 """
 
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
 from pytest_ipperf.metrics.base import Measure
 
 

@@ -5,9 +5,9 @@ stream (`window_bytes`) in each RTT of the empty path, where that is less. The k
 asked, and then the ratio may be below 1.
 """
 
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.transfer import ideal_rate, transfer_time_ratio
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.tcp_transfer import ideal_rate, transfer_time_ratio
 from pytest_ipperf.metrics.base import Measure
 
 

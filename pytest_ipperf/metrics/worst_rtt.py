@@ -2,9 +2,9 @@
 
 import math
 
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.outcome import Outcome
-from pytest_ipperf.core.percentile import percentile
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.stats.percentile import percentile
 from pytest_ipperf.metrics.base import Measure
 
 _SHARE = 0.999

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.plugin import aliases, declaring, hookspecs, presence, workers
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
 from pytest_ipperf.plugin.presence import SESSION

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.options import inventory_path, read_settings
 from pytest_ipperf.plugin.session import default_testbed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.question import Question
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.question import Question
 
 
 def order_of(plan: Plan) -> list[dict[str, Any]]:

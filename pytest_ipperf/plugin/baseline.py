@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from pytest_ipperf.core.errors import DamageError, UsageError
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.store import LAST, Archive, Entry, acceptances, read_session
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.nearest import meant
+from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
 
 ATTRIBUTES = ("cell", "metric", "slowdown", "increase", "effect", "failures", "runs")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
-from pytest_ipperf.core.errors import IpperfError, LabError, UsageError
-from pytest_ipperf.core.factor import Level, levels_of_text
-from pytest_ipperf.core.question import Question
+from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload, levels_text, load_text, talk_text
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
+from pytest_ipperf.core.portable.factor import Level, levels_of_text
 from pytest_ipperf.lab.limits import beyond, too_many
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.effects import check_effects

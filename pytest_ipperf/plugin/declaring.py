@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 

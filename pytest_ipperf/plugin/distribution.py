@@ -15,10 +15,10 @@ import pytest
 from xdist.report import report_collection_diff
 from xdist.workermanage import parse_tx_spec_config
 
-from pytest_ipperf.core.cell import MODE_PATTERN, Arm, Cell
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import levels_of_text
-from pytest_ipperf.core.units import parse_bytes
+from pytest_ipperf.core.design.cell import MODE_PATTERN, Arm, Cell
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.declaring import CLIENTS

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.aliases import ours
 from pytest_ipperf.plugin.declaring import FACTORS, long_of
 from pytest_ipperf.plugin.session import Session

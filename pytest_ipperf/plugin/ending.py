@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.record import Record, strictest
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.session import Session
@@ -92,7 +92,7 @@ class Ending:
         write(story, self._session.folder / PAGE)
 
     def _compare(self) -> None:
-        from pytest_ipperf.core.comparison import comparison  # noqa: PLC0415 - loads scipy
+        from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415 - loads scipy
         from pytest_ipperf.report.comparison import lines  # noqa: PLC0415 - the same
 
         then = self._session.baseline

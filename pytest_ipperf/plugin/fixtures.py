@@ -12,9 +12,9 @@ import pytest
 from pytest_ipperf.plugin.presence import session_of
 
 if TYPE_CHECKING:
-    from pytest_ipperf.core.factor import Level
-    from pytest_ipperf.core.margin import Margin
-    from pytest_ipperf.core.state import ServerState
+    from pytest_ipperf.core.design.margin import Margin
+    from pytest_ipperf.core.portable.factor import Level
+    from pytest_ipperf.core.portable.server_state import ServerState
     from pytest_ipperf.plugin.measuring import Measured
 
 
@@ -39,7 +39,7 @@ def server_state(request: pytest.FixtureRequest, protocol: str) -> ServerState:
     By default 500 accounts, or as many as the largest number of connections, where the protocol has such, each with a
     mailbox that holds one message; and a page, file or message of the payload's size.
     """
-    from pytest_ipperf.core.state import ServerState  # noqa: PLC0415 - see above
+    from pytest_ipperf.core.portable.server_state import ServerState  # noqa: PLC0415 - see above
 
     session = session_of(request.config)
     users = session.users_of(protocol)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.plan import Plan
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.plugin.headway import Headway
 from pytest_ipperf.plugin.screen import Board, Screen
 from pytest_ipperf.plugin.session import Session

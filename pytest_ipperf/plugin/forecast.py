@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.design.cell import Cell
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.plugin.memory import Seen, foresights
 from pytest_ipperf.plugin.session import Session
 
 if TYPE_CHECKING:  # scipy comes with it
-    from pytest_ipperf.core.foresight import Foresight
+    from pytest_ipperf.core.records.power_forecast import Foresight
 
 
 def forecast_lines(session: Session, *, each: bool) -> list[str]:

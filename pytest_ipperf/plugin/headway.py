@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.units import quantity_text, seconds_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.portable.units import quantity_text, seconds_text
 from pytest_ipperf.metrics import METRICS
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # the specification is loaded in every session
-    from pytest_ipperf.core.record import Record
+    from pytest_ipperf.core.records.record import Record
 
 
 @pytest.hookspec

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.extent import Extent, State, extent
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.records.completeness import Extent, State, extent
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.asking import asked_texts
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.store import LAST, SCHEMA, Journal

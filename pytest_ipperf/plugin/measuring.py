@@ -7,16 +7,16 @@ from functools import partial
 
 import pytest
 
-from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.claim import Claim, Slowdown
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UsageError
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Cell
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim, Slowdown
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.keeping import keep_anew, keep_complete

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.design import DESIGNS, Design
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.sighting import Sighting, comparable
+from pytest_ipperf.core.design.cell import Cell
+from pytest_ipperf.core.design.design import DESIGNS, Design
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.records.observed_spread import Sighting, comparable
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
 if TYPE_CHECKING:  # scipy comes with it, which no session has to wait for that has nothing to foresee
-    from pytest_ipperf.core.foresight import Foresight
+    from pytest_ipperf.core.records.power_forecast import Foresight
 
 _CACHE_KEY = "ipperf/sightings-1"
 _SESSIONS = 10
@@ -90,7 +90,7 @@ def foresights(session: Session) -> Iterator[tuple[Seen, Foresight]]:
 
 
 def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margins: list[Margin]) -> Foresight:
-    from pytest_ipperf.core.foresight import foresee  # noqa: PLC0415 - see above
+    from pytest_ipperf.core.records.power_forecast import foresee  # noqa: PLC0415 - see above
 
     design, workload = session.settings.design, what.cell.workload
     seen = comparable([Sighting(**each) for each in entries])

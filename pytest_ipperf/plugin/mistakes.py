@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.nearest import nearest
+from pytest_ipperf.core.closest_match import nearest
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.claims import check_claims
 from pytest_ipperf.plugin.presence import asks, begun, may_be_skipped

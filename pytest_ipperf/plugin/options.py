@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import pytest_ipperf.plugin.values as values  # noqa: PLR0402 - `from` takes the attribute of a module pytester removed
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import Design, design_named
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import Value
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.units import parse_bytes, parse_seconds
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import Design, design_named
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.testbed import Testbed

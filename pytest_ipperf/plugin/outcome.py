@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.core.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.collection import cell_of
 from pytest_ipperf.plugin.session import SESSION
@@ -47,7 +47,7 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
     # Every failed comparison of a suite passes here, and not all of them are to load scipy.
     if op != "<=" or not isinstance(right, (Margin, str)):
         return None
-    from pytest_ipperf.core.claim import Slowdown  # noqa: PLC0415
+    from pytest_ipperf.core.inference.claim import Slowdown  # noqa: PLC0415
 
     if not isinstance(left, Slowdown):
         return None

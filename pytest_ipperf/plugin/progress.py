@@ -9,12 +9,12 @@ from typing import Any
 from zlib import crc32
 
 from pytest_ipperf.agent.capture import HEAD_BYTES
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.verdict import Judgement
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.receipt import Receipt, Service
 from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.plugin.headway import Headway

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import DamageError, InvalidError, UsageError
-from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.outcome import Outcome, completed_s
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.measurement.outcome import Outcome, completed_s
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Measurement
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.receipt import Service

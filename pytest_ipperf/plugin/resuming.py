@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import Design
-from pytest_ipperf.core.errors import DamageError, UsageError
-from pytest_ipperf.core.plan import Plan
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import Design
+from pytest_ipperf.core.design.plan import Plan
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.options import Settings

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.cell import LEAN, Arm, Cell, Workload
-from pytest_ipperf.core.plan import Plan, plan_for
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload
+from pytest_ipperf.core.design.plan import Plan, plan_for
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.leasing import new_owner
@@ -31,7 +31,7 @@ from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
 
 if TYPE_CHECKING:
-    from pytest_ipperf.core.errors import IpperfError
+    from pytest_ipperf.core.portable.errors import IpperfError
     from pytest_ipperf.experiment import Measurement
 
 # Building a testbed, proving its paths, starting its servers; and what a run costs beside its connections.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.cell import client_text
+from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.plugin.aliases import worded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError, RestoreError
+from pytest_ipperf.core.portable.errors import LabError, RestoreError
 from pytest_ipperf.plugin.collection import cell_of
 from pytest_ipperf.plugin.keeping import journal_of
 from pytest_ipperf.plugin.session import Session

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_ipperf.agent.backends import preferred
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.nearest import meant
-from pytest_ipperf.core.units import parse_seconds
+from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_seconds
 from pytest_ipperf.lab.testbed import AUTO
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.declaring import long_of
 from pytest_ipperf.plugin.presence import SESSION, begun, elsewhere, handed_over

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import Factor, Value
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 
 IP_BIND_ADDRESS_NO_PORT = 24
 """The socket option by which a port is chosen when the peer is known (ip(7)); Python has no name for it."""

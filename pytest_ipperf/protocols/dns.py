@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.core import dns
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import CONTENT, Application, Call, ContentError, Conversation, ReplyError, Transaction
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.content import wrong_content, wrong_size
-from pytest_ipperf.core.script import DATA_PORT, Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.content import wrong_content, wrong_size
+from pytest_ipperf.core.portable.reply_script import DATA_PORT, Script
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
     Application,

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.content import excerpt, wrong_content, wrong_size
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.content import excerpt, wrong_content, wrong_size
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
     Application,

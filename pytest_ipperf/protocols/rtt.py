@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import Factor, Value
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import Factor, Value
 from pytest_ipperf.protocols.base import Flow
 
 _LEAST_BYTES = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 
 _PHASES = ("dns", "connect", "first_byte")
 

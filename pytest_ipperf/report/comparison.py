@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_ipperf.core.comparison import Comparison, Difference
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.records.comparison import Comparison, Difference
+from pytest_ipperf.core.records.history_entry import Key
 
 _NAMED = 3
 """Of more cells of which the same is said only the number is told."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from pytest_ipperf.core.comparison import interval_of
-from pytest_ipperf.core.course import change_points
-from pytest_ipperf.core.effect import percent_of_log, percent_text
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
-from pytest_ipperf.core.past import Past
-from pytest_ipperf.core.units import quantity_text
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.inference.effect import percent_of_log, percent_text
+from pytest_ipperf.core.portable.units import quantity_text
+from pytest_ipperf.core.records.comparison import interval_of
+from pytest_ipperf.core.records.history_entry import Past
+from pytest_ipperf.core.stats.change_points import change_points
 from pytest_ipperf.report.layout import Row, aligned
 
 _INTERVAL = "95 % interval"

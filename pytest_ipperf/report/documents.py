@@ -14,10 +14,10 @@ from pathlib import PurePath
 from typing import Any
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.night import CellReport, NightReport, Ruling
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.sentinel import Sentinel
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.aa_check import Sentinel
+from pytest_ipperf.core.nightly.report import CellReport, NightReport, Ruling
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 
 NIGHT_SCHEMA = 1

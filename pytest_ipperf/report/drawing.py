@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.factor import Value
+from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.report.flow.lines import Line
 
 if TYPE_CHECKING:

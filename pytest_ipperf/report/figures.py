@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report import columns, router
 from pytest_ipperf.report.flow import figures as flow_figures

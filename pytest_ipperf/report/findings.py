@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.extent import UNMEASURED
-from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.night import CellReport, Ruling, cell_of
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.nightly.report import CellReport, Ruling, cell_of
+from pytest_ipperf.core.nightly.session_summary import Story, Trouble
+from pytest_ipperf.core.records.completeness import UNMEASURED
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 
 

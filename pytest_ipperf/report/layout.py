@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.records.record import Record
 
 Row = tuple[str, list[str]]
 """What a row is called, and its cells; a row without cells is a heading."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.pace import TOLERANCE, Pace
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import milliseconds_text
+from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Pace
+from pytest_ipperf.core.portable.units import milliseconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.testbed import Links
 from pytest_ipperf.report.layout import Row, row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pytest_ipperf.core.night import RANK, CellReport, NightReport, Ruling
+from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport, Ruling
 
 _MOST = 20
 _INDENT = "    "

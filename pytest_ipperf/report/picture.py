@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.judge import Judgement
-from pytest_ipperf.core.planning import slowdown_size
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.inference.power import slowdown_size
+from pytest_ipperf.core.inference.verdict import Judgement
 
 _WIDTH = 56
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.protocols.base import CONTENT
@@ -46,7 +46,7 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     told = list(records)
     if not any(record.twin for record in told):
         return
-    from pytest_ipperf.core.sentinel import watched  # noqa: PLC0415 - loads scipy, which most sessions do not need
+    from pytest_ipperf.core.nightly.aa_check import watched  # noqa: PLC0415 - loads scipy, which most sessions do not need
 
     found = watched(told, lambda name: METRICS[name].metric)
     if found is None:

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.instrument import CLIENT_BOUND, Instrument
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.units import milliseconds_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, Instrument
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import milliseconds_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.layout import Row, row
 from pytest_ipperf.report.network import pace_rows
 from pytest_ipperf.transports import TRANSPORTS

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text, milliseconds_text, seconds_text
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.portable.units import bytes_text, milliseconds_text, seconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.report import layout

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.layout import Row
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 
 # Not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")

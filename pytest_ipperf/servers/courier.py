@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, true_root, words
 
 _UNPACKED = "/usr/local/lib/pytest-ipperf/courier"

@@ -7,7 +7,7 @@ import os
 import pwd
 from collections.abc import Iterable, Sequence
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers.base import Entry, Server, Site, maildirs, program, true_root, words
 
 _OWNER = "nobody"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 _BACKLOG = 4096

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.script import Script
+from pytest_ipperf.core.portable.reply_script import Script
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 _BACKLOG = 65535

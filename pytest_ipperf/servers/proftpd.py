@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers.base import Entry, Server, Site, program, tree, true_root, words
 
 _FILE = "/file.bin"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.kinds import Kind
 from pytest_ipperf.store.seal import KEY, holds, seal_of, sealed

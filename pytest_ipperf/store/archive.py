@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
+from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.store.index import FILE, Entry, Index
 from pytest_ipperf.store.migration import tells_end
 from pytest_ipperf.store.nights import Night, read_night

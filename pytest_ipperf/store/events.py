@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from pytest_ipperf.core.errors import DamageError
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.portable.errors import DamageError
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.kinds import Kind
 from pytest_ipperf.store.migration import Facts, check_schema, is_sealed, migrated

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.extent import Extent, state_of
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.records.completeness import Extent, state_of
 from pytest_ipperf.store.events import Place
 from pytest_ipperf.store.indexing import SessionReading, Sign, folders_in, sign_of, signs_of
 from pytest_ipperf.store.journal import is_being_written

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_ipperf.core.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.events import Event, Place, UnreadableError, read_events
 from pytest_ipperf.store.migration import Facts

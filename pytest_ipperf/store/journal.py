@@ -20,7 +20,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.store.seal import seal_of, sealed
 
 _TAIL_BYTES = 1 << 20

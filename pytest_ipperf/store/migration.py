@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_ipperf.core.design import never_judges
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.design.design import never_judges
+from pytest_ipperf.core.portable.errors import UsageError
 
 SCHEMA = 7
 """Of the events that are written today (event `session`)."""

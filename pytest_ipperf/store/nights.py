@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import DamageError, LabError
-from pytest_ipperf.core.night import RED, Light, Ruling
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.nightly.report import RED, Light, Ruling
+from pytest_ipperf.core.portable.errors import DamageError, LabError
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.kinds import Kind
 from pytest_ipperf.store.seal import KEY

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from pytest_ipperf.core.errors import DamageError, UsageError
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.events import Event, Place, read_events
 from pytest_ipperf.store.migration import Facts

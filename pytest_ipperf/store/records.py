@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pytest_ipperf.core.instrument import Instrument
-from pytest_ipperf.core.pace import Pace
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.measurement.client_load import Instrument
+from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store import kinds
 from pytest_ipperf.store.kinds import Kind
 from pytest_ipperf.store.seal import KEY
@@ -21,7 +21,7 @@ WRONG = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 """What an event raises that is not what it should be."""
 
 VERDICTS = frozenset({"within", "exceeds", "inconclusive", "invalid", "measured", "unjudged"})
-"""The verdicts of a record, of `Verdict` and of what nothing was asked of; here, as `core/judge.py` loads scipy."""
+"""The verdicts of a record, of `Verdict` and of what nothing was asked of; here, as `Verdict` loads scipy."""
 
 _OF_TYPE: Mapping[str, Kind] = {
     "str": kinds.text,

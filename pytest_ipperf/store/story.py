@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import DamageError, UsageError
-from pytest_ipperf.core.extent import UNMEASURED, Extent, State, extent, state_of
-from pytest_ipperf.core.night import NightReport
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.core.nightly.report import NightReport
+from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.core.records.completeness import UNMEASURED, Extent, State, extent, state_of
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.events import Event
 from pytest_ipperf.store.journal import is_being_written
 from pytest_ipperf.store.migration import tells_end

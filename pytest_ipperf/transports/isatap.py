@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Leg, Path, Place, Transport
 
 _DEVICE = "ipperf-isatap"

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_ipperf.agent.engines.base import FlowOrder
 from pytest_ipperf.agent.engines.tcp import engine
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 HELLO_BYTES = 12
 

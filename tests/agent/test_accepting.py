@@ -19,8 +19,8 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Server, Site

@@ -21,9 +21,9 @@ from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core import dns
-from pytest_ipperf.core.proof import Expected, run_contradictions
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.measurement.path_proof import Expected, run_contradictions
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES, Conversation
 from pytest_ipperf.servers import SERVERS

@@ -134,7 +134,7 @@ def test_nothing_is_there_before_anything_has_passed(written):
 def test_a_device_that_does_not_exist_is_a_sentence(isolated):
     code = """
 from pytest_ipperf.agent.capture import Capture
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 try:
     Capture("no-such", 10)
 except LabError as error:

@@ -23,7 +23,7 @@ from pathlib import Path
 from pytest_ipperf.agent import journal, lasting, marks
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.snapshot import snapshot
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 CONF = Path("/proc/sys/net/ipv6/conf")
 

@@ -21,7 +21,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.agent.marks import LeftError, holds
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -301,10 +301,7 @@ def test_embedded_code_may_come_from_memory(site, daemon_of):
             "__init__.py",
             "servers",
             "core/__init__.py",
-            "core/errors.py",
-            "core/script.py",
-            "core/shelf.py",
-            "core/state.py",
+            "core/portable",
         ):
             path = ROOT / "pytest_ipperf" / entry
             for file in path.rglob("*.py") if path.is_dir() else [path]:

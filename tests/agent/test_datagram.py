@@ -23,8 +23,8 @@ from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
 
 ADDRESSES = ("127.0.0.1", "::1")

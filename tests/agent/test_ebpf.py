@@ -78,7 +78,7 @@ print(waited(lambda: devices() == before and not programs("eth0")))
 def test_a_tunnel_s_end_with_no_address_of_this_host_is_an_error_in_words(isolated):
     code = """
 from ends import *
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:
@@ -94,7 +94,7 @@ print(changes.undo(), devices())
 def test_a_program_that_cannot_be_placed_is_an_error_in_words(isolated):
     code = """
 from ends import *
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 ip(f"addr add {NEAR}/24 dev lo")
 bpf.attach = lambda *_, **__: (_ for _ in ()).throw(OSError(22, "Invalid argument"))
 changes = Changes()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 ROOT = Path(__file__).parents[2]

@@ -89,7 +89,7 @@ UNPRIVILEGED = """
 import codecs, os
 from pathlib import Path
 from pytest_ipperf.agent.engines.rtt import engine
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from rtt_ends import order, rows
 Path("/proc/sys/net/ipv4/ping_group_range").write_text("{groups}")
 codecs.lookup("ascii")  # from where this user may not read

@@ -22,7 +22,7 @@ from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.stamps import stamping
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS

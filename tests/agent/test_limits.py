@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ipperf.agent.limits import enough_descriptors, enough_ports, most_descriptors
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 
 def order(**changed):

@@ -18,7 +18,7 @@ from pytest_ipperf.agent import lasting, marks
 from pytest_ipperf.agent.folder import private_folder, sweep
 from pytest_ipperf.agent.leash import tree
 from pytest_ipperf.agent.leaving import undone
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 ROOT = os.geteuid() == 0
 SAID = "an earlier measurement has not left it as it was: "

@@ -14,7 +14,7 @@ UP = "ip link add one type veth peer name two"
 SHOWN = """
 import re, subprocess
 from pytest_ipperf.agent.offloads import offloads, set_offloads
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 # Not `tcp-segmentation-offload`, which is on for ethtool while any feature with a name like it is.
 NAMES = {"tso": "tx-tcp-segmentation", "gso": "generic-segmentation-offload", "sg": "tx-scatter-gather",
          "gro": "generic-receive-offload", "tx-checksum": "tx-checksumming", "rx-checksum": "rx-checksumming"}
@@ -67,7 +67,7 @@ print(found)
 def test_an_offload_that_cannot_be_switched_is_named(isolated):
     code = """
 from pytest_ipperf.agent.offloads import offloads, set_offloads
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 for device, wanted in (("lo", {"sg": False, "gso": True}), ("none", {"gro": True, "tso": False})):
     try:
         set_offloads(device, wanted)
@@ -85,7 +85,7 @@ print(offloads("lo")["sg"])
 def test_who_may_not_set_them_is_told_so(isolated):
     code = """
 from pytest_ipperf.agent.offloads import offloads, set_offloads
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 import ctypes
 class Rights(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in "abcdef"]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent import offset
 from pytest_ipperf.agent.offset import OffsetServer, clock_of_host, estimate, exchange
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from tests.needs import require
 
 ROOT = str(Path(__file__).parents[2])

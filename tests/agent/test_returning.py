@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from pytest_ipperf.agent.returning import Asker
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 BETWEEN = """
 from pytest_ipperf.agent.returning import Answerer, Asker

@@ -25,7 +25,7 @@ from pytest_ipperf.agent.icmp import echo_socket
 from pytest_ipperf.agent.probes import datagrams
 from pytest_ipperf.agent.probes.frame import HEAD
 from pytest_ipperf.agent.stamps import stamping
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from tests.agent.rtt_ends import known, order, rows
 from tests.needs import require
 

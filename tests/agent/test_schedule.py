@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ipperf.agent.connection import RESOLVING, Connection
 from pytest_ipperf.agent.schedule import Schedule
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent import tally as room
-from pytest_ipperf.core.loss import reordered_share
+from pytest_ipperf.core.stats.stream_loss import reordered_share
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
 
 USE = """
 import contextlib, dataclasses, os, signal, socket, subprocess, threading, time
@@ -362,7 +362,7 @@ def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(told):
     code = """
 import contextlib, socket, struct, threading, time
 from pytest_ipperf.agent.sending import Sending
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 def left(word):
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -18,7 +18,7 @@ from pytest_ipperf.agent.mmsg import Writes
 from pytest_ipperf.agent.receiving import Receiving
 from pytest_ipperf.agent.streams import Streams
 from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from tests.needs import needs
 
 FACTORS = {"window": "auto", "direction": "up", "congestion": "auto"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.train import BUCKET_BYTES, Listener, length, rate_bit_s, send_train
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 WIRE = 1538
 

@@ -23,7 +23,7 @@ from pytest_ipperf.agent import tunnel
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.snapshot import snapshot
 from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.transports.base import End, Leg
 
 CONF = Path("/proc/sys/net/ipv6/conf")

@@ -18,8 +18,8 @@ import pytest
 from pytest_ipperf.agent import mmsg, offset, udp_sockets
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.metrics import METRICS
 from tests.needs import require
 

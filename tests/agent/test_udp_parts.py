@@ -20,7 +20,7 @@ from pytest_ipperf.agent.engines.udp import _limits
 from pytest_ipperf.agent.flooding import Flood
 from pytest_ipperf.agent.pacing import Pacer, Sent
 from pytest_ipperf.agent.tally import Tally
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 BASE = 5 << 31
 
@@ -271,7 +271,7 @@ import socket, struct
 from pathlib import Path
 from pytest_ipperf.agent import reassembly
 from pytest_ipperf.agent.reassembly import await_room, waiting_bytes
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 def fragment(size):
     "The first one of a datagram that has another."

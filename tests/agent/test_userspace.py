@@ -205,7 +205,7 @@ print(changes.undo(), devices())
 def test_a_forwarder_that_cannot_start_is_an_error_in_words(isolated):
     code = """
 from ends import *
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_ipperf.agent.engines import ENGINES
 from pytest_ipperf.agent.engines.base import FlowOrder, Told
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
 NEAR = {4: "198.18.0.1", 6: "2001:2::1"}

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.arena import BURST_BYTES, ROUTED, arena
 from benchmarks.ends import ends
-from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers
 from pytest_ipperf.lab.namespaces import unusable
 
 # The queue holds an eighth of a second of this: a machine that stalls for less leaves the link as busy as it was.

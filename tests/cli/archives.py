@@ -16,12 +16,12 @@ from typing import Any
 
 from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.night.writing import write_verdict
-from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.plan import Plan, plan_for
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.plan import Plan, plan_for
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.plugin.asking import order_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.core.comparison import comparison
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.records.comparison import comparison
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.comparison import lines
 from pytest_ipperf.store import Archive

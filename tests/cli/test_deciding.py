@@ -14,11 +14,11 @@ import statistics
 
 from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.night.writing import write_verdict
-from pytest_ipperf.core.gate import MIN_NIGHTS, decide, flagged
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.night import RED, Light, Ruling
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
+from pytest_ipperf.core.nightly.report import RED, Light, Ruling
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Archive, Journal
 

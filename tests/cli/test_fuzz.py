@@ -27,8 +27,8 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.orders.night import _check
-from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.night import Light
+from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.report.formats import FORMATS

@@ -18,8 +18,8 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.agent.leash import survivors, tree
 from pytest_ipperf.cli.orders import lab as lab_order
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built
 from pytest_ipperf.lab.labs import BUILTIN

@@ -19,7 +19,7 @@ import pytest
 
 from pytest_ipperf.cli.night import writing
 from pytest_ipperf.cli.night.running import only_arguments
-from pytest_ipperf.core.night import Light
+from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.store import Archive, sealed_verdict
 from tests.store.kept import events_of, rewrite
 
@@ -292,7 +292,7 @@ def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, 
 
 
 LOSES = """
-    from pytest_ipperf.core.errors import LabError
+    from pytest_ipperf.core.portable.errors import LabError
     from pytest_ipperf.store import Journal
 
     kept = Journal.append

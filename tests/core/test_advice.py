@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.advice import POWER, Advice, advise
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.interval import Interval, t_quantile
-from pytest_ipperf.core.judge import Verdict, judge
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.advice import POWER, Advice, advise
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Verdict, judge
+from pytest_ipperf.core.stats.interval import Interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 
 ALLOWED = math.log(1.1)

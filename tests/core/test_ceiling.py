@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.ceiling import FRAME_BYTES, Layers, ceiling_bit_s, goodput_excess, header_cost
+from pytest_ipperf.core.measurement.goodput_ceiling import (
+    FRAME_BYTES,
+    Layers,
+    ceiling_bit_s,
+    goodput_excess,
+    header_cost,
+)
 from pytest_ipperf.transports import TRANSPORTS
 
 LAYERS = st.builds(

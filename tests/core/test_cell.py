@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.portable.errors import UsageError
 
 transports = st.text("abtuz059", min_size=1, max_size=9)
 arms = st.builds(Arm, st.just(4), st.just("native"), st.booleans()) | st.builds(

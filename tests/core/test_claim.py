@@ -6,13 +6,13 @@ import statistics
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.claim import Claim, InconclusiveError, Slowdown
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import InvalidError, IpperfError, UnjudgedError, UsageError
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Claim, InconclusiveError, Slowdown
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UnjudgedError, UsageError
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 
 

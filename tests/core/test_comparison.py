@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.comparison import compared, comparison, matched
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.judge import Verdict, judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Verdict, judge
+from pytest_ipperf.core.records.comparison import compared, comparison, matched
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.metrics import METRICS
 
 TIME, RATE, LOSS = (METRICS[name].metric for name in ("response_time", "throughput", "loss"))

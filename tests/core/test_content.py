@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.content import excerpt, wrong_content, wrong_size
+from pytest_ipperf.core.portable.content import excerpt, wrong_content, wrong_size
 
 PAGE = b"<html>0123456789abcdefghij</html>"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.course import LEAST_NIGHTS, _splits, _weights, change_points
+from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS, _splits, _weights, change_points
 
 
 def nights(rng, *levels, count=30, sd=0.01):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core import dns
+from pytest_ipperf.core.portable import dns
 
 NAMES = st.lists(st.text("abcdefghij0123456789-", min_size=1, max_size=20), min_size=1, max_size=5).map(".".join)
 

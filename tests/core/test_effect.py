@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import Effect, compare, difference, percent_of_log, percent_text
-from pytest_ipperf.core.errors import InvalidError, UsageError
-from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.metric import AMOUNT, Metric
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.metric import AMOUNT, Metric
+from pytest_ipperf.core.inference.effect import Effect, compare, difference, percent_of_log, percent_text
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+from pytest_ipperf.core.stats.interval import t_quantile
 
 V4, V6, TUNNEL = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")
 TIME = Metric(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_ipperf.core import units
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import IpperfError, LabError, UsageError, bounded
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.portable import units
+from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError, bounded
 from pytest_ipperf.plugin import values
 from pytest_ipperf.protocols import PROTOCOLS
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import Factor, levels_of_text, values_of
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import Factor, levels_of_text, values_of
 from pytest_ipperf.protocols import PROTOCOLS
 
 NO_DATAGRAM = "is no size of a datagram here; 32 to 65507 are, which both IPv4 and IPv6 can have"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError, UsageError
-from pytest_ipperf.core.failures import (
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+from pytest_ipperf.core.stats.failures import (
     newcombe,
     quantile_with_failures,
     restricted_mean,

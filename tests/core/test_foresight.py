@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.foresight import Spread, foresee
-from pytest_ipperf.core.planning import block_share, minimum_detectable
-from pytest_ipperf.core.sighting import Sighting, comparable
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.inference.power import block_share, minimum_detectable
+from pytest_ipperf.core.records.observed_spread import Sighting, comparable
+from pytest_ipperf.core.records.power_forecast import Spread, foresee
 from pytest_ipperf.metrics import METRICS
 
 METRIC, LOSS = METRICS["response_time"].metric, METRICS["loss"].metric

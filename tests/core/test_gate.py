@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core import gate
-from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.course import LEAST_NIGHTS
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.evidence import p_beyond, tonight
-from pytest_ipperf.core.gate import decide, flagged
-from pytest_ipperf.core.history import MOST_NIGHTS
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.night import Light, Ruling
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.nightly import gate
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.nightly.evidence import p_beyond, tonight
+from pytest_ipperf.core.nightly.gate import decide, flagged
+from pytest_ipperf.core.nightly.prediction import MOST_NIGHTS
+from pytest_ipperf.core.nightly.report import Light, Ruling
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "night.md"

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.design.metric import Direction
 from pytest_ipperf.core.grade import GRADES, grade, graded
-from pytest_ipperf.core.metric import Direction
+from pytest_ipperf.core.portable.errors import InvalidError
 
 RATE: Direction = "higher_is_better"
 TIME: Direction = "lower_is_better"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import polygamma
 
-from pytest_ipperf.core.history import (
+from pytest_ipperf.core.nightly.prediction import (
     MOST_NIGHTS,
     Night,
     _inverse_trigamma,
@@ -16,8 +16,8 @@ from pytest_ipperf.core.history import (
     nights_that_count,
     predicted,
 )
-from pytest_ipperf.core.interval import t_probability
-from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.stats.interval import t_probability
 from pytest_ipperf.metrics import METRICS
 
 TIME, RATE = (Key("lab-smtp-c10-1k-ipv6", name, "1") for name in ("response_time", "throughput"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.holm import adjusted
+from pytest_ipperf.core.stats.holm import adjusted
 
 p_values = st.dictionaries(st.text("abcdefgh", min_size=1, max_size=3), st.floats(0, 1), max_size=12)
 alphas = st.floats(0.001, 0.2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.instrument import CLIENT_BOUND, ClientFacts, instrument
+from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, ClientFacts, instrument
 
 
 def facts(**changed):

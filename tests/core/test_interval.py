@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError, UsageError
-from pytest_ipperf.core.interval import Interval, t_interval, t_probability, t_quantile
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+from pytest_ipperf.core.stats.interval import Interval, t_interval, t_probability, t_quantile
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 confidences = st.floats(0.01, 0.999)

@@ -9,12 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import Judgement, Verdict, judge, judge_looks
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge, judge_looks
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.judge import Verdict
-from pytest_ipperf.core.looks import effects_at, is_open, judgements
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.interim_analysis import effects_at, is_open, judgements
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.metrics import METRICS
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")

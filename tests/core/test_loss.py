@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.loss import duplicated_share, loss_share, reordered_share
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.stats.stream_loss import duplicated_share, loss_share, reordered_share
 
 
 @given(st.integers(1, 1000).flatmap(lambda sent: st.tuples(st.integers(0, sent), st.just(sent))))

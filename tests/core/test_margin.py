@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError, UsageError
-from pytest_ipperf.core.margin import Margin
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
 from pytest_ipperf.metrics import METRICS
 
 TIME, RATE, LOSS = (METRICS[name].metric for name in ("response_time", "throughput", "loss"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_ipperf.core.nearest import meant, nearest
+from pytest_ipperf.core.closest_match import meant, nearest
 
 THERE = ["smtp", "http", "imap", "loopback"]
 

@@ -19,21 +19,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.course import change_points
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.effect import compare
-from pytest_ipperf.core.evidence import p_beyond
-from pytest_ipperf.core.gate import decide, flagged
-from pytest_ipperf.core.holm import adjusted
-from pytest_ipperf.core.interval import t_probability, t_quantile
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.night import RED, Light, NightReport, Ruling
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.inference.effect import compare
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.nightly.evidence import p_beyond
+from pytest_ipperf.core.nightly.gate import decide, flagged
+from pytest_ipperf.core.nightly.report import RED, Light, NightReport, Ruling
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.change_points import change_points
+from pytest_ipperf.core.stats.holm import adjusted
+from pytest_ipperf.core.stats.interval import t_probability, t_quantile
 from pytest_ipperf.metrics import METRICS
 from tests.core.simulated import held_to_the_page
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.pace import Pace, pace
-from pytest_ipperf.core.proof import goodput_contradictions, rate_contradictions, rate_misses
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.link_rate import Pace, pace
+from pytest_ipperf.core.measurement.path_proof import goodput_contradictions, rate_contradictions, rate_misses
+from pytest_ipperf.core.measurement.run import Run
 
 TUNNEL = Layers(ipver=6, overhead_bytes=20)
 

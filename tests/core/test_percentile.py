@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.percentile import Repeated, median, percentile, repeated
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.stats.percentile import Repeated, median, percentile, repeated
 
 EXAMPLE = [-2, 7, 7, 4, 18, -5]
 """Of RFC 2330, section 11.3."""

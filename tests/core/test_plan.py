@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS, design_named
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.plan import plan_for
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS, design_named
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.portable.errors import UsageError
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel")]
 WORKLOAD = Workload(testbed="lab", protocol="smtp", client="lean", connections=10, payload_bytes=1024)

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.interval import t_quantile
-from pytest_ipperf.core.planning import (
+from pytest_ipperf.core.inference.power import (
     MIN_EPOCHS,
     block_share,
     detectable,
@@ -18,6 +16,8 @@ from pytest_ipperf.core.planning import (
     slowdown_fraction,
     slowdown_size,
 )
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.stats.interval import t_quantile
 
 spreads = st.floats(0.001, 0.3)
 alphas = st.floats(0.001, 0.2)

@@ -3,8 +3,8 @@ import functools
 
 import pytest
 
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.proof import (
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.path_proof import (
     Expected,
     goodput_contradictions,
     path_contradictions,

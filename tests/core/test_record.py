@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import compare
-from pytest_ipperf.core.instrument import ClientFacts, instrument
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.pace import Pace
-from pytest_ipperf.core.record import ArmSummary, Record, strictest, summarise
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import compare
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.measurement.client_load import ClientFacts, instrument
+from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.records.record import ArmSummary, Record, strictest, summarise
 from pytest_ipperf.metrics import METRICS
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")

@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_ipperf.core.run import leading
+from pytest_ipperf.core.measurement.run import leading
 
 FAILED = {"talk reset": 3, "dns deadline": 7, "connect refused": 3, "talk closed": 1, "talk deadline": 1}
 

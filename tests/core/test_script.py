@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.script import DATA_PORT, Script
+from pytest_ipperf.core.portable.reply_script import DATA_PORT, Script
 
 TURNS = st.lists(st.tuples(st.binary(), st.binary())).map(tuple)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.sentinel import by_chance, watched
+from pytest_ipperf.core.nightly.aa_check import by_chance, watched
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 
 

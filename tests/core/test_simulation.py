@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS, Design
-from pytest_ipperf.core.effect import compare, difference
-from pytest_ipperf.core.failures import newcombe
-from pytest_ipperf.core.judge import Verdict, judge, judge_looks
-from pytest_ipperf.core.looks import effects_at
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.plan import plan_for
-from pytest_ipperf.core.planning import detectable
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS, Design
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.inference.effect import compare, difference
+from pytest_ipperf.core.inference.interim_analysis import effects_at
+from pytest_ipperf.core.inference.power import detectable
+from pytest_ipperf.core.inference.verdict import Verdict, judge, judge_looks
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.stats.failures import newcombe
 from pytest_ipperf.metrics import METRICS
 from tests.core.simulated import held_to_the_page
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.transfer import buffer_delay, ideal_rate, tcp_efficiency, transfer_time_ratio
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.stats.tcp_transfer import buffer_delay, ideal_rate, tcp_efficiency, transfer_time_ratio
 
 positive = st.floats(1e-3, 1e9)
 

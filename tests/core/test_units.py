@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import (
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import (
     bytes_text,
     milliseconds_text,
     parse_bytes,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.variation import (
+from pytest_ipperf.core.stats.delay_variation import (
     delays,
     deviations,
     ipdv,

@@ -11,13 +11,13 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
-from pytest_ipperf.core.judge import Verdict, judge_looks
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.plan import plan_for
-from pytest_ipperf.core.question import Question
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
+from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.provisioning import Provisioning

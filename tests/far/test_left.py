@@ -15,7 +15,7 @@ BUSY = "for each in $TMPDIR/ipperf-*; do mkdir $each/mounted && mount -t tmpfs n
 SUITE = f"""
     import os, subprocess
     import pytest
-    from pytest_ipperf.core.state import ServerState
+    from pytest_ipperf.core.portable.server_state import ServerState
 
     @pytest.fixture(scope="session")
     def server_state():

@@ -28,7 +28,7 @@ REBOOT = """
 START = """
 import json, sys
 from pathlib import Path
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab import rebooting
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.rebooting import start_anew

@@ -16,7 +16,7 @@ needs_sudo = pytest.mark.skipif(shutil.which("sudo") is None, reason="no sudo he
 ONE = SUITE.replace("[1, 10]", "[1]")
 REACHED = """
 from pathlib import Path
-from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.choice import choose_resolver, choose_server
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.servers import SERVERS

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.cli import main
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab import cleaning
 from pytest_ipperf.lab.cleaning import Cleaned, clean, clean_here, keeping
 from pytest_ipperf.lab.labs import BUILTIN

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.arrivals import arrivals
 from pytest_ipperf.agent.order import LoadOrder
 from pytest_ipperf.agent.share import Share
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import building, clocks, driving
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.driving import SKEW, shares

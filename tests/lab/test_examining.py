@@ -15,7 +15,7 @@ from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.marks import marks
-from pytest_ipperf.core.errors import RestoreError
+from pytest_ipperf.core.portable.errors import RestoreError
 from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS
 from pytest_ipperf.lab.examining.checks.reboot import programs

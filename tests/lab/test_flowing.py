@@ -6,9 +6,9 @@ import itertools
 import pytest
 
 from pytest_ipperf.agent.train import BUCKET_BYTES
-from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.core.factor import levels_of_text
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.portable.errors import LabError, UsageError
+from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.lab import flowing
 from pytest_ipperf.lab.flowing import Duration, flow_order
 from pytest_ipperf.lab.labs import BUILTIN, rated

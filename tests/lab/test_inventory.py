@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory import HOST_KEYS as KEYS_OF_HOSTS
 from pytest_ipperf.lab.inventory import LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.reading import read_sections

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.factor import levels_of_text
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.limits import beyond, check_rebootable
 from pytest_ipperf.lab.testbed import Host, Testbed

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link

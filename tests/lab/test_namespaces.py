@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab import namespaces as lab
 from pytest_ipperf.lab.labs import BUILTIN
 

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.proof import rate_contradictions, rate_misses
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import rate_contradictions, rate_misses
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable
 from pytest_ipperf.lab.pace import layers, too_much, train_rates

@@ -17,8 +17,8 @@ from typing import Any, cast
 import pytest
 
 from pytest_ipperf.agent.packages import interpreter
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import LabError, UsageError
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.sending import needs, wheels

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.addresses import literal, network, unfit
 from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
 from pytest_ipperf.lab.testbed import Host

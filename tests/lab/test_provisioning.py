@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab import provisioning
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import unusable
@@ -246,8 +246,8 @@ def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper
 
 HOLDS = """
 import sys, time
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.provisioning import Provisioning
 work = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)

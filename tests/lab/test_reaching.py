@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pytest_ipperf.core.errors import AgentError
+from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.reaching import Reaching
 from pytest_ipperf.lab.testbed import Host
 from pytest_ipperf.lab.ways import ssh

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import rebooting
 from pytest_ipperf.lab.rebooting import start_anew
 from pytest_ipperf.lab.testbed import Host, Testbed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import RestoreError
+from pytest_ipperf.core.portable.errors import RestoreError
 from pytest_ipperf.lab import tunnelling
 from pytest_ipperf.lab.labs import BUILTIN
 

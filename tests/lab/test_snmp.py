@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.daemon import free_port
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab import snmp
 from pytest_ipperf.lab.snmp import Source, counters, description, read_source
 from pytest_ipperf.lab.testbed import Host

@@ -29,9 +29,9 @@ from pytest_ipperf.agent.daemon import free_port
 from pytest_ipperf.agent.leash import process_of, tree
 from pytest_ipperf.agent.ports import taken
 from pytest_ipperf.cli import main
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import AgentError, LabError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.link import Link

@@ -21,8 +21,8 @@ import pytest
 
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.errors import AgentError, LabError
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import leasing
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leasing import lease_there, leased, new_owner

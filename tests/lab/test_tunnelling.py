@@ -11,8 +11,8 @@ import subprocess
 import pytest
 
 from pytest_ipperf.agent.backends import preferred
-from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.proof import path_contradictions
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import path_contradictions
 from pytest_ipperf.lab import carrying, proving, tunnelling
 from pytest_ipperf.lab.carrying import lab_backend
 from pytest_ipperf.lab.inventory.testbeds import _LONGEST_DELAY_S

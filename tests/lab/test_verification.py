@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab import verification
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.standing import stand

@@ -21,7 +21,7 @@ from packaging.tags import sys_tags
 
 from pytest_ipperf.agent.cache import Cache
 from pytest_ipperf.agent.packages import interpreter
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.sending import needs, wheels
 from pytest_ipperf.lab.sending.parcel import parcel
 from pytest_ipperf.lab.sending.pythons import Python

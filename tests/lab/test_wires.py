@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab import delaying
 from pytest_ipperf.lab.building import built
 from pytest_ipperf.lab.carrying import lab_backend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab.labs import BUILTIN
 
 LAB = BUILTIN["lab"]

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, categories
 from pytest_ipperf.plugin.allure.results import history_id
 from pytest_ipperf.plugin.allure.surroundings import Surroundings, executor_of, properties

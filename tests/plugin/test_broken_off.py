@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pytest_ipperf.core.extent import State
+from pytest_ipperf.core.records.completeness import State
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import read_story
 from tests.projects import program
@@ -234,7 +234,7 @@ def test_records_that_could_not_all_be_written_are_no_whole_session(project):
     """As of a full disk: from the second answer on nothing can be kept."""
     project.network()
     more = """
-        from pytest_ipperf.core.errors import LabError
+        from pytest_ipperf.core.portable.errors import LabError
         from pytest_ipperf.store import Journal
 
         append = Journal.append

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.descriptors import enough_descriptors
 from pytest_ipperf.lab.labs import BUILTIN
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.testbed import Host, Testbed
 from pytest_ipperf.plugin.declaring import CLIENTS

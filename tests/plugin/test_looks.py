@@ -171,7 +171,7 @@ def test_a_budget_that_may_not_do_for_every_look_is_told(project):
 # --- for real ---------------------------------------------------------------------------------------------------------
 
 TINY = """
-    from pytest_ipperf.core.design import DESIGNS, Design
+    from pytest_ipperf.core.design.design import DESIGNS, Design
 
     DESIGNS["tiny"] = Design(
         name="tiny", epochs=5, blocks=1, looks=2, alpha=1e-5, judges=True, purpose="a test", run_connections=20

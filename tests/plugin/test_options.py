@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.protocols import application, applications
 
 

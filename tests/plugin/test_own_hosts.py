@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.cell import Arm, Workload
+from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import lab
 from pytest_ipperf.lab.namespaces import namespaces, unusable

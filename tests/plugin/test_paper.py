@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.units import parse_bytes
+from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.report.paper.printed import MEANS

@@ -5,14 +5,14 @@ from array import array
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.instrument import ClientFacts
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.plan import plan_for
-from pytest_ipperf.core.question import Question
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.receipt import Service

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.plan import plan_for
-from pytest_ipperf.core.question import Question
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
@@ -38,7 +38,7 @@ def test_http(measured, margin):
 """
 # The smallest design that may judge.
 TINY = """
-from pytest_ipperf.core.design import DESIGNS, Design
+from pytest_ipperf.core.design.design import DESIGNS, Design
 
 DESIGNS["tiny"] = Design(
     name="tiny", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test", run_connections=20

@@ -13,7 +13,7 @@ from pytest_ipperf.protocols import application
 SMOKE = ("--design=smoke", "--ipperf-server=embedded", "-p", "no:cacheprovider")
 HEAD = """
     import pytest
-    from pytest_ipperf.core.state import ServerState
+    from pytest_ipperf.core.portable.server_state import ServerState
 """
 OWN = """
     MESSAGE = b"Subject: mine\\r\\n\\r\\n" + b"x" * 480 + b"\\r\\n"

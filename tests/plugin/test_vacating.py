@@ -22,8 +22,8 @@ pytestmark = [
 KEEPING = """
 import os, subprocess
 from pathlib import Path
-from pytest_ipperf.core.cell import Workload
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.labs import BUILTIN
 
 serve = Standing.serve

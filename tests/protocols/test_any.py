@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.script import Script
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.nameserver import answers, reply
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.protocols.base import Application, Conversation
 

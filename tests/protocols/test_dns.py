@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core import dns
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.state import ServerState
-from pytest_ipperf.core.units import parse_bytes
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.nameserver import answers, reply
 

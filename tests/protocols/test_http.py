@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.burst import Burst
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.http import protocol as http
 
 STATE = http.filled(ServerState(), 300)

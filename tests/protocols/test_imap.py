@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.imap import protocol as imap
 
 ADDRESSES = ("127.0.0.1", "::1")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.library import LibraryBurst
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 
 STATE = ServerState(users=2, password="secret")

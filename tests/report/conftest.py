@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.cell import Arm, levels_text
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.effect import Effect, percent_of_log
-from pytest_ipperf.core.gate import decide
-from pytest_ipperf.core.interval import t_interval
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.core.design.cell import Arm, levels_text
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.inference.effect import Effect, percent_of_log
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.nightly.gate import decide
+from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 

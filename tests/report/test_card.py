@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm, Cell, Workload
-from pytest_ipperf.core.claim import Slowdown
-from pytest_ipperf.core.effect import Effect
-from pytest_ipperf.core.interval import Interval
+from pytest_ipperf.core.design.cell import Arm, Cell, Workload
+from pytest_ipperf.core.inference.claim import Slowdown
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.card import description, factor_texts, lack, plot, title, values_csv

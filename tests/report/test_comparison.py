@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.comparison import compared, comparison
-from pytest_ipperf.core.effect import compare
-from pytest_ipperf.core.judge import Verdict, judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import compare
+from pytest_ipperf.core.inference.verdict import Verdict, judge
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.records.comparison import compared, comparison
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.comparison import lines, sentence
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.night import Ruling
-from pytest_ipperf.core.story import Story, Trouble
+from pytest_ipperf.core.nightly.report import Ruling
+from pytest_ipperf.core.nightly.session_summary import Story, Trouble
 from pytest_ipperf.report.findings import Kind, findings, headline, verdict_of
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.night import CellReport, Light, NightReport, Ruling
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.sentinel import Sentinel
-from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.core.nightly.aa_check import Sentinel
+from pytest_ipperf.core.nightly.report import CellReport, Light, NightReport, Ruling
+from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.report.documents import night_document, plain, session_document
 from pytest_ipperf.report.findings import Kind, findings, headline
 from pytest_ipperf.report.formats import FORMATS

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.network import begun_lines, run_notes
 from pytest_ipperf.report.paper.table import conditions
 from pytest_ipperf.report.terminal import tables

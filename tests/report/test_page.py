@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.night import RANK, Light, Ruling
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.story import Host, Story, Trouble
+from pytest_ipperf.core.nightly.report import RANK, Light, Ruling
+from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.report.flow.table import in_order
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.night import lines as night_lines

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pytest_ipperf.core.interval import t_interval, t_quantile
-from pytest_ipperf.core.past import Key, Past
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.course import course_lines, steps
 from pytest_ipperf.report.findings import margin_change

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.study import study_increase, study_mean_interval
 from pytest_ipperf.report.figures import write_tables
 from pytest_ipperf.report.paper import study_notes, study_tables

@@ -1,9 +1,9 @@
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.claim import Slowdown
-from pytest_ipperf.core.effect import compare
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.claim import Slowdown
+from pytest_ipperf.core.inference.effect import compare
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.picture import interval_picture
 

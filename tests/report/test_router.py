@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.grade import grade
-from pytest_ipperf.core.interval import t_quantile
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.report import router
 from pytest_ipperf.report.router.experiments import EXPERIMENTS
 from pytest_ipperf.report.router.printed import RATIOS

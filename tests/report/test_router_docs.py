@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.ceiling import Layers
 from pytest_ipperf.core.grade import GRADES
-from pytest_ipperf.core.units import parse_bytes, parse_rate
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers
+from pytest_ipperf.core.portable.units import parse_bytes, parse_rate
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.router.experiments import EXPERIMENTS, PLOTS
 from pytest_ipperf.report.router.printed import printed

@@ -5,9 +5,9 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.core.instrument import Instrument
-from pytest_ipperf.core.pace import Pace
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.measurement.client_load import Instrument
+from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.terminal import tables
 
 

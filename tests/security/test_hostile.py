@@ -12,7 +12,7 @@ from execnet.gateway_base import Message, dumps_internal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.labs import BUILTIN
@@ -208,7 +208,7 @@ def test_a_host_that_asks_for_code_to_be_run_here_is_refused(tmp_path):
 TRIES = """
 import json
 from pathlib import Path
-from pytest_ipperf.core.errors import AgentError, UsageError
+from pytest_ipperf.core.portable.errors import AgentError, UsageError
 from pytest_ipperf.lab import link
 from pytest_ipperf.lab.inventory import read_inventory
 link._START_S = 5.0

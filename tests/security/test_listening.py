@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from pytest_ipperf.core.cell import LEAN, Arm, Workload
-from pytest_ipperf.core.factor import levels_of_text
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.portable.factor import levels_of_text
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.flowing import Duration
 from pytest_ipperf.lab.labs import BUILTIN, rated
 from pytest_ipperf.lab.namespaces import unusable

@@ -22,7 +22,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core import dns
+from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.servers import SERVERS, bind

@@ -24,7 +24,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
@@ -268,7 +268,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.servers.proftpd import server

@@ -19,7 +19,7 @@ import pytest
 
 from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site, program, true_root
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.apache import server as apache
 from pytest_ipperf.servers.base import Site, program, words

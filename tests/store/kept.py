@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.effect import compare
-from pytest_ipperf.core.judge import judge
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.run import Run
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.inference.effect import compare
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Journal
 from pytest_ipperf.store.seal import KEY, sealed

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.acceptance import Acceptance, acceptance_of
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import accept, acceptances, withdraw
 from pytest_ipperf.store.acceptances import FILE
 from pytest_ipperf.store.acceptances import _plain as _plain_line

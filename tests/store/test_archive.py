@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import Archive, Journal, read_story, records_in
 from pytest_ipperf.store.index import FILE
 from tests.store.kept import BEGAN, SUITE, facts, keep, name_of, record, single

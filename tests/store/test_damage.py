@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import Archive, Journal, events, is_being_written, read_session, read_story, records_in
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.tables import VERSION
@@ -542,7 +542,7 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
 DISK = """
 import contextlib, dataclasses, json, sys
 from pathlib import Path
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.store import Archive, Journal
 from tests.store.kept import facts, keep, name_of, record
 root = Path(sys.argv[1])

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import Archive, Journal, events, tables
 from pytest_ipperf.store.index import FILE, Index
 from pytest_ipperf.store.indexing import SessionReading

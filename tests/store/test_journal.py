@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.store import Journal, is_being_written, run_folder
 
 
@@ -76,7 +76,7 @@ def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
 def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
     """A limit on the size of files stands for a disk that takes the first part of a line and no more."""
     code = (
-        "import resource, sys, pathlib; from pytest_ipperf.core.errors import LabError\n"
+        "import resource, sys, pathlib; from pytest_ipperf.core.portable.errors import LabError\n"
         "from pytest_ipperf.store import Journal\n"
         "journal = Journal(pathlib.Path(sys.argv[1]), 'main')\n"
         "journal.append('note', {'text': 'kept'})\n"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.extent import State
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.completeness import State
+from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import SCHEMA, Archive, read_session, read_story, records_in
 from pytest_ipperf.store.migration import OLDEST, check_schema, migrated, tells_end
 from tests.store.kept import events_of, keep, record, rewrite

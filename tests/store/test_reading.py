@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import DamageError, UsageError
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, Journal, read_session, records_in
 from pytest_ipperf.store.seal import sealed

@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.core.errors import DamageError, UsageError
-from pytest_ipperf.core.extent import State
-from pytest_ipperf.core.story import Host, Trouble
+from pytest_ipperf.core.nightly.session_summary import Host, Trouble
+from pytest_ipperf.core.portable.errors import DamageError, UsageError
+from pytest_ipperf.core.records.completeness import State
 from pytest_ipperf.store import Archive, Journal, events, indexing, read_session, read_story, reading
 from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.errors import DamageError
+from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.store import Archive, read_story
 from tests.store.kept import keep, name_of, record
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.transports.base import Place
 from pytest_ipperf.transports.isatap import isatap_address, transport
 

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from pytest_ipperf.core.dns import TYPE_A
-from pytest_ipperf.core.script import DATA_PORT, Script
+from pytest_ipperf.core.portable.dns import TYPE_A
+from pytest_ipperf.core.portable.reply_script import DATA_PORT, Script
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import aiosmtpd
 from pytest_ipperf.servers.base import Entry, Kept, Server, Site

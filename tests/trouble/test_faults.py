@@ -34,8 +34,8 @@ HASTE = (
     ("agent/daemon.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
 )
 SMALL = (
-    ("core/design.py", "run_connections: int = 300", "run_connections: int = 30"),
-    ("core/design.py", 'name="quick", epochs=6, blocks=2', 'name="quick", epochs=5, blocks=1'),
+    ("core/design/design.py", "run_connections: int = 300", "run_connections: int = 30"),
+    ("core/design/design.py", 'name="quick", epochs=6, blocks=2', 'name="quick", epochs=5, blocks=1'),
 )
 ERRORS = pytest.ExitCode.TESTS_FAILED
 

@@ -26,12 +26,12 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.folder import lay_out, private_folder
 from pytest_ipperf.agent.load import load
 from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.failures import restricted_mean
-from pytest_ipperf.core.record import Record, summarise
-from pytest_ipperf.core.run import Run
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.core.records.record import Record, summarise
+from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.terminal import tables

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.core.cell import Arm, Workload
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.namespaces import namespaces, unusable

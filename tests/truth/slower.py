@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers.base import Entry, Server, Site
 

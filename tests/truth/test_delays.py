@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.design.cell import Workload
 
 PHASES = ("dns", "connect", "first_byte", "total")
 

@@ -38,7 +38,7 @@ def test_smtp(measured, margin):
 """
 SHORT = """
 import dataclasses
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design.design import DESIGNS
 DESIGNS["quick"] = dataclasses.replace(DESIGNS["quick"], blocks=1, run_connections=30)
 """
 

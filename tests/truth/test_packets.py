@@ -33,7 +33,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.core.cell import Workload
+from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.servers import SERVERS
 
@@ -424,7 +424,7 @@ import json, socket, sys, time
 sys.path.insert(0, sys.argv[1])
 from pytest_ipperf.agent import burst, datagram
 from pytest_ipperf.agent.target import Target
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 name, server, source, port, resolver, payload, number, state = json.loads(sys.argv[2])
 protocol, ipver = application(name), 6 if ":" in server else 4

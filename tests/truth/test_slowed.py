@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.core.interval import t_quantile
+from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab.namespaces import unusable
 from tests.settings import STRICT
 
@@ -38,7 +38,7 @@ def test_http(measured, margin, connections):
 """
 SIZE = """
 import dataclasses
-from pytest_ipperf.core.design import DESIGNS
+from pytest_ipperf.core.design.design import DESIGNS
 DESIGNS["quick"] = dataclasses.replace(DESIGNS["quick"], **{size})
 """
 Schedule = Mapping[int, tuple[float, float]]

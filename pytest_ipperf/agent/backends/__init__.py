@@ -1,7 +1,7 @@
 """Backends: how a host carries the end of a tunnel, one file each. Each offers `backend`."""
 
 from pytest_ipperf.agent.backends.base import Backend
-from pytest_ipperf.core.shelf import Shelf
+from pytest_ipperf.core.portable.registry import Shelf
 
 BACKENDS: Shelf[Backend] = Shelf(__name__, list(__path__), "backend")
 

@@ -22,7 +22,7 @@ from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.leash import search_path
 from pytest_ipperf.agent.packets import Rules
 from pytest_ipperf.agent.programs import MAC, decap, encap
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root
 from pytest_ipperf.transports.base import End
 

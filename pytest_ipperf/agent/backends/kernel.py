@@ -12,7 +12,7 @@ from pytest_ipperf.agent.backends.base import Backend
 from pytest_ipperf.agent.changes import Changes
 from pytest_ipperf.agent.lasting import is_machines_own
 from pytest_ipperf.agent.leash import search_path
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root
 from pytest_ipperf.transports.base import End
 

@@ -22,7 +22,7 @@ from pytest_ipperf.agent.forwarder import UP
 from pytest_ipperf.agent.leash import search_path
 from pytest_ipperf.agent.offloads import set_offloads
 from pytest_ipperf.agent.packets import PROTOCOL
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
 from pytest_ipperf.transports.base import End
 

@@ -25,7 +25,7 @@ from pytest_ipperf.agent.probes.datagrams import Datagrams, Stamped, TwoStep
 from pytest_ipperf.agent.probes.frame import Frame
 from pytest_ipperf.agent.probes.streams import Messages, Openings
 from pytest_ipperf.agent.slack import undisturbed
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _INTERVAL_NS = 1_000_000
 _WAITED = 0.05

@@ -28,7 +28,7 @@ from pytest_ipperf.agent.sending import Sending
 from pytest_ipperf.agent.streams import Streams, limit_blocking, readable
 from pytest_ipperf.agent.target import connect_kind, failure_kind
 from pytest_ipperf.agent.tuned import checked, congestion, effective_bytes, notes, tune
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT
 
 _HELLO = struct.Struct("!QI")  # whose stream, and which

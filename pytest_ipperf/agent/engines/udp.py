@@ -33,8 +33,8 @@ from pytest_ipperf.agent.reassembly import await_room
 from pytest_ipperf.agent.slack import undisturbed
 from pytest_ipperf.agent.tally import MOST
 from pytest_ipperf.agent.udp_sockets import HEADERS_BYTES, bound, connected, explained, preflight
-from pytest_ipperf.core.errors import LabError
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.units import rate_text
 
 _LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); what is no larger is in no fragments anywhere
 _DRAINED_S = 0.25

@@ -9,7 +9,7 @@ from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.knocking import Door, unanswered
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.tending import tended
-from pytest_ipperf.core.errors import IpperfError
+from pytest_ipperf.core.portable.errors import IpperfError
 
 
 class Examining(Part):

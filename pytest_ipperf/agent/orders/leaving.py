@@ -13,7 +13,7 @@ from pytest_ipperf.agent.leaving import undone
 from pytest_ipperf.agent.line import SIGN_S
 from pytest_ipperf.agent.marks import mark_left
 from pytest_ipperf.agent.orders.base import Part
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _PATIENCE_S = 300.0  # mailboxes by the hundred thousand are gone before
 _HANGS = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"

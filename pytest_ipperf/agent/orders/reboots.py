@@ -10,7 +10,7 @@ import subprocess
 from pytest_ipperf.agent.lasting import boot
 from pytest_ipperf.agent.orders.base import Here, Part
 from pytest_ipperf.agent.ports import is_here
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
 
 _REFUSAL_S = 3.0  # a command that may not do it says so by then

@@ -11,7 +11,7 @@ from pytest_ipperf.agent.daemon import Daemon, free_port
 from pytest_ipperf.agent.examination.servers import unusable
 from pytest_ipperf.agent.folder import lay_out
 from pytest_ipperf.agent.orders.base import Here, Part
-from pytest_ipperf.core.state import ServerState
+from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import DamageError
-from pytest_ipperf.core.gate import decide
-from pytest_ipperf.core.night import Light, NightReport
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.gate import decide
+from pytest_ipperf.core.nightly.report import Light, NightReport
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import LOST, Archive, acceptances, read_story
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 
 _FAILED = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.cli.night.deciding import Decided
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.report.documents import night_document
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import VERDICT, sealed_verdict, write_whole

@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 
 from pytest_ipperf.cli.choosing import SESSION, Records, records
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
-from pytest_ipperf.core.acceptance import Acceptance
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.past import Key, Past
-from pytest_ipperf.core.units import parse_percent, parse_points
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_percent, parse_points
+from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.layout import Row, aligned
 from pytest_ipperf.store import accept, acceptances, withdraw
@@ -181,8 +181,8 @@ class _Worst:
 
 def _level(found: Records, keys: Sequence[Key], name: str, session: str) -> float:
     """The far end of the interval of the worst cell, up to the next whole percent."""
-    from pytest_ipperf.core.comparison import interval_of  # noqa: PLC0415 - loads scipy
-    from pytest_ipperf.core.planning import slowdown_fraction  # noqa: PLC0415
+    from pytest_ipperf.core.inference.power import slowdown_fraction  # noqa: PLC0415
+    from pytest_ipperf.core.records.comparison import interval_of  # noqa: PLC0415 - loads scipy
 
     metric = METRICS[name].metric
     shares: list[_Worst] = []

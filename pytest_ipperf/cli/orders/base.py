@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 
 FOLDER = ".ipperf"
 

@@ -6,7 +6,7 @@ import argparse
 
 from pytest_ipperf.cli.choosing import SESSION, records
 from pytest_ipperf.cli.orders.base import Order, records_argument, write_lines
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 
 _WORSE, _NOTHING_DECIDED = 1, 10
 
@@ -21,9 +21,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(asked: argparse.Namespace) -> int:
     # Here, as scipy comes with them, for which wrong usage and the other orders need not wait.
-    from pytest_ipperf.core.comparison import comparison  # noqa: PLC0415
-    from pytest_ipperf.core.judge import Verdict  # noqa: PLC0415
-    from pytest_ipperf.core.margin import Margin  # noqa: PLC0415
+    from pytest_ipperf.core.design.margin import Margin  # noqa: PLC0415
+    from pytest_ipperf.core.inference.verdict import Verdict  # noqa: PLC0415
+    from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415
     from pytest_ipperf.metrics import METRICS  # noqa: PLC0415
     from pytest_ipperf.report.comparison import lines  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ipperf import __version__
 from pytest_ipperf.cli import starter
 from pytest_ipperf.cli.orders.base import Order, write_lines
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 
 # How the files of each service's recipe begin; docs/ci.md has them all.
 _SERVICES = {"github": (".github/",), "gitlab": (".gitlab-ci",), "jenkins": ("Jenkinsfile",), "none": ()}

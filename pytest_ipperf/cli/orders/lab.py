@@ -23,9 +23,9 @@ from pytest_ipperf.agent.backends import BACKENDS, preferred
 from pytest_ipperf.agent.lease import Lease
 from pytest_ipperf.cli.orders.base import Order
 from pytest_ipperf.cli.testbeds import HOSTS, inventory
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import LabError, UsageError
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import LabError, UsageError
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.lab import namespaces
 from pytest_ipperf.lab.building import Built, built
 from pytest_ipperf.lab.descriptors import enough_descriptors

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from pytest_ipperf.cli.choosing import records
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.night import Light
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.layout import aligned
 from pytest_ipperf.store import Entry
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
 from pytest_ipperf.cli.orders.base import FOLDER, Order, warn, write_lines
-from pytest_ipperf.core.design import DESIGNS
-from pytest_ipperf.core.errors import IpperfError, UsageError
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
 
 _NAME = "night"

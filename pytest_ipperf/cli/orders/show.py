@@ -11,11 +11,11 @@ from typing import Any
 
 from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records, story_of
 from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.extent import UNMEASURED, State
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Story
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.completeness import UNMEASURED, State
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import VERDICT
 
 _NIGHTS = 30

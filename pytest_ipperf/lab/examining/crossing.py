@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from pytest_ipperf.agent.path import fit_sizes
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.examining.seen import Crossing, Seen
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.proving import fits_back

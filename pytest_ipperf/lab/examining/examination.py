@@ -13,7 +13,7 @@ from typing import Any
 from pytest_ipperf.agent.clocks import look
 from pytest_ipperf.agent.examination import FACTS
 from pytest_ipperf.agent.offset import estimate
-from pytest_ipperf.core.errors import LabError
+from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
 from pytest_ipperf.lab.clocks import exchanged
 from pytest_ipperf.lab.descriptors import enough_descriptors

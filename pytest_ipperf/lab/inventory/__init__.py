@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.hosts import HOST_KEYS, read_host
 from pytest_ipperf.lab.inventory.reading import Section, read_sections
 from pytest_ipperf.lab.inventory.testbeds import LAB_KEYS, TESTBED_KEYS, read_lab, read_testbed

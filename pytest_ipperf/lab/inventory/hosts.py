@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import parse_rate
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_rate
 from pytest_ipperf.lab.addresses import literal, unfit
 from pytest_ipperf.lab.inventory.reading import Section, listed
 from pytest_ipperf.lab.paths import TUNNELLED, read_device

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_ipperf.core.errors import UsageError
+from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.sentences import printable
 
 # At the beginning of a line or behind a space.

@@ -6,8 +6,8 @@ import ipaddress
 from collections.abc import Mapping
 
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.errors import UsageError
-from pytest_ipperf.core.units import parse_percent, parse_seconds
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_percent, parse_seconds
 from pytest_ipperf.lab.inventory.reading import Section, listed, word
 from pytest_ipperf.lab.labs import lab, link_rate
 from pytest_ipperf.lab.paths import TUNNELLED, check_alike, paths

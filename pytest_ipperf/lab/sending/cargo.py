@@ -19,14 +19,7 @@ TRAVELS = (
     "servers",
     "transports",
     "core/__init__.py",
-    "core/content.py",
-    "core/dns.py",
-    "core/errors.py",
-    "core/factor.py",
-    "core/script.py",
-    "core/shelf.py",
-    "core/state.py",
-    "core/units.py",
+    "core/portable",
 )
 """Paths below the package. A module of `core` belongs here when a travelling one imports it."""
 # A zip cannot be older, and the same files give the same bytes whenever they are packed.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.records.record import Record
 
 
 class Kind(enum.Enum):

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 

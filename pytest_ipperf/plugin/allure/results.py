@@ -13,8 +13,8 @@ import allure_commons
 import pytest
 from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Parameter, StatusDetails
 
-from pytest_ipperf.core.cell import Cell
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Cell
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, crash_text, outcome_of
 from pytest_ipperf.plugin.allure.metrics import metrics_json
 from pytest_ipperf.plugin.collection import cell_of

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.core.cell import client_text
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import client_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.kinds import categories
 from pytest_ipperf.plugin.ending import ENDING
 from pytest_ipperf.plugin.outcome import TALLY

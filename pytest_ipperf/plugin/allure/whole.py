@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.extent import Extent, State
+from pytest_ipperf.core.records.completeness import Extent, State
 from pytest_ipperf.plugin.ending import ENDING
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.session import SESSION

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ipperf.core.cell import LEAN, Cell
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.design.cell import LEAN, Cell
+from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
 

@@ -9,8 +9,8 @@ import base64
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report import terminal
 from pytest_ipperf.report.findings import UNJUDGED, verdict_of

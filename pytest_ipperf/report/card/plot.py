@@ -9,9 +9,9 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, settings
 from pytest_ipperf.report.findings import margin_change

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 
 _HEAD = ("what", "arm", "run", "value", "unit")

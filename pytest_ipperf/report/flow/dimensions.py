@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.factor import Factor, Value
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.portable.factor import Factor, Value
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 

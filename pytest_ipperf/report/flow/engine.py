@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from pytest_ipperf.core.record import ArmSummary
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.portable.units import rate_text
+from pytest_ipperf.core.records.record import ArmSummary
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import layout
 from pytest_ipperf.report.flow.quantity import number, time_pair, time_text, unit_of

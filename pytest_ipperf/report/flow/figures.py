@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import columns
 from pytest_ipperf.report.flow.table import latest

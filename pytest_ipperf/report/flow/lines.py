@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.factor import Value
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import Dimension, dimensions, place, point
 

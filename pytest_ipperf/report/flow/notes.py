@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from pytest_ipperf.core.design import RFC8219
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE, Metric
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.design.design import RFC8219
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.bound import bound_notes

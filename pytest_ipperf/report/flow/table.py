@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.design import RFC8219
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.percentile import repeated
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import RFC8219
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.percentile import repeated
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report import layout

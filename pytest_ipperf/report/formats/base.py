@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
 
 
 class Report(ABC):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pytest_ipperf.core.record import ArmSummary, Record
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report import columns
 from pytest_ipperf.report.findings import Finding, Kind, findings, unruled

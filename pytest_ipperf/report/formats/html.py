@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.page import encoded, page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.report.documents import session_document
 from pytest_ipperf.report.formats.base import Report
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pytest_ipperf.core.night import Light, NightReport
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.report import Light, NightReport
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, findings, headline
 from pytest_ipperf.report.flow.quantity import unit_of

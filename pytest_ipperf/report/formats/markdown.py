@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pytest_ipperf.core.night import Light, NightReport
-from pytest_ipperf.core.story import Story
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.nightly.report import Light, NightReport
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
 from pytest_ipperf.report.formats.base import Report
 

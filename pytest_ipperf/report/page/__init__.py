@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_ipperf.core.story import Story
+from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.document import page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_ipperf.core.past import Key
+from pytest_ipperf.core.records.history_entry import Key
 
 
 def anchor(key: Key) -> str:

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.extent import UNMEASURED
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Trouble
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.nightly.session_summary import Trouble
+from pytest_ipperf.core.records.completeness import UNMEASURED
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.findings import MEASURED, UNJUDGED, VERDICTS, change_text

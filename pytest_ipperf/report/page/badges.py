@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_ipperf.core.extent import UNMEASURED
-from pytest_ipperf.core.night import Light, Ruling
+from pytest_ipperf.core.nightly.report import Light, Ruling
+from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.report.page.markup import Markup, element
 
 Look = tuple[str, str]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.night import CellReport, NightReport
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.nightly.report import CellReport, NightReport
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.findings import change_text, margin_change
 from pytest_ipperf.report.flow.table import change_of_means
 from pytest_ipperf.report.page.anchors import anchor

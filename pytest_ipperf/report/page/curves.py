@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval, t_interval
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.drawing import OTHER, STYLES, Style
 from pytest_ipperf.report.flow.lines import Line
 from pytest_ipperf.report.flow.table import references

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.night import Ruling
-from pytest_ipperf.core.past import Key
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.sentinel import watched
-from pytest_ipperf.core.story import Story
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.nightly.aa_check import watched
+from pytest_ipperf.core.nightly.report import Ruling
+from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.findings import VERDICTS, findings, headline, worst_first
 from pytest_ipperf.report.flow.table import latest, placed

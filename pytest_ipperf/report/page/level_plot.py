@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.drawing import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
 from pytest_ipperf.report.findings import margin_change

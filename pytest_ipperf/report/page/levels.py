@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.drawing import is_spread

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.story import Host, Story
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
+from pytest_ipperf.core.nightly.session_summary import Host, Story
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.table import answered

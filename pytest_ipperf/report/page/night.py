@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pytest_ipperf.core.night import RANK, CellReport, NightReport, Ruling
-from pytest_ipperf.core.sentinel import Sentinel
+from pytest_ipperf.core.nightly.aa_check import Sentinel
+from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport, Ruling
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, element, joined

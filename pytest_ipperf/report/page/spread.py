@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.drawing import OTHER, PAPER, STYLES, settings, svg_of

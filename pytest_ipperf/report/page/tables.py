@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.notes import notes as flow_notes
 from pytest_ipperf.report.flow.table import in_order, latest, tables_of

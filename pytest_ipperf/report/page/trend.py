@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.effect import percent_text
-from pytest_ipperf.core.past import Past
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.history_entry import Past
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.course import BEGINS, UNSOUND, Step, steps
 from pytest_ipperf.report.drawing import INK, OTHER, PAPER, STYLES, Style, settings, svg_of

@@ -6,12 +6,12 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import IpperfError
-from pytest_ipperf.core.margin import Margin
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.dimensions import dimensions, order, point

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.network import pace_notes
 from pytest_ipperf.report.paper.averages import averages
 from pytest_ipperf.report.paper.differences import differences

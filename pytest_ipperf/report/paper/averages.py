@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import milliseconds_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.core.study import study_mean_interval
-from pytest_ipperf.core.units import milliseconds_text
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.layout import Row
 from pytest_ipperf.report.paper.printed import MEANS

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.study import StudyIncrease
-from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.layout import Row
 from pytest_ipperf.report.network import testbed_text

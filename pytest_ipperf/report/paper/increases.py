@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.layout import Row
 from pytest_ipperf.report.paper.table import (

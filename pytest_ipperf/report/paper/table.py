@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.core.cell import Arm, client_text
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.record import ArmSummary, Record
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.core.study import StudyIncrease, study_increase
-from pytest_ipperf.core.units import bytes_text
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import application
 from pytest_ipperf.report import layout

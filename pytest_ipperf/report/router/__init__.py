@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.router.files import write
 from pytest_ipperf.report.router.summary import summaries
 from pytest_ipperf.report.router.text import lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ipperf.core.factor import Value
-from pytest_ipperf.core.metric import Metric
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.dimensions import point
 

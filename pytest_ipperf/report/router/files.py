@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.router.page import page
 from pytest_ipperf.report.router.plots import Drawn, draw
 from pytest_ipperf.report.router.summary import Summary, summaries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.grade import GRADES, Grade
 from pytest_ipperf.report.drawing import inline
 from pytest_ipperf.report.router.experiments import Experiment

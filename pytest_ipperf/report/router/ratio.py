@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval, t_quantile
-from pytest_ipperf.core.record import Record
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.stats.interval import Interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.sides import independent_values
 

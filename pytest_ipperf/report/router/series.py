@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
-from pytest_ipperf.core.interval import Interval, t_interval
-from pytest_ipperf.core.record import ArmSummary
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.records.record import ArmSummary
+from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.flow.lines import Line, along
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
 from pytest_ipperf.report.flow.table import references

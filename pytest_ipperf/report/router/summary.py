@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ipperf.core.cell import Arm
-from pytest_ipperf.core.errors import InvalidError
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.grade import Grade, Graded, grade, graded
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.record import Record
-from pytest_ipperf.core.units import bytes_text
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.table import latest
 from pytest_ipperf.report.router.experiments import EXPERIMENTS, Experiment

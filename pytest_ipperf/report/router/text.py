@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.grade import GRADES
-from pytest_ipperf.core.interval import Interval
-from pytest_ipperf.core.units import seconds_text
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.report.layout import Row, Table
 from pytest_ipperf.report.network import bucket_notes, testbed_text
 from pytest_ipperf.report.router.experiments import Experiment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ipperf.core.units import rate_text
+from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Seen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_ipperf.core.cell import Arm
+from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.lab.examining.checks.base import Check, Finding
 from pytest_ipperf.lab.examining.seen import Examined
 from pytest_ipperf.transports import TRANSPORTS

@@ -1,0 +1,1 @@
+"""Design: cells, plans, questions, margins and metrics."""

@@ -1,0 +1,123 @@
+"""A cell: one point of the experiment, and its name.
+
+The text of a cell is the pytest id and the key of its history: `lab-smtp-c10-1k-ipv6`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import Level
+from pytest_ipperf.core.portable.units import bytes_text
+
+LEAN = "lean"
+"""The client that goes without saying: a workload's text names any other."""
+
+_TWIN = "twin"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Arm:
+    """What is compared: an IP version and how it travels.
+
+    A `twin` is the same once more, so that a comparison is made of which the true difference is known: none.
+    """
+
+    ipver: int
+    transport: str
+    twin: bool = False
+
+    def __post_init__(self) -> None:
+        if self.transport == _TWIN:
+            raise UsageError(f"transport {_TWIN!r} does not exist; ipv{self.ipver}-{_TWIN} is an arm measured twice")
+        if self.ipver not in (4, 6):
+            raise UsageError(f"IP version {self.ipver!r} does not exist; there are 4 and 6")
+        if self.ipver == 4 and self.transport != "native":
+            raise UsageError(f"IPv4 with transport {self.transport!r} does not exist; IPv4 is always native here")
+
+    def __str__(self) -> str:
+        return "-".join((f"ipv{self.ipver}", *self._more()))
+
+    @property
+    def title(self) -> str:
+        """The arm as a reader of a table knows it: `IPv6`, `IPv6 tunnel`, `IPv4 twin`."""
+        return " ".join((f"IPv{self.ipver}", *self._more()))
+
+    def _more(self) -> list[str]:
+        return [self.transport] * (self.transport != "native") + [_TWIN] * self.twin
+
+    @classmethod
+    def parse(cls, text: str) -> Arm:
+        """The inverse of `str`: `ipv4`, `ipv6`, `ipv6-tunnel`, `ipv4-twin`."""
+        match = re.fullmatch(rf"ipv([46])(?:-(?!{_TWIN}$)([a-z0-9]+))?(-{_TWIN})?", text)
+        if match is None:
+            raise UsageError(f"arm {text!r} is not of the form ipv4, ipv6 or ipv6-TRANSPORT")
+        return cls(int(match[1]), match[2] or "native", twin=bool(match[3]))
+
+
+def talk_text(protocol: str, client: str) -> str:
+    """Protocol and client as a workload's text names them: `smtp`, `smtp-library`."""
+    return protocol if client == LEAN else f"{protocol}-{client}"
+
+
+def client_text(client: str, rate_per_s: float, workers: int) -> str:
+    """The client as headers and tables name it: `lean`, `lean by 2 workers, 200 arrivals a second`."""
+    by = f" by {workers} workers" if workers > 1 else ""
+    return client + by + (f", {_rate_text(rate_per_s)} arrivals a second" if rate_per_s else "")
+
+
+MODE_PATTERN = r"(?:-r[\d.]+(?:e[+-]\d+)?)?(?:-w\d+)?"
+"""What may follow the payload in a workload's text, as a regular expression: arrivals, workers."""
+
+
+def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
+    """Payload, arrivals and workers as a workload's text names them: `10k`, `10k-r200`, `10k-r200-w2`."""
+    rate = f"-r{_rate_text(rate_per_s)}" if rate_per_s else ""
+    return bytes_text(payload_bytes) + rate + (f"-w{workers}" if workers > 1 else "")
+
+
+def levels_text(levels: Sequence[Level]) -> str:
+    """The levels of a protocol's own factors as a workload's text names them: `window64k-down`; silent ones not."""
+    return "-".join(level.text for level in levels if level.text)
+
+
+def _rate_text(rate_per_s: float) -> str:
+    """All digits that it has, so that rates share a text only when they are the same."""
+    return str(rate_per_s).removesuffix(".0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What is held equal while arms are compared.
+
+    With a `rate_per_s` the connections arrive at that rate, without one all at once. So many processes of the client,
+    its `workers`, share them. `levels` are those of the protocol's own factors.
+    """
+
+    testbed: str
+    protocol: str
+    client: str
+    connections: int
+    payload_bytes: int
+    rate_per_s: float = 0.0
+    workers: int = 1
+    levels: tuple[Level, ...] = ()
+
+    def __str__(self) -> str:
+        talk, load = talk_text(self.protocol, self.client), load_text(self.payload_bytes, self.rate_per_s, self.workers)
+        own = levels_text(self.levels)
+        return f"{self.testbed}-{talk}-c{self.connections}-{load}" + (f"-{own}" if own else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A workload on one arm."""
+
+    workload: Workload
+    arm: Arm
+
+    def __str__(self) -> str:
+        return f"{self.workload}-{self.arm}"

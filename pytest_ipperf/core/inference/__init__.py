@@ -1,0 +1,1 @@
+"""Inference: effects, verdicts, interim analysis and power."""

@@ -1,0 +1,95 @@
+"""Advice: what would decide a cell that is undecided, computed from what was seen of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.design import DESIGNS, RFC8219, Design
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.power import block_share, epoch_spread, epochs_needed
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import seconds_text
+
+POWER = 0.8
+"""The share of sessions that the advised number of epochs decides, were the change and its spread what was seen.
+
+The sentences call it 8 of 10.
+"""
+
+_CALMER = "a calmer machine or a wider margin would help"
+_TOO_MANY = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """So many `epochs` in all would decide; None where not even a thousand would.
+
+    They are epochs of `design`, or epochs like those that were measured where no design has as many. `seconds` is how
+    long they take, 0 where that is not known.
+    """
+
+    epochs: int | None
+    design: Design | None = None
+    seconds: float = 0.0
+
+    def text(self) -> str:
+        """Return the advice as the end of a sentence."""
+        if self.epochs is None:
+            return f"no design would decide it, as the change seen is too near the margin for its spread; {_CALMER}"
+        time = f"about {seconds_text(self.seconds)}" if self.seconds else ""
+        if self.design is not None:
+            told = ", ".join(filter(None, (f"--design={self.design.name}", time)))
+            return (
+                f"about {self.epochs} epochs ({told}) would decide it in 8 of 10 sessions at the change and spread "
+                "that were seen"
+            )
+        took = f" ({time})" if time else ""
+        return (
+            f"about {self.epochs} epochs like these{took} would decide it in 8 of 10 sessions, which no design "
+            f"decides by; {_CALMER}"
+        )
+
+
+def advise(effect: Effect, allowed: float, alpha: float, *, epoch_s: float = 0.0) -> Advice:
+    """Return how many epochs in all would decide whether a slow-down exceeds `allowed`, and the design that has them.
+
+    `allowed` is on the scale of the change (see `slowdown_size`), `alpha` the one-sided level of a look, `epoch_s` what
+    an epoch took in seconds. Formula: the fewest epochs E whose one-sided t bound clears the margin with probability
+    POWER when the truth is the change that was seen: the non-centrality |change - allowed| * sqrt(E) / sd. Of designs
+    with several looks the last one counts. Source: J. Cohen, 1988, chapter 2, as for `minimum_detectable`.
+    """
+    slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
+    distance = abs(slowdown - allowed)
+    blocks = effect.n_blocks // effect.n_epochs
+    for design in DESIGNS.values():
+        if not design.judges or design.name == RFC8219:  # which measures by its own rules, and takes hours
+            continue
+        epochs = _fewest(_spread(effect, blocks, design.blocks), distance, design.alpha)
+        if epochs is not None and (epochs := max(epochs, effect.n_epochs + 1)) <= design.most_epochs:
+            looks = math.ceil(epochs / design.epochs)
+            scale = (design.blocks + 1) / (blocks + 1)  # each epoch begins with a warm-up
+            return Advice(epochs=epochs, design=design, seconds=looks * design.epochs * scale * epoch_s)
+    epochs = _fewest(effect.sd_epoch, distance, alpha)
+    if epochs is None or epochs > _TOO_MANY:
+        return Advice(epochs=None)
+    return Advice(epochs=epochs, seconds=epochs * epoch_s)
+
+
+def _spread(effect: Effect, blocks: int, others: int) -> float:
+    """Return the spread of epochs with another number of blocks; with one block nothing is known of its share."""
+    if effect.sd_block is None or others == blocks:
+        return effect.sd_epoch
+    location = effect.metric.location
+    beyond = effect.sd_epoch**2 - block_share(blocks, location) * effect.sd_block**2
+    return epoch_spread(effect.sd_block, math.sqrt(max(0.0, beyond)), others, location)
+
+
+def _fewest(sd_epoch: float, distance: float, alpha: float) -> int | None:
+    if distance == 0:
+        return None
+    try:
+        # On the scale of changes already, where a difference is what it is.
+        return epochs_needed(sd_epoch, distance, alpha=alpha, power=POWER, scale="difference")
+    except UsageError:
+        return None

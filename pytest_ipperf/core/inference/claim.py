@@ -1,0 +1,124 @@
+"""A claim: `slowdown <= margin` as a question with three answers.
+
+It is true when shown, false when refuted, and raises when neither: `assert` cannot take silence for consent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import Judgement, Verdict, judge_looks
+from pytest_ipperf.core.portable.errors import InvalidError, UndecidedError, UnjudgedError, UsageError
+
+_RIGHT = "right is `measured.slowdown <= margin`, or a text such as '10%' in place of margin"
+
+
+class InconclusiveError(UndecidedError):
+    """There is too little evidence to answer; carries the `judgement`."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        super().__init__(judgement)
+        self.judgement = judgement
+
+    def __str__(self) -> str:
+        return self.judgement.sentence()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A question that was put to the data, and its judgement."""
+
+    judgement: Judgement
+
+    def __bool__(self) -> bool:
+        """True within the margin, False beyond; else raises InconclusiveError, InvalidError or UnjudgedError."""
+        if self.judgement.verdict is Verdict.UNJUDGED:
+            raise UnjudgedError(self.judgement.sentence())
+        if self.judgement.verdict is Verdict.INCONCLUSIVE:
+            raise InconclusiveError(self.judgement)
+        if self.judgement.verdict is Verdict.INVALID:
+            raise InvalidError(self.judgement.sentence())
+        return self.judgement.verdict is Verdict.WITHIN
+
+    def __str__(self) -> str:
+        return self.judgement.sentence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slowdown:
+    """The slow-down of an arm, ready to be compared with a margin.
+
+    `effects` holds the effect at each look, empty when nothing could be compared; the first that decides a claim
+    answers it. `alpha` is the one-sided level of one of the design's `looks`, `stopped` says why not all of them were
+    taken. Designs that only show (`judges=False`) answer no claim. `doubts` says of verdicts why they would not be
+    believed here: then the claim has no answer. `epoch_s` is how long an epoch took, for the advice.
+    """
+
+    effects: tuple[Effect, ...]
+    judges: bool
+    design: str
+    alpha: float = 0.05
+    looks: int = 1
+    stopped: str = ""
+    doubts: Mapping[Verdict, str] = field(default_factory=dict)
+    epoch_s: float = 0.0
+
+    def __le__(self, margin: Margin | str) -> Claim:
+        """The claim that the slow-down is at most `margin`, a Margin or its text such as `10%`."""
+        asked = Margin.parse(margin) if isinstance(margin, str) else margin
+        if not isinstance(asked, Margin):
+            raise UsageError(f"a slow-down is compared with a margin such as '10%', not with {margin!r}")
+        if not self.effects:
+            return Claim(self._unmeasured(asked))
+        asked.check(self.effects[0].metric)
+        judgement = judge_looks(self.effects, asked, alpha=self.alpha, looks=self.looks)
+        if not self.judges:
+            return Claim(
+                replace(
+                    judgement, verdict=Verdict.UNJUDGED, reasons=("never_judges",), design=self.design, p_exceeds=None
+                )
+            )
+        if doubt := self.doubts.get(judgement.verdict):
+            return Claim(replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=("doubted",), doubt=doubt))
+        return Claim(judgement if judgement.decided else replace(judgement, stopped=self.stopped, epoch_s=self.epoch_s))
+
+    def __lt__(self, other: object) -> bool:
+        raise _no_question("<", other)
+
+    def __gt__(self, other: object) -> bool:
+        raise _no_question(">", other)
+
+    def __ge__(self, other: object) -> bool:
+        raise _no_question(">=", other)
+
+    def __eq__(self, other: object) -> bool:
+        raise _no_question("==", other)
+
+    def __ne__(self, other: object) -> bool:
+        raise _no_question("!=", other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        """Raise UsageError: a slow-down alone is no question, and would be true whatever was measured."""
+        raise UsageError(f"a slow-down alone asks nothing; {_RIGHT}")
+
+    def _unmeasured(self, margin: Margin) -> Judgement:
+        return Judgement(
+            verdict=Verdict.INCONCLUSIVE if self.judges else Verdict.UNJUDGED,
+            reasons=("no_effect",) if self.judges else ("never_judges",),
+            effect=None,
+            margin=margin,
+            margin_fraction=margin.relative or margin.at_least * (margin.unit == "1"),
+            alpha=self.alpha,
+            p_exceeds=None,
+            mde_fraction=None,
+            design=self.design,
+        )
+
+
+def _no_question(sign: str, other: object) -> UsageError:
+    return UsageError(f"a slow-down cannot be asked by `{sign} {other!r}`; {_RIGHT}")

@@ -1,0 +1,219 @@
+"""An effect: how much one arm differs from another, measured in the same blocks.
+
+Inside it is a log ratio, so that swapping the arms only changes the sign and units cancel; people read percent. Shares
+that may be zero, such as losses, differ by a difference; of those people read percentage points.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.metric import SPEED, UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.measurement.run import Run
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+from pytest_ipperf.core.stats.interval import Interval, t_interval, t_quantile
+
+
+def percent_of_log(log_ratio: float) -> float:
+    """A log ratio as a change in percent: ln 1.1 -> 10; infinite where a float ends."""
+    return 100 * math.expm1(log_ratio) if log_ratio < 700 else math.inf
+
+
+def percent_text(percent: float, *, sign: bool = True) -> str:
+    """A change for people, about two digits: `+3.1`, `-0.42`, `+153`."""
+    size = abs(percent)
+    if size < 0.0005:
+        return "0"
+    digits = 0 if size >= 99.95 else 1 if size >= 0.95 else 2 if size >= 0.095 else 3
+    form = f"{'+' if sign else ''}.{'3g' if size >= 1e5 else f'{digits}f'}"
+    return format(percent, form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """The change from arm `reference` to arm `test` of a metric: the mean over epochs of each epoch's change.
+
+    `change` is on the metric's scale, with E - 1 degrees of freedom: the log ratio test / reference, whose mean is a
+    geometric one, or the difference test - reference of shares (0..1). `n_blocks` are the blocks of all epochs,
+    `sd_epoch` is the spread of the epochs' changes, `sd_block` that of the blocks of one epoch (None when there is one
+    block). `test_value` and `reference_value` are each arm's mean of run values in the metric's unit; their ratio
+    differs from the effect where runs are skewed. `header_cost` is the share of goodput that headers alone cost `test`.
+    """
+
+    metric: Metric
+    change: Interval
+    n_epochs: int
+    n_blocks: int
+    sd_epoch: float
+    sd_block: float | None
+    test: Arm
+    reference: Arm
+    test_value: float
+    reference_value: float
+    header_cost: float = 0.0
+
+    @property
+    def unit(self) -> str:
+        """Of what is shown: `%` of the reference, or `pp`, percentage points."""
+        return UNITS_OF_CHANGE[self.metric.scale]
+
+    @property
+    def shown(self) -> Interval:
+        """The change as people read it, in `unit`."""
+        return self.change.mapped(self.show)
+
+    def show(self, change: float) -> float:
+        """A change on the metric's scale in `unit`."""
+        return percent_of_log(change) if self.metric.scale == "ratio" else 100 * change
+
+    @property
+    def standard_error(self) -> float:
+        """Of the change: sd_epoch / sqrt(E)."""
+        return self.sd_epoch / math.sqrt(self.n_epochs)
+
+    def one_sided(self, alpha: float) -> tuple[float, float]:
+        """The two one-sided bounds of the change; the truth is beyond each with probability `alpha`."""
+        if not 0 < alpha < 0.5:
+            raise UsageError(f"alpha {alpha!r} is not between 0 and 0.5, such as 0.05")
+        half = t_quantile(1 - alpha, self.change.df) * self.standard_error
+        return self.change.estimate - half, self.change.estimate + half
+
+    def finding(self) -> str:
+        """What was found, whatever the margin; `slower` and `more` are said only when the interval excludes 0."""
+        shown, level = self.shown, f"{100 * self.change.confidence:.4g} % interval"
+        quantity = "" if self.metric.words == SPEED else self.metric.title
+        if not self.change.excludes_zero:
+            low, high = percent_text(shown.low), percent_text(shown.high)
+            arms, of = f"{self.test.title} against {self.reference.title}", f" of {quantity}" if quantity else ""
+            return f"{arms}: no difference{of} shown (could be {low}..{high} {self.unit}, {level})"
+        worse = (self.change.low > 0) == (self.metric.direction == "lower_is_better")
+        word = self.metric.words[0 if worse else 1]
+        differs = f"has {word} {quantity}" if quantity else f"is {word}"
+        near, far = (percent_text(size, sign=False) for size in sorted((abs(shown.low), abs(shown.high))))
+        size = f"{percent_text(abs(shown.estimate), sign=False)} {self.unit} [{near}, {far}] ({level})"
+        return f"{self.test.title} {differs} than {self.reference.title} by {size}"
+
+
+def compare(
+    runs: Sequence[Run],
+    test: Arm,
+    reference: Arm,
+    metric: Metric,
+    *,
+    confidence: float = 0.95,
+    header_cost: float = 0.0,
+) -> Effect:
+    """The effect of `test` against `reference`: change per block, location per epoch, t over the epochs.
+
+    The change is the log ratio or the difference, as the metric has it. Other arms and warm-up runs are ignored; the
+    order of `runs` does not matter. Raises InvalidError when a block lacks an arm, epochs differ in blocks, there are
+    fewer than 2 epochs, or a value is not finite or, for a ratio, not positive.
+    Source: T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", 2013: the epoch is the unit.
+    """
+    epochs = _paired(runs, test, reference, lambda run: _value(run, metric))
+    changed = _log_ratio if metric.scale == "ratio" else _difference
+    changes = [[changed(a, b) for a, b in blocks] for blocks in epochs]
+    locate = statistics.median if metric.location == "median" else statistics.fmean
+    located = [locate(blocks) for blocks in changes]
+    pairs = [pair for blocks in epochs for pair in blocks]
+    return Effect(
+        metric=metric,
+        change=t_interval(located, confidence),
+        n_epochs=len(epochs),
+        n_blocks=len(pairs),
+        sd_epoch=statistics.stdev(located),
+        sd_block=_pooled(changes),
+        test=test,
+        reference=reference,
+        test_value=statistics.fmean(a for a, _ in pairs),
+        reference_value=statistics.fmean(b for _, b in pairs),
+        header_cost=header_cost,
+    )
+
+
+def difference(
+    runs: Sequence[Run], test: Arm, reference: Arm, value: Callable[[Run], float], *, confidence: float = 0.95
+) -> Interval:
+    """The difference test - reference of a share (0..1, such as loss), in percentage points, t over the epochs.
+
+    The run is the unit, not the packet, as losses come in bursts. No loss anywhere gives 0 with zero width.
+    Raises InvalidError as `compare` does, but zero is a legal share.
+    """
+    epochs = _paired(runs, test, reference, lambda run: _finite(run, value(run)))
+    return t_interval([100 * statistics.fmean(a - b for a, b in blocks) for blocks in epochs], confidence)
+
+
+def _place(run: Run) -> str:
+    return f"{run.arm} in epoch {run.epoch}, block {run.block}"
+
+
+def _finite(run: Run, value: float) -> float:
+    if not math.isfinite(value):
+        raise InvalidError(f"value {value!r} of {_place(run)} is not a finite number")
+    return value
+
+
+def _value(run: Run, metric: Metric) -> float:
+    value = run.values[metric.name]
+    if value is None:
+        raise InvalidError(f"{_place(run)} has no {metric.title}")
+    if not math.isfinite(value) or (metric.scale == "ratio" and value <= 0):
+        needed = "positive finite number, as a ratio needs" if metric.scale == "ratio" else "finite number"
+        raise InvalidError(f"{metric.title} {value!r} of {_place(run)} is no {needed}")
+    return value
+
+
+def _log_ratio(test: float, reference: float) -> float:
+    return math.log(test) - math.log(reference)
+
+
+def _difference(test: float, reference: float) -> float:
+    return test - reference
+
+
+def _paired(
+    runs: Sequence[Run], test: Arm, reference: Arm, value: Callable[[Run], float]
+) -> list[list[tuple[float, float]]]:
+    """(test, reference) of each block, shape (epochs, blocks), once everything is there exactly once."""
+    if test == reference:
+        raise InvalidError(f"{test} cannot be compared with itself")
+    found: dict[Arm, dict[tuple[int, int], float]] = {test: {}, reference: {}}
+    for run in runs:
+        if run.warmup or run.arm not in found:
+            continue
+        if (run.epoch, run.block) in found[run.arm]:
+            raise InvalidError(f"{_place(run)} was measured twice; a block measures each arm once")
+        found[run.arm][run.epoch, run.block] = value(run)
+    for place in sorted(found[test].keys() ^ found[reference].keys()):
+        missing, other = (reference, test) if place in found[test] else (test, reference)
+        raise InvalidError(f"{missing} was not measured in epoch {place[0]}, block {place[1]}, but {other} was")
+    epochs: dict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
+    for epoch, block in sorted(found[test]):
+        epochs[epoch][block] = (found[test][epoch, block], found[reference][epoch, block])
+    _check_balance(test, reference, epochs)
+    return [list(blocks.values()) for blocks in epochs.values()]
+
+
+def _check_balance(test: Arm, reference: Arm, epochs: dict[int, dict[int, tuple[float, float]]]) -> None:
+    arms = f"{test} against {reference}"
+    if len(epochs) < 2:
+        raise InvalidError(f"{arms} was measured in {len(epochs)} epoch(s); an interval needs at least 2")
+    most = max(len(blocks) for blocks in epochs.values())
+    for epoch, blocks in epochs.items():
+        if len(blocks) < most:
+            raise InvalidError(
+                f"{arms} has {len(blocks)} of {most} blocks in epoch {epoch}, up to block {max(blocks)}; "
+                "every epoch needs as many"
+            )
+
+
+def _pooled(changes: Sequence[Sequence[float]]) -> float | None:
+    """The spread within an epoch; all epochs have as many blocks, so variances are averaged."""
+    if len(changes[0]) < 2:
+        return None
+    return math.sqrt(statistics.fmean(statistics.variance(blocks) for blocks in changes))

@@ -1,0 +1,201 @@
+"""A judgement: what an effect means against a margin, and why, in one sentence.
+
+Three-valued by construction: what was not shown is said to be not shown, and is never taken for agreement.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pytest_ipperf.core.design.design import never_judges
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.advice import advise
+from pytest_ipperf.core.inference.effect import Effect, percent_text
+from pytest_ipperf.core.inference.power import MIN_EPOCHS, minimum_detectable, slowdown_size
+from pytest_ipperf.core.stats.interval import t_probability
+
+
+class Verdict(enum.Enum):
+    """The outcomes; the value is the wording of every report. Under a design that never judges all are unjudged."""
+
+    WITHIN = "within margin"
+    EXCEEDS = "exceeds margin"
+    INCONCLUSIVE = "not enough evidence"
+    INVALID = "invalid measurement"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict with the question that was asked.
+
+    `reasons` are for machines: `too_few_epochs`, `too_wide`, `straddles`, `zero_spread`, `never_judges`, `no_effect`,
+    `doubted`; then `doubt` says why what the data show is not believed.
+    `margin_fraction` is the margin that counted at this reference, on the scale of differences a difference of shares,
+    `p_exceeds` the one-sided p-value of the slow-down being at most that, `mde_fraction` what this design detects in 9
+    of 10 cases with the spread seen.
+    `design` is named when the design is the reason. Without an effect there is neither p-value nor `mde_fraction`.
+    `epoch_s` is how long an epoch took, in seconds, 0 where that is not known: for the advice of an undecided one.
+    `look` tells after which of the design's `looks` it was made, `stopped` why no other look was taken.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    effect: Effect | None
+    margin: Margin
+    margin_fraction: float
+    alpha: float
+    p_exceeds: float | None
+    mde_fraction: float | None
+    design: str | None = None
+    look: int = 1
+    looks: int = 1
+    stopped: str = ""
+    doubt: str = ""
+    epoch_s: float = 0.0
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is an answer."""
+        return self.verdict in (Verdict.WITHIN, Verdict.EXCEEDS)
+
+    def sentence(self) -> str:
+        """The judgement in one plain sentence."""
+        if self.verdict is Verdict.UNJUDGED:
+            return self._unjudged()
+        if self.effect is None or self.mde_fraction is None:
+            return f"{self.verdict.value}: there is nothing to compare with"
+        if self.verdict is Verdict.INVALID:
+            return _zero_spread_text(self.effect)
+        if self.doubt:
+            return f"{self.effect.finding()}; {self.verdict.value}: {self.doubt}"
+        if self.verdict is Verdict.INCONCLUSIVE:
+            why = self._why_not(self.effect, self.mde_fraction)
+            return f"{self.effect.finding()}; {self.verdict.value}: {why}; {self._advice(self.effect)}"
+        at = f", at {self._look_text(self.effect)}" if self.looks > 1 else ""
+        return f"{self.effect.finding()}; {self._why(self.effect)}{at}"
+
+    def _unjudged(self) -> str:
+        """Without the change's interval: of so few epochs it would tell nothing."""
+        if "never_judges" in self.reasons and self.design:
+            return never_judges(self.design)
+        epochs = self.effect.n_epochs if self.effect else 0
+        return f"{self.verdict.value}: {epochs} epochs are too few to judge"
+
+    def _why(self, effect: Effect) -> str:
+        within = self.verdict is Verdict.WITHIN
+        upper = within == (effect.metric.direction == "lower_is_better")
+        bound = f"{percent_text(effect.show(effect.one_sided(self.alpha)[upper]))} {effect.unit}"
+        side, lies = ("upper" if upper else "lower"), ("within" if within else "beyond")
+        margin = self._margin_text(effect)
+        return f"the one-sided {self._level()} {side} bound {bound} lies {lies} the margin of {margin}"
+
+    def _why_not(self, effect: Effect, mde_fraction: float) -> str:
+        if "too_wide" in self.reasons:
+            size = f"{percent_text(100 * mde_fraction, sign=False)} {effect.unit}"
+            return (
+                f"the interval is too wide, at this spread {effect.n_epochs} epochs settle differences of {size} "
+                f"and more, for a margin of {self._margin_text(effect)}"
+            )
+        low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in effect.one_sided(self.alpha))
+        return (
+            f"the one-sided {self._level()} bounds {low} and {high} lie on both sides of "
+            f"the margin of {self._margin_text(effect)}"
+        )
+
+    def _advice(self, effect: Effect) -> str:
+        if self.stopped:
+            return f"stopped after {self._look_text(effect)}: {self.stopped}; {self._more(effect)}"
+        if self.looks > 1:
+            return f"{self._look_text(effect)} was the last; {self._more(effect)}"
+        return self._more(effect)
+
+    def _more(self, effect: Effect) -> str:
+        """Return what would decide it, from the change and the spread that were seen."""
+        allowed = slowdown_size(self.margin_fraction, effect.metric.direction, effect.metric.scale)
+        return advise(effect, allowed, self.alpha, epoch_s=self.epoch_s).text()
+
+    def _look_text(self, effect: Effect) -> str:
+        return f"look {self.look} of {self.looks} ({effect.n_epochs} epochs)"
+
+    def _level(self) -> str:
+        return f"{100 * (1 - self.alpha):.4g} %"
+
+    def _margin_text(self, effect: Effect) -> str:
+        """With what it comes to at this reference, where that is not what it says."""
+        plain = self.margin.relative if effect.metric.scale == "ratio" else self.margin.at_least
+        moved = self.margin_fraction > plain or (effect.metric.scale == "difference" and self.margin.relative > 0)
+        here = f", here {percent_text(100 * self.margin_fraction, sign=False)} {effect.unit}" if moved else ""
+        return f"{self.margin.told}{here}"
+
+
+def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:
+    """Within when the upper one-sided bound of the slow-down is inside the margin, exceeds when the lower is beyond.
+
+    Otherwise inconclusive; with fewer than `min_epochs` unjudged. Epochs that agree to the last bit make it invalid,
+    unless the metric is one of exact arithmetic (resolution 0), such as a share of what was counted. Raises UsageError
+    for a margin that a rate cannot have.
+    Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure", 1987.
+    """
+    direction, scale = effect.metric.direction, effect.metric.scale
+    fraction = margin.effective(effect.reference_value, scale, header_cost=effect.header_cost)
+    allowed = slowdown_size(fraction, direction, scale)
+    verdict, reasons = _rule(effect, allowed, alpha, min_epochs)
+    return Judgement(
+        verdict=verdict,
+        reasons=reasons,
+        effect=effect,
+        margin=margin,
+        margin_fraction=fraction,
+        alpha=alpha,
+        p_exceeds=_p_exceeds(effect, allowed),
+        mde_fraction=minimum_detectable(
+            effect.sd_epoch, effect.n_epochs, alpha=alpha, direction=direction, scale=scale
+        ),
+    )
+
+
+def judge_looks(effects: Sequence[Effect], margin: Margin, *, alpha: float, looks: int) -> Judgement:
+    """The judgement of the first look that decides, else of the last; `effects` holds that of each look so far.
+
+    So a question that was answered keeps its answer, whatever is measured afterwards for another one. `alpha` is that
+    of one look; the design has `looks` of them. Source: S. J. Pocock, "Group sequential methods in the design and
+    analysis of clinical trials", 1977.
+    """
+    for look, effect in enumerate(effects, start=1):
+        judgement = replace(judge(effect, margin, alpha=alpha), look=look, looks=looks)
+        if judgement.decided or look == len(effects):
+            return judgement
+    raise ValueError("no look was taken")
+
+
+def _rule(effect: Effect, allowed: float, alpha: float, min_epochs: int) -> tuple[Verdict, tuple[str, ...]]:
+    low, high = effect.one_sided(alpha)
+    if effect.metric.direction == "higher_is_better":
+        low, high = -high, -low
+    if effect.sd_epoch == 0 and effect.metric.resolution > 0:
+        return Verdict.INVALID, ("zero_spread",)
+    if effect.n_epochs < min_epochs:
+        return Verdict.UNJUDGED, ("too_few_epochs",)
+    if high <= allowed:
+        return Verdict.WITHIN, ()
+    if low > allowed:
+        return Verdict.EXCEEDS, ()
+    return Verdict.INCONCLUSIVE, ("too_wide" if (high - low) / 2 > allowed else "straddles",)
+
+
+def _p_exceeds(effect: Effect, allowed: float) -> float:
+    slowdown = effect.change.estimate if effect.metric.direction == "lower_is_better" else -effect.change.estimate
+    if effect.standard_error == 0:
+        return 0.0 if slowdown > allowed else 1.0
+    return t_probability((allowed - slowdown) / effect.standard_error, effect.change.df)
+
+
+def _zero_spread_text(effect: Effect) -> str:
+    change = f"{percent_text(effect.shown.estimate)} {effect.unit}"
+    return (
+        f"{Verdict.INVALID.value}: all {effect.n_epochs} epochs gave exactly the same change of {change} from "
+        f"{effect.reference.title} to {effect.test.title}, as a broken clock does"
+    )

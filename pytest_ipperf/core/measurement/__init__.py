@@ -1,0 +1,1 @@
+"""Measurement: runs, their data, and the proof of their path."""

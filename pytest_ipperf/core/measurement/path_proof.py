@@ -1,0 +1,236 @@
+"""The proof that the path was the path: what a run and its route must look like, held against what was seen.
+
+Never report IPv6 that was IPv4, or native that was tunnelled. Each function returns the contradictions as sentences
+of the form "expected ..., seen ..."; no sentence means proven as far as the facts go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s, goodput_excess
+from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Trains, above_rate, below_rate
+from pytest_ipperf.core.portable.units import rate_text
+
+# Hardware types of devices that carry IP in IP (linux/if_arp.h): IPIP, IP6-in-IP6, SIT, GRE, GRE over IPv6.
+_TUNNEL_TYPES = {768: "ipip", 769: "ip6tnl", 776: "sit", 778: "gre", 823: "ip6gre"}
+_DONE = {"in": "received", "out": "sent"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What an arm's sockets and packets must be.
+
+    `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
+    other IP version must be absent altogether. An empty `client` address leaves the choice to the client's host.
+    Each that completed has sent `least_packets` at least, there and back; some of these may be merged, or cut up.
+
+    The `carriers` are the hosts between which all packets travel as protocol 41, from the client to the other; none of
+    a native arm. By host: the tunnel `devices` that its routes use, of whatever transport; `transport` is the arm's
+    own, and `mtu` that of its tunnel, where it is known. A lab's ports have `rate_bit_s`.
+    `outer_counted`: whether the client's counter of IPv4 packets has those that its tunnel makes.
+    """
+
+    ipver: int
+    client: str
+    server: str
+    exclusive: bool
+    least_packets: tuple[int, int] = (3, 2)
+    carriers: tuple[str, ...] = ()
+    transport: str = "native"
+    devices: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    mtu: int = 0
+    rate_bit_s: float = 0.0
+    outer_counted: bool = False
+
+
+def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+    """What speaks against one run.
+
+    `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
+    `packets` (sent by the client during the run, by IP version), `bare_ipv6` (of the client's port) and `protocol41`
+    (by host what was received, `in`, and sent, `out`; None where it cannot be counted).
+    """
+    found = []
+    family = "AF_INET6" if expected.ipver == 6 else "AF_INET"
+    if set(seen["families"]) - {family}:
+        found.append(f"expected sockets of {family}, seen {', '.join(seen['families'])}")
+    strangers = sorted(set(seen["peers"]) - {expected.server})
+    if strangers:
+        found.append(f"expected connections to {expected.server}, seen to {', '.join(strangers)}")
+    strange = sorted(set(seen["sources"]) - {expected.client}) if expected.client else []
+    if strange:
+        found.append(f"expected connections from {expected.client}, seen from {', '.join(strange)}")
+    return found + _packet_contradictions(expected, seen)
+
+
+def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+    found = []
+    own, other = (f"ipv{version}" for version in (expected.ipver, 10 - expected.ipver))
+    least = expected.least_packets[0] * seen["completed"]
+    if seen["packets"][own] < least:
+        found.append(f"expected at least {least} packets sent by {own}, seen {seen['packets'][own]}")
+    if expected.exclusive and (strange := seen["packets"][other] - _outer(expected, seen)) > 0:
+        beside = " beside the tunnel's" if expected.carriers else ""
+        found.append(f"expected no packet sent by {other}{beside}, seen {strange}")
+    bare = seen["bare_ipv6"]
+    if expected.exclusive and expected.carriers and bare and any(bare.values()):
+        told = f"{bare['out']} sent and {bare['in']} received"
+        found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {told}")
+    return found + carrier_contradictions(expected, seen["protocol41"], seen["completed"])
+
+
+def carrier_contradictions(
+    expected: Expected, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
+) -> list[str]:
+    """What speaks against a run of which so many completed, by its packets of protocol 41 alone."""
+    found, least = [], expected.least_packets[0] * completed
+    for host, counts in protocol41.items():
+        if counts is None:
+            continue
+        if host in expected.carriers:
+            found += _missed(expected, host, counts, completed)
+        # Elsewhere than in the lab a host may have tunnels of its own; so few packets did not carry this run. And a
+        # router there may be on the way of a tunnel that it is no end of.
+        elif (count := counts["in"] + counts["out"]) and (
+            expected.exclusive or (0 < least <= count and not expected.carriers)
+        ):
+            found.append(f"expected no packet of protocol 41 at the {host}, seen {count}")
+    return found
+
+
+def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
+    """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell."""
+    if not expected.carriers or not expected.outer_counted:
+        return 0
+    counts = seen["protocol41"][expected.carriers[0]]
+    # What the port has lost, as it had no room, was sent all the same.
+    return math.inf if counts is None else max(counts["out"], seen["packets"][f"ipv{expected.ipver}"])
+
+
+def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
+    """What speaks against a carrier, which meets all that goes there, and at a tunnel's ends all that comes back."""
+    there, back = expected.least_packets
+    ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
+    return [
+        f"expected at least {least * completed} packets of protocol 41 {_DONE[way]} by the {host}, seen {counts[way]}"
+        for way, least in ends.get(host, {"in": there}).items()
+        if counts[way] < least * completed
+    ]
+
+
+def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+    """What speaks against an arm's path in an epoch.
+
+    `seen` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
+    client, and `onward` its to the server. `fits` (packet size in bytes -> `yes`, `too big`, `no answer`, `silence`) is
+    for the MTU of the client's device and one byte more, and `back` the same from the server to the client. `rates` are
+    those of a lab's ports, by host and device in bit/s.
+    """
+    routes = [(host, host, route) for host, route in seen["routes"].items()]
+    routes += [(f"{host} towards the server", host, route) for host, route in seen.get("onward", {}).items()]
+    # The sizes of a path that is another one say nothing of this, nor does what fits where they are wrong.
+    return (
+        [each for route in routes for each in _route_contradictions(expected, *route)]
+        or [each for place, _, route in routes for each in _size_contradictions(expected, seen, place, route)]
+        or [*_fit_contradictions(expected, seen), *_port_contradictions(expected, seen.get("rates", {}))]
+    )
+
+
+def _fit_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+    found = []
+    for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
+        if answer == "silence":
+            found.append(f"expected an answer from the name server at {expected.server}, seen none")
+        elif answer != wanted:
+            found.append(f"expected {wanted!r} for a packet of {size} bytes with don't-fragment, seen {answer!r}")
+    for (size, answer), wanted in zip(sorted(seen.get("back", {}).items()), ("yes", "too big"), strict=False):
+        # One that is too big for a router on the way back is lost there.
+        if (answer == "yes") != (wanted == "yes"):
+            told = f"{size} bytes with don't-fragment from the server"
+            found.append(f"expected {wanted!r} for a packet of {told}, seen {answer!r}")
+    return found
+
+
+def _route_contradictions(expected: Expected, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
+    if "error" in route:
+        return [f"expected a route at the {place}, seen: {route['error']}"]
+    devices, seen = expected.devices.get(host, {}), route["device"]
+    if expected.transport in devices and place == host:
+        wanted = devices[expected.transport]
+        if seen != wanted:
+            return [f"expected a route by the tunnel device {wanted} at the {place}, seen device {seen}"]
+        if expected.mtu and route["mtu"] != expected.mtu:
+            return [f"expected an MTU of {expected.mtu} on {wanted} at the {place}, seen {route['mtu']}"]
+        return []
+    kind = _TUNNEL_TYPES.get(route["type"], "tunnel" if seen in devices.values() else "")
+    return [f"expected a native route at the {place}, seen device {seen} of type {kind}"] if kind else []
+
+
+def _size_contradictions(
+    expected: Expected, seen: Mapping[str, Any], place: str, route: Mapping[str, Any]
+) -> list[str]:
+    """What speaks against a route that has packets smaller than the client's device lets them be, whoever set that.
+
+    A router may have told of the path's MTU, which is that of the client's device then.
+    """
+    mtu, own, mss = seen["routes"]["client"]["mtu"], route["path_mtu"], route["mss"]
+    if route["mtu"] < mtu or (own and own not in {mtu, route["mtu"]}):
+        return [f"expected an MTU of {mtu} for the route at the {place}, seen {own or route['mtu']}"]
+    headers = (40 if expected.ipver == 6 else 20) + 20
+    if mss and mss + headers not in {mtu, route["mtu"]}:
+        return [f"expected a segment size of {mtu - headers} for the route at the {place}, seen {mss}"]
+    return []
+
+
+def _port_contradictions(expected: Expected, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What speaks against the ports of a lab, of which trains see only the slowest on their way."""
+    wanted = expected.rate_bit_s
+    return [
+        f"expected {rate_text(wanted)} at the {host}'s {device}, seen {rate_text(found) if found else 'no limit'}"
+        for host, ports in rates.items()
+        for device, found in ports.items()
+        if abs(found - wanted) > TOLERANCE * wanted
+    ]
+
+
+def rate_contradictions(rate_bit_s: float, trains: Trains) -> list[str]:
+    """What speaks against a path with that rate: nothing can be faster."""
+    return [
+        f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
+        for host, found in trains.items()
+        if found is not None and above_rate(rate_bit_s, found)
+    ]
+
+
+def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
+    """Where a path does not have its rate; no contradiction, as the arm is what it is called, only slower."""
+    return [
+        f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
+        for host, found in trains.items()
+        if found is None or below_rate(rate_bit_s, found)
+    ]
+
+
+def goodput_contradictions(
+    rate_bit_s: float, layers: Layers, *, moved_bytes: float, time_s: float, bucket_bytes: int, payload_bytes: int = 0
+) -> list[str]:
+    """What speaks against a run that moved so much payload in that time, over links whose rate lets less through.
+
+    `payload_bytes` is that of a packet, where it is not full.
+    """
+    excess = goodput_excess(
+        moved_bytes,
+        time_s,
+        rate_bit_s=rate_bit_s,
+        layers=layers,
+        bucket_bytes=bucket_bytes,
+        payload_bytes=payload_bytes,
+    )
+    if excess <= TOLERANCE:
+        return []
+    ceiling, seen = ceiling_bit_s(rate_bit_s, layers, payload_bytes), 8 * moved_bytes / time_s
+    return [f"expected at most {rate_text(ceiling)} of payload, seen {rate_text(seen)}"]

@@ -1,0 +1,1 @@
+"""The nightly gate: its decision, history and report."""

@@ -1,0 +1,181 @@
+"""History: what the last nights of a cell foretell of tonight, and how far beyond that tonight is.
+
+All changes are on the metric's scale (log ratios, or differences of shares), so that what a whole night does to both
+arms cancels; what is left of it is in the spread of the nights. A night is one value, however many runs it had.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from scipy.special import polygamma, psi
+
+from pytest_ipperf.core.design.metric import Metric
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.stats.interval import t_probability
+
+MOST_NIGHTS = 60
+"""Older ones are no longer asked: the hosts of a cell change, slowly."""
+
+# Changes and spreads below this are what floats leave of nothing: a billionth of the reference, or of all packets.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A cell's change in one night, with its standard error, which is worth `df` degrees of freedom."""
+
+    change: float
+    standard_error: float
+    df: int
+
+    @classmethod
+    def of(cls, change: float, sd_epoch: float, epochs: int) -> Night:
+        """From the spread of so many epochs."""
+        return cls(change, sd_epoch / math.sqrt(epochs), epochs - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What so many `nights` foretell: `mean`, with the spread `sd` of a night, worth `df` degrees of freedom.
+
+    Tonight is worse than the mean by `worse_by` (negative where it is better); `p` is the one-sided p-value of that.
+    """
+
+    nights: int
+    mean: float
+    sd: float
+    df: float
+    worse_by: float
+    p: float
+
+
+def nights_that_count(course: Iterable[Past], after: float = -math.inf) -> tuple[Night, ...]:
+    """The last sound and usable nights that began later than `after` (seconds since 1970), the oldest first."""
+    found = [
+        Night.of(each.change, each.sd_epoch, each.epochs)
+        for each in course
+        if each.sound
+        and each.usable
+        and each.began_at > after
+        and _is_finite(each.change)
+        and _is_finite(each.sd_epoch)
+    ]
+    return tuple(found[-MOST_NIGHTS:])
+
+
+def _is_finite(figure: float | None) -> TypeGuard[float]:
+    return figure is not None and math.isfinite(figure)
+
+
+# A variance and the degrees of freedom that it is worth.
+_Spread = tuple[float, float]
+
+
+def predicted(
+    tonight: Mapping[Key, Night],
+    nights: Mapping[Key, Sequence[Night]],
+    metric_of: Callable[[str], Metric],
+    *,
+    prior_df: float = 20,
+) -> dict[Key, Prediction]:
+    """The prediction for each cell, which has at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
+
+    y is tonight's change in the bad direction, K the number of nights. s is their spread; where tonight's epochs spread
+    more than theirs did, that much more, as what disturbs tonight alone is no regression (`_of_one_more`). Both spreads
+    are moderated over the cells of the metric (`common_variance`). A change of nothing has a p-value of 1.
+    Source: the prediction interval of a normal mean, with the moderated t of G. K. Smyth, "Linear models and empirical
+    Bayes methods for assessing differential expression in microarray experiments", 2004.
+    """
+    changes = {key: [night.change for night in nights[key]] for key in tonight}
+    usual = _moderated({key: (_variance(each), len(each) - 1) for key, each in changes.items()}, prior_df)
+    errors = _moderated({key: (now.standard_error**2, now.df) for key, now in tonight.items()}, prior_df)
+    return {
+        key: _prediction(now, nights[key], metric_of(key.metric), _of_one_more(usual[key], errors[key], nights[key]))
+        for key, now in tonight.items()
+    }
+
+
+def _variance(values: Sequence[float]) -> float:
+    """That of `statistics`, which is exact, to rounding, in a tenth of the time: there may be thousands of cells."""
+    mean = statistics.fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _moderated(own: Mapping[Key, tuple[float, int]], most_df: float) -> dict[Key, _Spread]:
+    """Each cell's variance averaged with what all of its metric have in common, by their degrees of freedom."""
+    common = {
+        metric: common_variance([own[key] for key in own if key.metric == metric], most_df=most_df)
+        for metric in {key.metric for key in own}
+    }
+    found = {}
+    for key, (variance, df) in own.items():
+        lent, worth = common[key.metric]
+        found[key] = (df * variance + worth * lent) / (df + worth), df + worth
+    return found
+
+
+def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[Night]) -> _Spread:
+    """Of one more night: what nights do beside their epochs, and what tonight's epochs do; at least the usual.
+
+    The first is the usual variance less the mean of the squared standard errors, of which there are so many that their
+    own error is nothing. Degrees of freedom of the sum by Welch and Satterthwaite.
+    """
+    beside = max(0.0, usual[0] - statistics.fmean(night.standard_error**2 for night in nights))
+    whole = beside + error[0]
+    if whole <= usual[0]:
+        return usual
+    part = usual[0] / whole if beside else 0.0
+    return whole, 1 / (part**2 / usual[1] + (error[0] / whole) ** 2 / error[1])
+
+
+def _prediction(now: Night, nights: Sequence[Night], metric: Metric, spread: _Spread) -> Prediction:
+    mean, (variance, df) = statistics.fmean(night.change for night in nights), spread
+    sd = math.sqrt(variance)
+    worse_by = now.change - mean if metric.direction == "lower_is_better" else mean - now.change
+    return Prediction(
+        nights=len(nights), mean=mean, sd=sd, df=df, worse_by=worse_by, p=_p_worse(worse_by, sd, df, len(nights))
+    )
+
+
+def _p_worse(worse_by: float, sd: float, df: float, nights: int) -> float:
+    if abs(worse_by) < _NOTHING:
+        return 1.0
+    if sd < _NOTHING:
+        return 0.0 if worse_by > 0 else 1.0
+    return t_probability(-worse_by / (sd * math.sqrt(1 + 1 / nights)), df)
+
+
+def common_variance(spreads: Sequence[tuple[float, int]], *, most_df: float) -> tuple[float, float]:
+    """The variance that cells have in common, and how many degrees of freedom it is worth beside a cell's own.
+
+    `spreads` holds each cell's variance and degrees of freedom. The more the cells differ among each other beyond
+    chance, the less it is worth, and never more than `most_df`: who borrows more than there is takes a restless cell
+    for a calm one. Cells without any spread tell nothing; of less than 2 others there is nothing in common.
+    Source: Smyth, 2004, section 6.2: log variances have the mean and the variance of a scaled Fisher z.
+    """
+    found = [(variance, df) for variance, df in spreads if variance > _NOTHING**2]
+    if len(found) < 2:
+        return 0.0, 0.0
+    logs = [math.log(variance) - float(psi(df / 2)) + math.log(df / 2) for variance, df in found]
+    beyond = statistics.variance(logs) - statistics.fmean(float(polygamma(1, df / 2)) for _, df in found)
+    if beyond <= 0:
+        return math.exp(statistics.fmean(logs)), most_df
+    half = _inverse_trigamma(beyond)
+    return math.exp(statistics.fmean(logs) + float(psi(half)) - math.log(half)), min(2 * half, most_df)
+
+
+def _inverse_trigamma(value: float) -> float:
+    """The y whose trigamma is `value`, by Newton's method on its reciprocal, which is convex. Smyth, 2004, appendix."""
+    y = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, y))
+        step = trigamma * (1 - trigamma / value) / float(polygamma(2, y))
+        y += step
+        if -step / y < 1e-8:
+            break
+    return y

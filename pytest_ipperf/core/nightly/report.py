@@ -1,0 +1,120 @@
+"""A night's report: what became of every cell of the gate, and the one answer that the night gives.
+
+The rules are those of `core/nightly/gate.py`; here are the words, which reports, verdict file and exit status share.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pytest_ipperf.core.nightly.aa_check import Sentinel
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.record import Record
+
+
+class Ruling(enum.Enum):
+    """What became of a cell; the value is its wording."""
+
+    WITHIN = "within margin"
+    EXCEEDS = "exceeds margin, confirmed"
+    WORSE = "worse than its history"
+    ACCEPTED = "worse, and accepted"
+    INCONCLUSIVE = "not enough evidence"
+    UNJUDGED = "unjudged"
+    MISSING = "no longer measured"
+    GONE = "no longer measured, and accepted"
+    TROUBLE = "not measured: trouble"
+
+
+RED = frozenset({Ruling.EXCEEDS, Ruling.WORSE})
+"""The rulings that a regression is."""
+
+
+RANK = (
+    Ruling.EXCEEDS,
+    Ruling.WORSE,
+    Ruling.MISSING,
+    Ruling.TROUBLE,
+    Ruling.ACCEPTED,
+    Ruling.GONE,
+    Ruling.INCONCLUSIVE,
+    Ruling.UNJUDGED,
+    Ruling.WITHIN,
+)
+"""The order in which a reader wants them."""
+
+
+class Light(enum.IntEnum):
+    """The night's one answer; the value is the exit status."""
+
+    GREEN = 0
+    RED = 1
+    NOTHING_DECIDED = 10
+    UNSTABLE = 11
+    SHRUNK = 12
+
+    @property
+    def word(self) -> str:
+        """Its wording."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReport:
+    """One cell of a night by one metric.
+
+    `screen` is what all cells were measured for, `fresh` the second measurement of one that was flagged; without either
+    it is missing. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` that by Holm over all that were
+    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` tells it all.
+    """
+
+    key: Key
+    ruling: Ruling
+    sentence: str
+    screen: Record | None = None
+    fresh: Record | None = None
+    flagged: bool = False
+    p_fresh: float | None = None
+    p_adjusted: float | None = None
+    p_history: float | None = None
+    p_history_adjusted: float | None = None
+    nights: int = 0
+
+    @property
+    def record(self) -> Record | None:
+        """The data that the ruling is of."""
+        return self.fresh or self.screen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightReport:
+    """All cells, the sentinel if the reference had a twin, and items that failed or broke for another reason.
+
+    `family_alpha` is the level of the fresh data over all flagged cells, `history_alpha` that against history.
+    `warnings` are sentences about what a reader should know and that decide nothing, such as changed hosts.
+    """
+
+    cells: tuple[CellReport, ...]
+    sentinel: Sentinel | None
+    troubles: Mapping[str, str]
+    light: Light
+    headline: str
+    family_alpha: float
+    history_alpha: float
+    warnings: tuple[str, ...] = ()
+
+    def having(self, *rulings: Ruling) -> tuple[CellReport, ...]:
+        """The cells of which one of that was ruled."""
+        return tuple(cell for cell in self.cells if cell.ruling in rulings)
+
+
+def cell_of(nodeid: str, cells: Iterable[str]) -> str:
+    """Which of the cells is the one of an item, else nothing; other parameters may stand before it and after it.
+
+    The text of one cell may be the beginning of another's: the longest is meant.
+    """
+    found = (cell for cell in cells if cell in nodeid and re.search(rf"[\[-]{re.escape(cell)}[-\]]", nodeid))
+    return max(found, key=len, default="")

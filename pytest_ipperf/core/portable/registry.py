@@ -1,0 +1,39 @@
+"""A shelf: a folder of modules as a read-only mapping, so that one new file is one new thing.
+
+Each module of the folder offers one object under the shelf's name (`protocol`, `server`, `metric`, ...);
+`base` holds what they share and is not on the shelf.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Generic, TypeVar, cast
+
+from pytest_ipperf.core.portable.errors import UsageError
+
+Thing = TypeVar("Thing")
+
+
+class Shelf(Mapping[str, Thing], Generic[Thing]):
+    """The modules of package `package` by name; each is imported when first asked for."""
+
+    def __init__(self, package: str, path: list[str], offers: str) -> None:
+        self._package = package
+        self._offers = offers
+        self._names = sorted(m.name for m in pkgutil.iter_modules(path) if m.name != "base")
+
+    def __getitem__(self, name: str) -> Thing:
+        if name not in self._names:
+            raise UsageError(f"no {self._offers} {name!r}; there are: {', '.join(self._names)}")
+        return cast("Thing", getattr(import_module(f"{self._package}.{name}"), self._offers))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

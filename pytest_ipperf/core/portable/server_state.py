@@ -1,0 +1,58 @@
+"""What a server holds for a workload: accounts, and the page, file or message that is moved. Travels to hosts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_ipperf.core.portable.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The same for all numbers of connections, so that a server is given it once.
+
+    `content` is the page, file or message that each transaction moves; empty: the protocol's own, of the payload's
+    size. There are `users` accounts with one `password` for all; each has a mailbox of its own, in which a copy of
+    `content` comes first and `messages` follow. `pages` are further pages or files, by their paths (`/other.html`).
+    `addresses` are those of the server's name in the zone, as a client has to find them; the agent fills them in.
+    """
+
+    content: bytes = b""
+    users: int = 0
+    password: str = field(default="", repr=False)  # which pytest would show with a test's variables
+    messages: tuple[bytes, ...] = ()
+    pages: Mapping[str, bytes] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for path in self.pages:
+            if not path.startswith("/") or path.endswith("/") or {"", ".", ".."} & set(path[1:].split("/")):
+                raise UsageError(f"page {path!r} is not a path such as /other.html")
+
+    def user(self, index: int) -> str:
+        """The account of a connection: connections have different ones, as long as there are enough."""
+        return f"user{index % self.users}"
+
+    @property
+    def names(self) -> list[str]:
+        """All accounts."""
+        return [self.user(index) for index in range(self.users)]
+
+    @property
+    def lasting_digest(self) -> str:
+        """That of what it holds but for the password, which every session makes anew."""
+        return replace(self, password="").digest
+
+    @property
+    def digest(self) -> str:
+        """States that differ in anything have different ones."""
+        made = hashlib.sha256()
+        for part in (self.content, str(self.users).encode(), self.password.encode(), *self.messages):
+            made.update(b"%d " % len(part) + part)
+        for path, page in sorted(self.pages.items()):
+            made.update(f"{path} {len(page)} ".encode() + page)
+        for address in self.addresses:
+            made.update(f"at {address} ".encode())
+        return made.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Records: what is kept of a cell and what is computed from kept ones."""

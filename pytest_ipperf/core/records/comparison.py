@@ -1,0 +1,245 @@
+"""A comparison: by how much the change of a cell is another one in this session than it was in that.
+
+All on the metric's scale (log ratios, or differences of shares): what a whole session did to both arms cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.inference.effect import percent_of_log
+from pytest_ipperf.core.inference.power import MIN_EPOCHS, slowdown_size
+from pytest_ipperf.core.inference.verdict import Verdict
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.stats.interval import Interval, check_share, t_quantile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What became of a cell from the session of `then` to that of `now`.
+
+    `change` is now.change - then.change on the metric's scale, with its two-sided interval; `low` and `high` are its
+    one-sided bounds, each at level `alpha`. `margin_fraction` is the margin that counted. `verdict` is None where the
+    two cannot be compared, and unjudged where one of them has too few epochs; `why` says why, or why there is too
+    little evidence. `better` is that by more than the margin, shown as a verdict is.
+    """
+
+    now: Past
+    then: Past
+    metric: Metric | None
+    verdict: Verdict | None = None
+    why: str = ""
+    change: Interval | None = None
+    low: float = math.nan
+    high: float = math.nan
+    alpha: float = 0.05
+    margin: str = ""
+    margin_fraction: float = math.nan
+    better: bool = False
+
+    @property
+    def unit(self) -> str:
+        """Of what is shown: `%`, or `pp`."""
+        return UNITS_OF_CHANGE[self.metric.scale] if self.metric else ""
+
+    def show(self, change: float) -> float:
+        """A change on the metric's scale in `unit`."""
+        return percent_of_log(change) if self.unit == UNITS_OF_CHANGE["ratio"] else 100 * change
+
+    @property
+    def other_version(self) -> bool:
+        """Whether the workload is not quite what it was: see `core/records/workload_version.py`."""
+        return self.now.key.version != self.then.key.version
+
+    @property
+    def other_hosts(self) -> bool:
+        """Whether hosts or server are known to be others."""
+        known = self.now.fingerprint and self.then.fingerprint
+        return bool(known) and self.now.fingerprint != self.then.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All cells of two sessions: those that both have, and those that only one of them has."""
+
+    differences: tuple[Difference, ...]
+    only_now: tuple[Key, ...]
+    only_then: tuple[Key, ...]
+
+    def having(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
+        """Those of these verdicts; of None those that cannot be compared."""
+        return tuple(each for each in self.differences if each.verdict in verdicts)
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is an answer for any cell."""
+        return any(each.verdict in (Verdict.WITHIN, Verdict.EXCEEDS) for each in self.differences)
+
+
+def compared(
+    now: Past,
+    then: Past,
+    metric: Metric,
+    *,
+    margin: Margin | None = None,
+    confidence: float = 0.95,
+    alpha: float = 0.05,
+) -> Difference:
+    """The difference of two sessions' changes, judged against `margin`, or else that of the cell in the session `now`.
+
+    Standard error: sqrt(s1**2 / E1 + s2**2 / E2), of the spreads of the epochs; degrees of freedom by Welch and
+    Satterthwaite. The rules of the verdict are those of `judge`. Of a margin after headers only the share counts: both
+    sessions have the same headers. What differs from session to session beside the epochs (a kernel's layout, a
+    neighbour, the weather of a night) is not in this interval, so that of many cells that did not change more than
+    `alpha` may seem to. Who wants that too asks the last nights: `core/nightly/prediction.py`.
+    Source: B. L. Welch, "The generalization of Student's problem when several different population variances are
+    involved", 1947.
+    """
+    check_share("confidence", confidence)
+    check_share("alpha", alpha)
+    try:
+        asked = margin or _margin(now.margin or metric.margin)
+        asked.check(metric)
+        fraction = asked.effective(now.reference_value, metric.scale)
+        allowed = slowdown_size(fraction, metric.direction, metric.scale)
+    except IpperfError as error:
+        return Difference(now=now, then=then, metric=metric, why=str(error))
+    if why := _too_few(now, then):
+        return Difference(now=now, then=then, metric=metric, verdict=Verdict.UNJUDGED, why=why)
+    change, why = _interval(now, then, confidence)
+    if change is None:
+        return Difference(now=now, then=then, metric=metric, why=why)
+    half = t_quantile(1 - alpha, change.df) * _standard_error(now, then)
+    low, high = change.estimate - half, change.estimate + half
+    slow, fast = (low, high) if metric.direction == "lower_is_better" else (-high, -low)
+    why = _no_evidence(now, then)
+    verdict = Verdict.INCONCLUSIVE if why else _rule(slow, fast, allowed)
+    return Difference(
+        now=now,
+        then=then,
+        metric=metric,
+        verdict=verdict,
+        why=why,
+        change=change,
+        low=low,
+        high=high,
+        alpha=alpha,
+        margin=asked.told,
+        margin_fraction=fraction,
+        better=verdict is Verdict.WITHIN and fast < -allowed,
+    )
+
+
+def comparison(
+    now: Mapping[Key, Past],
+    then: Mapping[Key, Past],
+    metric_of: Callable[[str], Metric],
+    *,
+    margin: Margin | None = None,
+) -> Comparison:
+    """All cells of two sessions; a `margin` counts in place of each cell's own."""
+    pairs, only_now, only_then = matched(now, then)
+    return Comparison(
+        differences=tuple(_known(*pair, metric_of, margin) for pair in pairs),
+        only_now=only_now,
+        only_then=only_then,
+    )
+
+
+def interval_of(past: Past, confidence: float = 0.95) -> Interval | None:
+    """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
+    if past.epochs < MIN_EPOCHS or past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
+        return None
+    df = past.epochs - 1
+    half = t_quantile((1 + confidence) / 2, df) * past.sd_epoch / math.sqrt(past.epochs)
+    return Interval(estimate=past.change, low=past.change - half, high=past.change + half, confidence=confidence, df=df)
+
+
+def matched(
+    now: Mapping[Key, Past], then: Mapping[Key, Past]
+) -> tuple[tuple[tuple[Past, Past], ...], tuple[Key, ...], tuple[Key, ...]]:
+    """Pairs (now, then) of the same key, else of the same cell and metric; and the keys that only one of them has."""
+    by_cell = {key[:2]: key for key in then if key not in now}
+    partner = {key: key if key in then else by_cell.get(key[:2]) for key in now}
+    pairs = tuple((now[key], then[other]) for key, other in partner.items() if other is not None)
+    return pairs, _without(now, (pair[0].key for pair in pairs)), _without(then, (pair[1].key for pair in pairs))
+
+
+def _without(keys: Iterable[Key], gone: Iterable[Key]) -> tuple[Key, ...]:
+    paired = set(gone)
+    return tuple(key for key in keys if key not in paired)
+
+
+def _known(now: Past, then: Past, metric_of: Callable[[str], Metric], margin: Margin | None) -> Difference:
+    """A record may have a metric that this version does not know."""
+    try:
+        metric = metric_of(now.key.metric)
+    except IpperfError as error:
+        return Difference(now=now, then=then, metric=None, why=str(error))
+    return compared(now, then, metric, margin=margin)
+
+
+@lru_cache(maxsize=256)
+def _margin(text: str) -> Margin:
+    return Margin.parse(text)
+
+
+def _interval(now: Past, then: Past, confidence: float) -> tuple[Interval | None, str]:
+    """The change of the change, or why there is none."""
+    for past in (now, then):
+        if past.verdict == Verdict.INVALID.name.lower():
+            return None, f"{Verdict.INVALID.value} in {past.session}"
+        if past.change is None or past.sd_epoch is None:
+            return None, f"{past.session} tells no spread of it"
+        if not math.isfinite(past.change):
+            return None, f"its change in {past.session} is no finite number"
+    assert now.change is not None and then.change is not None  # noqa: S101, PT018 - for mypy
+    estimate = now.change - then.change
+    error, df = _standard_error(now, then), _degrees(now, then)
+    half = t_quantile((1 + confidence) / 2, df) * error
+    return Interval(estimate=estimate, low=estimate - half, high=estimate + half, confidence=confidence, df=df), ""
+
+
+def _variances(*pasts: Past) -> list[float]:
+    """Of each mean over the epochs."""
+    return [(past.sd_epoch or 0.0) ** 2 / past.epochs for past in pasts]
+
+
+def _standard_error(now: Past, then: Past) -> float:
+    return math.sqrt(sum(_variances(now, then)))
+
+
+def _degrees(now: Past, then: Past) -> float:
+    """By Welch and Satterthwaite; of two exact values those of both."""
+    one, other = _variances(now, then)
+    if one + other == 0:
+        return now.epochs + then.epochs - 2
+    one, other = one / (one + other), other / (one + other)
+    return 1 / (one**2 / (now.epochs - 1) + other**2 / (then.epochs - 1))
+
+
+def _too_few(now: Past, then: Past) -> str:
+    """Why nothing is judged at all, nor any interval given: a design that never judges has fewer epochs than others."""
+    fewest = min(now, then, key=lambda past: past.epochs)
+    if fewest.epochs >= MIN_EPOCHS or Verdict.INVALID.name.lower() in (now.verdict, then.verdict):
+        return ""
+    epochs = f"{fewest.epochs} epoch{'s' * (fewest.epochs != 1)}"
+    return f"{fewest.session} has {epochs} of it, too few to judge"
+
+
+def _no_evidence(now: Past, then: Past) -> str:
+    """Why figures that can be shown decide nothing; empty where they may."""
+    return next((f"its figures in {past.session} are no evidence" for past in (now, then) if not past.usable), "")
+
+
+def _rule(low: float, high: float, allowed: float) -> Verdict:
+    """As `judge` rules on the bounds of a slow-down."""
+    if high <= allowed:
+        return Verdict.WITHIN
+    return Verdict.EXCEEDS if low > allowed else Verdict.INCONCLUSIVE

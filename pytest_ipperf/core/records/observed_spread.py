@@ -1,0 +1,50 @@
+"""A sighting: what one session saw of a cell, kept for the foresight of later ones as plain values.
+
+Apart from the foresight, which needs scipy, as it is read before every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.records.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """The spread of a cell's changes over epochs and over the `blocks` of an epoch, in the `session` of that name.
+
+    `reference_value` is the reference's mean in the metric's unit, `margin_fraction` the margin that counted; None
+    where no test asked. `header_cost` is the share that headers alone cost the other arm.
+    """
+
+    session: str
+    server: str
+    sd_epoch: float
+    sd_block: float
+    blocks: int
+    reference_value: float
+    margin_fraction: float | None
+    header_cost: float = 0.0
+
+    @classmethod
+    def of(cls, record: Record, session: str) -> Sighting | None:
+        """What a record tells; None where its design has too few epochs or blocks to tell a spread."""
+        if record.sd_epoch is None or record.sd_block is None:
+            return None
+        return cls(
+            session=session,
+            server=record.server,
+            sd_epoch=record.sd_epoch,
+            sd_block=record.sd_block,
+            blocks=record.blocks,
+            reference_value=record.reference.mean,
+            margin_fraction=record.margin_fraction,
+            header_cost=record.header_cost,
+        )
+
+
+def comparable(sightings: Sequence[Sighting]) -> list[Sighting]:
+    """Those of the server that was seen last, as another program has another spread; the oldest first."""
+    return [each for each in sightings if each.server == sightings[-1].server]

@@ -1,0 +1,113 @@
+"""Foresight: what a design can settle here, from the spread that earlier sessions saw.
+
+A difference is settled when it is found, or none is shown to be within such a margin, in 9 of 10 sessions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.design import Design
+from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
+from pytest_ipperf.core.inference.power import block_share, epoch_spread, epochs_needed, minimum_detectable
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.records.observed_spread import Sighting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """The variance components of a cell: of its change from block to block, and from epoch to epoch beside that."""
+
+    sd_block: float
+    sd_interaction: float
+
+    @classmethod
+    def pooled(cls, sightings: Sequence[Sighting], metric: Metric) -> Spread:
+        """The root mean squares over the sessions, whatever number of blocks each of them had.
+
+        What an epoch's spread has beyond that of its blocks is the interaction; it cannot be negative.
+        Source: the variance components of Kalibera and Jones, 2013.
+        """
+        block = statistics.fmean(each.sd_block**2 for each in sightings)
+        beyond = statistics.fmean(
+            each.sd_epoch**2 - block_share(each.blocks, metric.location) * each.sd_block**2 for each in sightings
+        )
+        return cls(sd_block=math.sqrt(block), sd_interaction=math.sqrt(max(0.0, beyond)))
+
+    def of_epochs(self, design: Design, metric: Metric) -> float:
+        """The spread of the epochs' changes under a design."""
+        return epoch_spread(self.sd_block, self.sd_interaction, design.blocks, metric.location)
+
+    def settles(self, design: Design, metric: Metric) -> float:
+        """The smallest difference that the design settles, by its last look, as a fraction."""
+        return minimum_detectable(
+            self.of_epochs(design, metric),
+            design.most_epochs,
+            alpha=design.alpha,
+            direction=metric.direction,
+            scale=metric.scale,
+        )
+
+    def epochs_for(self, margin_fraction: float, design: Design, metric: Metric) -> int | None:
+        """The epochs of the design's kind that would settle a difference of the margin; None where no number would."""
+        sd_epoch = self.of_epochs(design, metric)
+        try:
+            return epochs_needed(
+                sd_epoch, margin_fraction, alpha=design.alpha, direction=metric.direction, scale=metric.scale
+            )
+        except UsageError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """What is to be expected of a cell: the `fraction` that is settled, at the spread of so many earlier `sessions`.
+
+    `unit` is what people read of it, `%` or `pp`; of those, the fractions are differences of shares.
+    `margin_fraction` is the narrowest margin that is asked, None where that is not known. Where it is less than the
+    fraction, `epochs` tells how many would do (None: no number), and `better` the design that is enough, or else comes
+    nearest, with what it settles.
+    """
+
+    sessions: int
+    fraction: float
+    margin_fraction: float | None
+    unit: str = "%"
+    epochs: int | None = None
+    better: tuple[str, float] | None = None
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether the cell will probably stay undecided even where there is no difference."""
+        return self.margin_fraction is not None and self.margin_fraction < self.fraction
+
+
+def foresee(
+    sightings: Sequence[Sighting],
+    margin_fraction: float | None,
+    design: Design,
+    others: Iterable[Design],
+    metric: Metric,
+) -> Foresight:
+    """What `design` will settle, and where it falls short, which of the `others`, with runs as long, settles more."""
+    spread = Spread.pooled(sightings, metric)
+    found = Foresight(
+        sessions=len(sightings),
+        fraction=spread.settles(design, metric),
+        margin_fraction=margin_fraction,
+        unit=UNITS_OF_CHANGE[metric.scale],
+    )
+    if margin_fraction is None or not found.falls_short:
+        return found
+    settled = {each.name: spread.settles(each, metric) for each in others if each.judges}
+    # The first that is enough: a smaller design is done sooner.
+    order = sorted(settled, key=lambda name: max(settled[name], margin_fraction))
+    return dataclasses.replace(
+        found,
+        epochs=spread.epochs_for(margin_fraction, design, metric),
+        better=next(((name, settled[name]) for name in order if settled[name] < found.fraction), None),
+    )

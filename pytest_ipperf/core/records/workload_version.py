@@ -1,0 +1,33 @@
+"""Identity: what must be the same for two sessions to have measured the same, and what should be told if it is not.
+
+The version of a workload begins a new history when it changes; a fingerprint is kept beside the history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Arm
+
+_DIGITS = 6
+# Names of devices come and go with the lab.
+_PASSING = ("device",)
+
+
+def workload_version(*, protocol: int, server: str, reference: Arm, size: str, deadline_s: float, state: str) -> str:
+    """The version of a workload as text, such as `1-apache-ipv4-300x-10s-1f0c5d`.
+
+    `protocol` is the version of its definition, `server` the program's name (empty for flows), `size` how long a run is
+    and `state` the digest of what the server holds. What the cell's text says is none of it.
+    """
+    return "-".join(filter(None, (str(protocol), server, str(reference), size, f"{deadline_s:g}s", state[:_DIGITS])))
+
+
+def fingerprint_digest(hosts: Mapping[str, Mapping[str, Any]], server: str) -> str:
+    """The digest of the hosts' fingerprints, by role, and of the server with its version."""
+    kept = {role: {fact: facts[fact] for fact in facts if fact not in _PASSING} for role, facts in hosts.items()}
+    told = json.dumps([kept, server], sort_keys=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()[: 2 * _DIGITS]

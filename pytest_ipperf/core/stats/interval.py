@@ -1,0 +1,85 @@
+"""An interval: an estimate that always says how uncertain it is.
+
+Numbers come from Student's t over independent values; quantiles are scipy's, exact to double precision.
+`scipy.special` is used alone because `scipy.stats` takes a second to import, and only where a quantile is needed, as
+metrics know intervals and are read at every collection.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.portable.errors import InvalidError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A two-sided interval of `confidence` (0..1) around `estimate`; the unit is its owner's.
+
+    `df` are the degrees of freedom behind it; infinite where the normal distribution was used.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    df: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.estimate <= self.high:
+            raise InvalidError(f"estimate {self.estimate!r} is not between its bounds {self.low!r} and {self.high!r}")
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether a difference is shown at this confidence."""
+        return self.low > 0 or self.high < 0
+
+    def mapped(self, rising: Callable[[float], float]) -> Interval:
+        """The same interval on another scale; `rising` must be a rising function."""
+        return Interval(
+            estimate=rising(self.estimate),
+            low=rising(self.low),
+            high=rising(self.high),
+            confidence=self.confidence,
+            df=self.df,
+        )
+
+
+def t_quantile(p: float, df: float) -> float:
+    """The value below which Student's t with `df` degrees of freedom falls with probability `p`."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - see the module
+
+    return float(stdtrit(df, p))
+
+
+def t_probability(t: float, df: float) -> float:
+    """The probability that Student's t with `df` degrees of freedom is at most `t`."""
+    from scipy.special import stdtr  # noqa: PLC0415 - see the module
+
+    return float(stdtr(df, t))
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise UsageError unless a confidence, alpha or power lies strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise UsageError(f"{name} {value!r} is not a probability between 0 and 1, such as 0.95")
+
+
+def t_interval(values: Sequence[float], confidence: float) -> Interval:
+    """The mean of independent `values` with its t interval, `len(values) - 1` degrees of freedom.
+
+    Unit: that of the values. Raises InvalidError for fewer than 2 values or one that is not finite.
+    Source: W. S. Gosset, "The probable error of a mean", 1908.
+    """
+    check_share("confidence", confidence)
+    if len(values) < 2:
+        raise InvalidError(f"{len(values)} values have no spread; an interval needs at least 2")
+    if not all(math.isfinite(value) for value in values):
+        raise InvalidError("an interval needs finite values only")
+    df = len(values) - 1
+    mean = statistics.fmean(values)
+    half = t_quantile((1 + confidence) / 2, df) * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(estimate=mean, low=mean - half, high=mean + half, confidence=confidence, df=df)
