@@ -29,8 +29,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.sending.parcel import check_library
@@ -49,8 +49,8 @@ GOALS = {"wrk": 1.15, "ab": 1.0, "smtp-source": 0.75}
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 OWN_CLIENT = """
 import ast, sys
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
 order = LoadOrder(**ast.literal_eval(sys.argv[1]))
 load(order)  # as in an epoch: a warm-up first
 told = load(order)

@@ -21,9 +21,10 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from benchmarks.arena import Host
-from pytest_ipperf.agent import catching, flooding, mmsg
-from pytest_ipperf.agent.engines import ENGINES
-from pytest_ipperf.agent.engines.base import Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.engines.base import Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
+from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.outcome import Outcome
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.metrics import METRICS
@@ -164,12 +165,12 @@ def _cpu_s() -> float:
 
 def unable(name: str, _: int) -> NoReturn:
     """In place of what finds a call of the system."""
-    raise mmsg.UnableError(f"{name}: not to be used")
+    raise batch_io.UnableError(f"{name}: not to be used")
 
 
 WITHOUT: Mapping[str, Sequence[tuple[ModuleType, str, Any]]] = {
-    "segments": ((flooding, "_SEGMENTS", ()), (catching, "_SEGMENTS", 1)),
-    "batches": ((mmsg, "_found", unable),),
+    "segments": ((unpaced_sender, "_SEGMENTS", ()), (receiver, "_SEGMENTS", 1)),
+    "batches": ((batch_io, "_found", unable),),
 }
 
 

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.portable.units import parse_rate, rate_text

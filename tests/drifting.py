@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pytest_ipperf.agent.clocks import DRIFT, WANDER
+from pytest_ipperf.agent.paths.clock_sync import DRIFT, WANDER
 
 
 class Truth:

@@ -60,7 +60,7 @@ TOLD = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
-from pytest_ipperf.agent.packages import interpreter
+from pytest_ipperf.agent.packages.installed import interpreter
 print(json.dumps(interpreter()))
 """
 """What an interpreter runs to tell of itself as that of a host does; the project's folder is its argument."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.engines import ENGINES
-from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.agent.orders import PARTS
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.rpc.handlers import PARTS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.cli.orders import ORDERS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
@@ -338,10 +338,10 @@ def test_shelves_are_those_of_the_code():
         "transports/": list(TRANSPORTS),
         "metrics/": list(METRICS),
         "lab/ways/": list(WAYS),
-        "agent/backends/": list(BACKENDS),
-        "agent/engines/": list(ENGINES),
-        "agent/examination/": list(FACTS),
-        "agent/orders/": list(PARTS),
+        "agent/tunnels/backends/": list(BACKENDS),
+        "agent/flows/engines/": list(ENGINES),
+        "agent/facts/": list(FACTS),
+        "agent/rpc/handlers/": list(PARTS),
         "lab/examining/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
         "cli/orders/": list(ORDERS),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Cell
 from pytest_ipperf.core.design.design import Design, never_judges
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.accepting import Acceptance, HandedOver, HandingOver
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance, HandedOver, HandingOver
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.receipt import Service

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from pytest_ipperf.agent.marks import marked
+from pytest_ipperf.agent.host_state.dirty_marks import marked
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.leaving import left, left_error, remedy

@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.agent.backends import BACKENDS, preferred
+from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
 from pytest_ipperf.lab.namespaces import rights_of_hosts
 from pytest_ipperf.lab.testbed import AUTO, Testbed
 
 _ASK = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 print(BACKENDS[sys.argv[2]].missing())
 """
 _ASK_S = 10.0

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pytest_ipperf.agent.cache import Cache
-from pytest_ipperf.agent.folder import sweep
+from pytest_ipperf.agent.host_state.private_dir import sweep
+from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.link import Link
 from pytest_ipperf.lab.sending.wheels import ROOM

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from pytest_ipperf.agent.clocks import DRIFT, Mark, ahead, beyond_s, look
-from pytest_ipperf.agent.offset import Exchange, estimate
+from pytest_ipperf.agent.paths.clock_exchange import Exchange, estimate
+from pytest_ipperf.agent.paths.clock_sync import DRIFT, Mark, ahead, beyond_s, look
 from pytest_ipperf.lab.link import Link
 
 # The fastest counts; more of them are seldom faster.

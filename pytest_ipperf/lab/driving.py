@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.agent.arrivals import longest_s
-from pytest_ipperf.agent.bursts import BurstTold, RunTold, merged
-from pytest_ipperf.agent.load import Dead
-from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.orders.driving import LATE_S
+from pytest_ipperf.agent.load.arrivals import longest_s
+from pytest_ipperf.agent.load.results import BurstTold, RunTold, merged
+from pytest_ipperf.agent.load.runner import Dead
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.clocks import HostClock
 from pytest_ipperf.lab.link import Link

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ipperf.agent.engines.base import FlowOrder, Told
-from pytest_ipperf.agent.train import BUCKET_BYTES
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
 from pytest_ipperf.core.portable.errors import UsageError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.testbed import Testbed
 from pytest_ipperf.lab.ways import WAYS

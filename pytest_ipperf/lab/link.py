@@ -19,9 +19,9 @@ import execnet
 from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
-from pytest_ipperf.agent.leash import Process, survivors, tree
-from pytest_ipperf.agent.line import ALIVE
-from pytest_ipperf.agent.line import PULSE as PULSE_WORD
+from pytest_ipperf.agent.rpc.channel import ALIVE
+from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
+from pytest_ipperf.agent.servers.containment import Process, survivors, tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.pulse import LEASH_S, PULSE
 from pytest_ipperf.lab.sending.boot import BOOT, board

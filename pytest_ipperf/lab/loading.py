@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.portable.server_state import ServerState

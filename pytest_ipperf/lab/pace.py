@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.train import BUCKET_BYTES, length
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers, header_cost
 from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate

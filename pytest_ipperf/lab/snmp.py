@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.addresses import literal, unfit
 from pytest_ipperf.lab.sentences import printable

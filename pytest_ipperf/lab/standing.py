@@ -9,8 +9,8 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
     Expected,

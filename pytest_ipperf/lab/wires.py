@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface
 
-from pytest_ipperf.agent.train import BUCKET_BYTES
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.lab import delaying
 from pytest_ipperf.lab.labs import FAR, FAR6, NEAR, NEAR6
 from pytest_ipperf.lab.testbed import Links, Testbed

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from zlib import crc32
 
-from pytest_ipperf.agent.capture import HEAD_BYTES
+from pytest_ipperf.agent.paths.capture import HEAD_BYTES
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question

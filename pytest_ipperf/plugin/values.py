@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_ipperf.agent.backends import preferred
+from pytest_ipperf.agent.tunnels.backends import preferred
 from pytest_ipperf.core.closest_match import meant
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError

@@ -239,7 +239,7 @@ class Flow(Protocol):
     """Traffic between the agents at a path's two ends, which an engine of theirs makes."""
 
     engine: str
-    """The file of `agent/engines/`."""
+    """The file of `agent/flows/engines/`."""
     deadline_s: float = 10.0
     """After which a reply is lost, and a silent path is given up."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Pace
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record

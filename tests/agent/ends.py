@@ -13,9 +13,9 @@ import threading
 import time
 from pathlib import Path
 
-from pytest_ipperf.agent import bpf, packets
-from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.tunnel import raise_tunnel
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
+from pytest_ipperf.agent.tunnels.tunnel import raise_tunnel
 from pytest_ipperf.transports.base import End
 
 NEAR, FAR, ROUTER = "198.18.0.1", "198.18.0.2", "198.18.0.3"
@@ -107,7 +107,9 @@ class Pair:
             ip(f"addr add {first}/24 dev eth0\naddr add {second}/24 dev eth0\nlink set eth0 up\nlink set lo up", enter)
             # A backend reads and writes whole packets, as in a lab that has a rate.
             subprocess.run([*enter, "sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad"], check=True)
-            plain = "from pytest_ipperf.agent.offloads import set_offloads as s; s('eth0', {'tx-checksum': False})"
+            plain = (
+                "from pytest_ipperf.agent.kernel.ethtool import set_offloads as s; s('eth0', {'tx-checksum': False})"
+            )
             code = f"import sys; sys.path[:0] = {path}; {plain}"
             subprocess.run([*enter, sys.executable, "-c", code], check=True)
         if near:
@@ -153,7 +155,7 @@ class Pair:
 
 def enveloped(source, transport, inner):
     there = NEAR if transport == "tunnel" else SITE_NEAR
-    return packets.outer(socket.inet_aton(source), socket.inet_aton(there), 0, 64, len(inner)) + inner
+    return encapsulation.outer(socket.inet_aton(source), socket.inet_aton(there), 0, 64, len(inner)) + inner
 
 
 def datagram(source, to, text=b"text"):
@@ -199,7 +201,7 @@ def wire(address, length, traffic_class):
         assert sock.recv(65536) == bytes(length)
         while True:
             packet, (_, kind, *_) = seen.recvfrom(65536)
-            if kind == 0x0800 and packet[9] == packets.PROTOCOL and packet[26] == socket.IPPROTO_UDP:
+            if kind == 0x0800 and packet[9] == encapsulation.PROTOCOL and packet[26] == socket.IPPROTO_UDP:
                 return packet
 
 
@@ -209,7 +211,7 @@ def devices():
 
 def programs(device):
     """How many BPF programs a device has at its ingress."""
-    told = bpf._bpf(16, struct.pack("=II56x", socket.if_nametoindex(device), 46))[1]
+    told = bpf_assembler._bpf(16, struct.pack("=II56x", socket.if_nametoindex(device), 46))[1]
     return struct.unpack_from("=I", told, 24)[0]
 
 

@@ -10,9 +10,9 @@ from array import array
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from pytest_ipperf.agent.engines.base import FlowOrder, Told
-from pytest_ipperf.agent.engines.rtt import engine
-from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.rtt import engine
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.lab import delaying
 
 NEAR = {4: "198.18.0.1", 6: "2001:2::1"}

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import accepting
-from pytest_ipperf.agent.accepting import HandedOver, HandingOver, look, make_room
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers import accepted_mail
+from pytest_ipperf.agent.servers.accepted_mail import HandedOver, HandingOver, look, make_room
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -183,7 +183,7 @@ def test_large_messages_are_drawn_and_stand_for_the_rest(name):
     with bench(name, "changes", payload=500_000) as made:
         failed, found = made.told(payload=500_000, connections=6, bursts=2)
         assert sorted(failed) == list(range(12))
-        assert found.compared == accepting.COMPARED_BYTES // 500_000 == 4
+        assert found.compared == accepted_mail.COMPARED_BYTES // 500_000 == 4
         assert (found.wrong, found.sentences[0].startswith(ANOTHER)) == (4, True)
     with bench(name, payload=4_000_000) as made:
         failed, found = made.told(payload=4_000_000, connections=2, bursts=1)
@@ -192,7 +192,7 @@ def test_large_messages_are_drawn_and_stand_for_the_rest(name):
 
 def test_nobody_can_know_which_messages_are_drawn(monkeypatch):
     """Not by their order: another time they are others."""
-    monkeypatch.setattr(accepting, "COMPARED_BYTES", 5000)
+    monkeypatch.setattr(accepted_mail, "COMPARED_BYTES", 5000)
     drawn: list[int] = []
 
     class Spy(LyingAiosmtpd):
@@ -221,7 +221,7 @@ def test_what_is_kept_must_have_room(name):
 def test_as_many_files_must_have_room_as_there_are_messages(monkeypatch):
     with bench("aiosmtpd") as made:
         disk = os.statvfs(made.daemon.site.folder)
-        monkeypatch.setattr(accepting, "_BESIDE_BYTES", -1000)
+        monkeypatch.setattr(accepted_mail, "_BESIDE_BYTES", -1000)
         if not disk.f_files:
             pytest.skip("this file system has no fixed number of files")
         with pytest.raises(LabError, match=r"need as many files and .* has room for \d+: remove some"):

@@ -10,12 +10,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
-from pytest_ipperf.agent import bpf, packets
-from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.packets import Rules
-from pytest_ipperf.agent.programs import MAC, decap, encap
+from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.bpf_programs import MAC, decap, encap
+from pytest_ipperf.agent.tunnels.encapsulation import Rules
 
-ISATAP = packets.ISATAP_IDENTIFIERS
+ISATAP = encapsulation.ISATAP_IDENTIFIERS
 DROP, NEXT, REDIRECT = 2, -1, 7
 HERE, PEER, ROUTER = (ipaddress.IPv4Address(f"198.18.0.{number}").packed for number in (1, 2, 3))
 RULES = {
@@ -55,7 +55,7 @@ def outers(draw):
     inner = draw(inners())
     source = draw(st.one_of(st.sampled_from([PEER, ROUTER, inner[20:24]]), ipv4))
     to = draw(st.sampled_from([HERE, HERE, HERE, PEER]))
-    packet = bytearray(packets.outer(source, to, draw(st.integers(0, 255)), 64, len(inner)) + inner)
+    packet = bytearray(encapsulation.outer(source, to, draw(st.integers(0, 255)), 64, len(inner)) + inner)
     fault = draw(st.sampled_from(["", "", "", "", "bit", "padded", "cut", "fragment", "options", "protocol"]))
     if fault == "bit":
         packet[draw(st.integers(0, 19))] ^= 1 << draw(st.integers(0, 7))
@@ -76,7 +76,10 @@ def outers(draw):
 def programs():
     made = {}
     for name, rules in RULES.items():
-        made[name] = bpf.load(encap(rules, 1), "test_encap"), bpf.load(decap(rules, 1), "test_decap")
+        made[name] = (
+            bpf_assembler.load(encap(rules, 1), "test_encap"),
+            bpf_assembler.load(decap(rules, 1), "test_decap"),
+        )
     yield made
     for pair in made.values():
         for program in pair:
@@ -91,7 +94,7 @@ def ethernet(packet, kind):
 @pytest.mark.parametrize("name", RULES)
 @given(packet=inners())
 def test_what_leaves_is_byte_by_byte_that_of_the_rules(programs, name, packet):
-    verdict, made = bpf.run(programs[name][0], ethernet(packet, b"\x86\xdd"))
+    verdict, made = bpf_assembler.run(programs[name][0], ethernet(packet, b"\x86\xdd"))
     expected = RULES[name].encapsulated(packet)
     assert verdict == (REDIRECT if expected else DROP)
     if expected:
@@ -102,9 +105,9 @@ def test_what_leaves_is_byte_by_byte_that_of_the_rules(programs, name, packet):
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=400)
 @given(packet=outers())
-@example(packets.outer(PEER, HERE, 3, 64, 40) + bytes([0x60, 0x10, 0, 0, 0, 0, 59, 1]) + b"\x20\1" * 16)
+@example(encapsulation.outer(PEER, HERE, 3, 64, 40) + bytes([0x60, 0x10, 0, 0, 0, 0, 59, 1]) + b"\x20\1" * 16)
 def test_what_is_let_in_is_byte_by_byte_that_of_the_rules(programs, name, packet):
-    verdict, made = bpf.run(programs[name][1], ethernet(packet, b"\x08\x00"))
+    verdict, made = bpf_assembler.run(programs[name][1], ethernet(packet, b"\x08\x00"))
     expected = RULES[name].decapsulated(packet)
     assert verdict == (REDIRECT if expected else NEXT if expected is None else DROP)
     if expected:
@@ -116,12 +119,12 @@ def test_what_is_let_in_is_byte_by_byte_that_of_the_rules(programs, name, packet
 def test_the_checksum_is_right_for_every_address(source, to, ttl, first):
     packet = struct.pack("!IHBB", 6 << 28 | first, 0, 59, 1) + b"\x20\1" * 8 + b"\x20\1" + bytes(6) + ISATAP[0] + to
     rules = Rules(source, b"", isatap=True, ttl=ttl)
-    program = bpf.load(encap(rules, 1), "test_encap")
+    program = bpf_assembler.load(encap(rules, 1), "test_encap")
     try:
-        verdict, made = bpf.run(program, ethernet(packet, b"\x86\xdd"))
+        verdict, made = bpf_assembler.run(program, ethernet(packet, b"\x86\xdd"))
     finally:
         os.close(program)
-    assert (verdict == REDIRECT) == (packets.usable(to) and to != source)
+    assert (verdict == REDIRECT) == (encapsulation.usable(to) and to != source)
     if verdict == REDIRECT:
         words = struct.unpack("!10H", made[14:34])
         total = sum(words)
@@ -138,9 +141,9 @@ def test_a_carry_that_makes_another_is_brought_round_too(short):
     to = struct.pack("!HH", 0xC612, low)
     rules = Rules(HERE, to, isatap=False, ttl=64)
     packet = struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
-    program = bpf.load(encap(rules, 1), "test_encap")
+    program = bpf_assembler.load(encap(rules, 1), "test_encap")
     try:
-        assert bpf.run(program, ethernet(packet, b"\x86\xdd"))[1][14:] == rules.encapsulated(packet)
+        assert bpf_assembler.run(program, ethernet(packet, b"\x86\xdd"))[1][14:] == rules.encapsulated(packet)
     finally:
         os.close(program)
 
@@ -153,9 +156,9 @@ def test_a_header_whose_words_sum_up_to_all_ones_is_right(check, identification)
     local = struct.pack("<I", 0xFFFFFFFF - sum(struct.unpack("<4I", head)) % 0xFFFFFFFF)
     packet = head + local + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
     rules = Rules(local, PEER, isatap=False, ttl=64)
-    program = bpf.load(decap(rules, 1), "test_decap")
+    program = bpf_assembler.load(decap(rules, 1), "test_decap")
     try:
-        verdict, made = bpf.run(program, ethernet(packet, b"\x08\x00"))
+        verdict, made = bpf_assembler.run(program, ethernet(packet, b"\x08\x00"))
     finally:
         os.close(program)
     assert verdict == REDIRECT
@@ -166,8 +169,8 @@ def test_a_header_whose_words_sum_up_to_all_ones_is_right(check, identification)
 @pytest.mark.parametrize("length", [0, 65475, 65476, 65535])
 def test_what_is_too_long_for_ipv4_is_dropped(programs, length):
     packet = struct.pack("!IHBB", 6 << 28, length, 59, 1) + b"\x20\1" * 16
-    verdict, _ = bpf.run(programs["6in4"][0], ethernet(packet, b"\x86\xdd"))
-    assert verdict == (REDIRECT if length <= packets.LONGEST_PAYLOAD else DROP)
+    verdict, _ = bpf_assembler.run(programs["6in4"][0], ethernet(packet, b"\x86\xdd"))
+    assert verdict == (REDIRECT if length <= encapsulation.LONGEST_PAYLOAD else DROP)
     assert bool(RULES["6in4"].encapsulated(packet)) == (verdict == REDIRECT)
 
 
@@ -176,33 +179,33 @@ def test_what_is_too_long_for_ipv4_is_dropped(programs, length):
 def test_frames_of_another_kind_are_no_affair_of_theirs(programs, kind):
     frame = ethernet(b"\x40" + bytes(59), kind)
     out, back = programs["6in4"]
-    assert bpf.run(out, frame)[0] == DROP
-    assert bpf.run(back, frame)[0] == NEXT
+    assert bpf_assembler.run(out, frame)[0] == DROP
+    assert bpf_assembler.run(back, frame)[0] == NEXT
 
 
 @needs_bpf
 def test_what_the_ethernet_frame_meant_for_another_is_left(programs):
-    packet = packets.outer(PEER, HERE, 0, 64, 40) + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
+    packet = encapsulation.outer(PEER, HERE, 0, 64, 40) + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
     back = programs["6in4"][1]
-    assert bpf.run(back, ethernet(packet, b"\x08\x00"))[0] == REDIRECT
-    assert bpf.run(back, b"\x02" + ethernet(packet, b"\x08\x00")[1:])[0] == NEXT
-    assert bpf.run(back, b"\xff" * 6 + ethernet(packet, b"\x08\x00")[6:])[0] == NEXT
+    assert bpf_assembler.run(back, ethernet(packet, b"\x08\x00"))[0] == REDIRECT
+    assert bpf_assembler.run(back, b"\x02" + ethernet(packet, b"\x08\x00")[1:])[0] == NEXT
+    assert bpf_assembler.run(back, b"\xff" * 6 + ethernet(packet, b"\x08\x00")[6:])[0] == NEXT
 
 
 @needs_bpf
 def test_a_program_that_the_kernel_refuses_is_an_error_with_its_words():
-    wrong = bpf.Assembler()
-    wrong.combine(bpf.R0, "=", bpf.R9)
+    wrong = bpf_assembler.Assembler()
+    wrong.combine(bpf_assembler.R0, "=", bpf_assembler.R9)
     wrong.leave()
     with pytest.raises(OSError, match="R9 !read_ok"):
-        bpf.load(wrong.code(), "wrong")
+        bpf_assembler.load(wrong.code(), "wrong")
 
 
 def test_instructions_are_those_of_the_standard():
-    made = bpf.Assembler()
-    made.compute(bpf.R1, "=", -1)
-    made.jump("end", bpf.R1, "!=", 0xFFFF0000)
-    made.load(bpf.HALF, bpf.R2, bpf.STACK, -8)
+    made = bpf_assembler.Assembler()
+    made.compute(bpf_assembler.R1, "=", -1)
+    made.jump("end", bpf_assembler.R1, "!=", 0xFFFF0000)
+    made.load(bpf_assembler.HALF, bpf_assembler.R2, bpf_assembler.STACK, -8)
     made.label("end")
     made.leave()
     assert made.code().hex(" ", 8) == "b7010000ffffffff 560101000000ffff 69a2f8ff00000000 9500000000000000"
@@ -213,5 +216,5 @@ def test_instructions_are_those_of_the_standard():
 )
 def test_machines_that_it_is_not_made_for_are_told_in_words(monkeypatch, machine, said):
     monkeypatch.setattr("platform.machine", lambda: machine)
-    assert said in bpf.unusable()
-    assert bool(said) == bool(bpf.unusable())
+    assert said in bpf_assembler.unusable()
+    assert bool(said) == bool(bpf_assembler.unusable())

@@ -14,13 +14,13 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.agent.burst import Burst
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import packed
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.samples import packed
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.measurement.path_proof import Expected, run_contradictions
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -619,7 +619,7 @@ def test_one_whose_peer_is_faster_than_the_client_leaves_the_others_their_turn(m
         conn.sendall(b"x")
         wait_for_client(conn)
 
-    monkeypatch.setattr("pytest_ipperf.agent.burst.own_socket", socket_for)
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.own_socket", socket_for)
     with Listener("127.0.0.1", talk) as server:
         target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
         made = Burst(target, [Reader("much", heard), Reader("little", heard)], 30.0, 0)

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent import cache as module
-from pytest_ipperf.agent.cache import KEPT_S, NAME, Cache
+from pytest_ipperf.agent.packages import cache as module
+from pytest_ipperf.agent.packages.cache import KEPT_S, NAME, Cache
 
 DATA = b"what was sent"
 DIGEST = hashlib.sha256(DATA).hexdigest()

@@ -16,8 +16,8 @@ ip addr add 198.18.0.1/24 dev one; ip neigh add 198.18.0.2 lladdr 02:00:00:00:00
 """
 SENT = """
 import os, socket, struct, subprocess, sys, time
-from pytest_ipperf.agent.capture import Capture
-from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.paths.capture import Capture
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 def packets(data):
     assert struct.unpack_from("=IHH", data) == (0xA1B23C4D, 2, 4)
     found, at = [], 24
@@ -133,7 +133,7 @@ def test_nothing_is_there_before_anything_has_passed(written):
 
 def test_a_device_that_does_not_exist_is_a_sentence(isolated):
     code = """
-from pytest_ipperf.agent.capture import Capture
+from pytest_ipperf.agent.paths.capture import Capture
 from pytest_ipperf.core.portable.errors import LabError
 try:
     Capture("no-such", 10)

@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.agent import guardian, lasting
-from pytest_ipperf.agent.snapshot import differences
+from pytest_ipperf.agent.host_state import restorer, state_dir
+from pytest_ipperf.agent.host_state.snapshot import differences
 
 # What all of them start from: a host with a link, of which nothing is asked or announced.
 UP = """
@@ -20,9 +20,11 @@ ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad; ip rou
 HOST = """
 import contextlib, json, os, signal, subprocess, sys, time
 from pathlib import Path
-from pytest_ipperf.agent import journal, lasting, marks
-from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.snapshot import snapshot
+from pytest_ipperf.agent.host_state import undo_log as journal
+from pytest_ipperf.agent.host_state import state_dir as lasting
+from pytest_ipperf.agent.host_state import dirty_marks as marks
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.host_state.snapshot import snapshot
 from pytest_ipperf.core.portable.errors import LabError
 
 CONF = Path("/proc/sys/net/ipv6/conf")
@@ -168,13 +170,13 @@ def test_a_setting_that_cannot_be_made_is_named(host, path, value, words):
 
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    assert guardian.run(["ip", "link"]) == "program 'ip' is not installed (Debian: apt-get install iproute2)"
-    assert guardian.run(["no-such"]) == "program 'no-such' is not installed"
+    assert restorer.run(["ip", "link"]) == "program 'ip' is not installed (Debian: apt-get install iproute2)"
+    assert restorer.run(["no-such"]) == "program 'no-such' is not installed"
 
 
 def test_who_may_not_change_anything_is_told_who_may(host):
     found = host("""
-        from pytest_ipperf.agent import guardian as room
+        from pytest_ipperf.agent.host_state import restorer as room
         try:
             os.setresuid(65534, 65534, 65534)
             print([room.run(["ip", "link", "del", "va"]), room.run([":write", f"{CONF}/va/mtu", "1400"])])
@@ -516,7 +518,7 @@ def test_what_stands_in_a_journals_place_marks_the_host_once(host, make, words):
 
 def test_a_guardian_that_does_not_answer_marks_the_host_until_it_has_put_all_back(host, run_folder):
     found = host("""
-        from pytest_ipperf.agent import changes as room
+        from pytest_ipperf.agent.host_state import changes as room
         changes, found = Changes(), []
         for number in (signal.SIGCONT, signal.SIGKILL):
             change(changes)
@@ -569,7 +571,7 @@ def test_a_journal_of_another_network_or_time_is_none_of_ours(host, run_folder):
 
 
 def test_what_networks_that_are_gone_have_left_is_removed(host, run_folder):
-    if not lasting.sees_all():
+    if not state_dir.sees_all():
         pytest.skip("only who sees all processes of the machine can tell which networks are gone")
     host(BOTH_KILLED + "print(0)")
     (own,) = run_folder.iterdir()
@@ -666,8 +668,8 @@ def test_other_programs_are_taken_at_their_word(host):
 
 def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_folder):
     found = host("""
-        from pytest_ipperf.agent.line import Line
-        from pytest_ipperf.agent.main import Agent
+        from pytest_ipperf.agent.rpc.channel import Line
+        from pytest_ipperf.agent.rpc.server import Agent
         told = []
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
@@ -705,7 +707,7 @@ def test_a_host_without_ip_is_not_changed(host, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     found = host(f"""
-        from pytest_ipperf.agent import changes as room
+        from pytest_ipperf.agent.host_state import changes as room
         room.search_path = lambda: {{"PATH": {str(programs)!r}}}
         changes, said = Changes(), set()
         for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.clocks import DRIFT, WANDER, Ours, ahead, beyond_s, look
+from pytest_ipperf.agent.paths.clock_sync import DRIFT, WANDER, Ours, ahead, beyond_s, look
 from tests.drifting import Truth
 
 SECOND = 10**9

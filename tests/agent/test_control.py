@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from pytest_ipperf.agent.control import ControlLine, ends_of
+from pytest_ipperf.agent.sockets.control_connection import ControlLine, ends_of
 
 
 @contextlib.contextmanager

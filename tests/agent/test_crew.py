@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.arrivals import arrivals
-from pytest_ipperf.agent.bursts import overlap
-from pytest_ipperf.agent.crew import Crew
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load.arrivals import arrivals
+from pytest_ipperf.agent.load.results import overlap
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.worker_pool import Crew
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -184,7 +184,7 @@ def test_a_worker_that_breaks_says_why(deaf, monkeypatch):
     def breaks(*_):
         raise ValueError("no such thing")
 
-    monkeypatch.setattr("pytest_ipperf.agent.share.Share.made", breaks)
+    monkeypatch.setattr("pytest_ipperf.agent.load.worker.Share.made", breaks)
     with pytest.raises(AgentError, match=r"^worker [12] of 2 broke: ValueError: no such thing$"):
         load(order(deaf))
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import daemon as daemon_module
-from pytest_ipperf.agent import leash as leash_module
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.agent.marks import LeftError, holds
+from pytest_ipperf.agent.host_state.dirty_marks import LeftError, holds
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.servers import containment as leash_module
+from pytest_ipperf.agent.servers import server_process as daemon_module
+from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site

@@ -13,9 +13,9 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.agent.burst import Burst
-from pytest_ipperf.agent.figures import packed
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.samples import packed
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.protocols.base import PHASES, Conversation
 
 ADDRESSES = ("127.0.0.1", "::1")
@@ -307,6 +307,6 @@ def test_no_descriptor_for_the_file_is_a_failure_by_kind(monkeypatch):
     def none(*_):
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("pytest_ipperf.agent.data.own_socket", none)
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.data_connections.own_socket", none)
     with Files("127.0.0.1", sends(1), listens=lambda _: False) as server:
         assert failures(burst("127.0.0.1", server.port, 2)) == {"data out of file descriptors": 2}

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ipperf.agent.datagram import DatagramBurst
-from pytest_ipperf.agent.figures import packed
-from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.stamps import stamping
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.lean.datagram_client import DatagramBurst
+from pytest_ipperf.agent.load.library_client import LibraryBurst
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.samples import packed
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import Script
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
@@ -227,8 +227,8 @@ def test_a_source_that_this_host_does_not_have_is_told(client):
 @both_clients
 @both_families
 def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
-    for room in ("share", "limits"):
-        monkeypatch.setattr(f"pytest_ipperf.agent.{room}.application", {"numbers": Numbers()}.get)
+    for room in ("worker", "limits"):
+        monkeypatch.setattr(f"pytest_ipperf.agent.load.{room}.application", {"numbers": Numbers()}.get)
     with Oracle(address) as oracle:
         order = LoadOrder(
             protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,

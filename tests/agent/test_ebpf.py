@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from pytest_ipperf.agent import bpf
-from pytest_ipperf.agent.backends import BACKENDS, ebpf
+from pytest_ipperf.agent.tunnels import bpf_assembler
+from pytest_ipperf.agent.tunnels.backends import BACKENDS, ebpf
 from tests.needs import needs
 
 MISSING = BACKENDS["ebpf"].missing()
@@ -96,7 +96,7 @@ def test_a_program_that_cannot_be_placed_is_an_error_in_words(isolated):
 from ends import *
 from pytest_ipperf.core.portable.errors import LabError
 ip(f"addr add {NEAR}/24 dev lo")
-bpf.attach = lambda *_, **__: (_ for _ in ()).throw(OSError(22, "Invalid argument"))
+bpf_assembler.attach = lambda *_, **__: (_ for _ in ()).throw(OSError(22, "Invalid argument"))
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:
@@ -125,6 +125,6 @@ def test_a_kernel_that_refuses_the_programs_is_told(monkeypatch):
     def refuse(*_):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(bpf, "load", refuse)
+    monkeypatch.setattr(bpf_assembler, "load", refuse)
     said = "the kernel refuses its programs (Operation not permitted); it works where CONFIG_BPF_SYSCALL is set"
     assert ebpf._refusal.__wrapped__() == said

@@ -8,12 +8,12 @@ import platform
 import socket
 from pathlib import Path
 
-from pytest_ipperf.agent.fingerprint import fingerprint
+from pytest_ipperf.agent.kernel.fingerprint import fingerprint
 
 # ETHTOOL_STSO, ETHTOOL_SGSO and ETHTOOL_SGRO of linux/ethtool.h: the same ioctl that reads them.
 SWITCH = """
 import array, fcntl, socket, struct
-from pytest_ipperf.agent.fingerprint import fingerprint
+from pytest_ipperf.agent.kernel.fingerprint import fingerprint
 def switch(command, value):
     asked = array.array("I", [command, value])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -41,7 +41,9 @@ def test_it_is_the_same_every_time():
 
 
 def test_settings_are_told_by_their_names_and_those_that_are_missing_too(monkeypatch):
-    monkeypatch.setattr("pytest_ipperf.agent.fingerprint._SYSCTLS", ("net/ipv4/ip_local_port_range", "net/no/such"))
+    monkeypatch.setattr(
+        "pytest_ipperf.agent.kernel.fingerprint._SYSCTLS", ("net/ipv4/ip_local_port_range", "net/no/such")
+    )
     low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     assert fingerprint("lo")["sysctl"] == {"net.ipv4.ip_local_port_range": f"{low} {high}", "net.no.such": "not there"}
 

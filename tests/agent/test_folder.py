@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.folder import lay_out, private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder, sweep
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry
 
 ROOT = Path(__file__).parents[2]
 DIES = """
 import os
-from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.host_state.private_dir import private_folder
 with private_folder() as folder:
     (folder / "data").mkdir()
     (folder / "data" / "file").write_text("x")
@@ -96,7 +96,7 @@ def test_sweep_removes_what_a_dead_owner_left(tmp_path):
 
 KILLED = """
 import os, sys
-from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
 steps = [int(sys.argv[1])]
 def counted(step):
     def taken(*arguments, **keywords):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.icmp import Request
+from pytest_ipperf.agent.flows.rtt.icmp import Request
 from tests.needs import needs
 
 
@@ -66,7 +66,7 @@ def test_the_packets_are_right_on_the_wire(isolated):
     code = """
 import re, subprocess
 from rtt_ends import Pair
-from pytest_ipperf.agent.offloads import set_offloads
+from pytest_ipperf.agent.kernel.ethtool import set_offloads
 with Pair() as pair:
     set_offloads("eth0", {"tx-checksum": False})
     watch = subprocess.Popen(["tcpdump", "-i", "eth0", "-nvvUl", "--immediate-mode", "icmp or icmp6"],
@@ -88,7 +88,7 @@ print([sent, said.count("echo request") >= sent, re.findall(".*(?:wrong|bad).*",
 UNPRIVILEGED = """
 import codecs, os
 from pathlib import Path
-from pytest_ipperf.agent.engines.rtt import engine
+from pytest_ipperf.agent.flows.engines.rtt import engine
 from pytest_ipperf.core.portable.errors import LabError
 from rtt_ends import order, rows
 Path("/proc/sys/net/ipv4/ping_group_range").write_text("{groups}")

@@ -14,14 +14,14 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.burst import Burst
-from pytest_ipperf.agent.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.stamps import stamping
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.kernel.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES

@@ -12,7 +12,7 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
 from tests.needs import needs
@@ -27,10 +27,10 @@ PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "200
 HOST = """
 import contextlib, os, subprocess, sys, time
 from pathlib import Path
-from pytest_ipperf.agent.backends import BACKENDS
-from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.path import Protocol41
-from pytest_ipperf.agent.tunnel import raise_tunnel
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.paths.routes import Protocol41
+from pytest_ipperf.agent.tunnels.tunnel import raise_tunnel
 from pytest_ipperf.transports.base import End
 
 def sh(text):
@@ -129,7 +129,7 @@ def test_a_driver_that_was_not_loaded_is_not_loaded_afterwards(host, uml):  # no
     other = "unshare --net sh -ec 'ip link add theirs type sit mode ip6ip local 192.0.2.1; echo; exec sleep 60'"
     try:
         found = host(f"""
-            from pytest_ipperf.agent.backends import kernel
+            from pytest_ipperf.agent.tunnels.backends import kernel
             def loaded():
                 return [Path("/sys/module/sit").exists(), Path("/sys/class/net/sit0").exists()]
             sh("busybox rmmod sit")

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.daemon import free_port
-from pytest_ipperf.agent.knocking import Door, unanswered
-from pytest_ipperf.agent.ports import taken
+from pytest_ipperf.agent.paths.reachability import Door, unanswered
+from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import taken
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

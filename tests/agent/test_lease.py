@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import lease as lease_module
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state import lease as lease_module
+from pytest_ipperf.agent.host_state.lease import Lease
 
 ROOT = Path(__file__).parents[2]
 HOLDER = """
 import sys
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state.lease import Lease
 lease = Lease(sys.argv[2], sys.argv[1])
 print(lease.acquire(float(sys.argv[3])), flush=True)
 sys.stdin.read()
@@ -114,7 +114,7 @@ def test_of_a_holder_that_was_stopped_all_of_it_is_told(lease_of, other):
 
 def test_to_a_user_without_rights_all_of_it_is_told(lease_of, name, nobody):
     assert lease_of("job\nme@desk: pytest").acquire(0) == ""
-    code = f"from pytest_ipperf.agent.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
+    code = f"from pytest_ipperf.agent.host_state.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
     said = subprocess.run(nobody.argv(code), env=nobody.env, capture_output=True, text=True, check=True, cwd="/").stdout
     assert re.fullmatch(rf"process {os.getpid()} of user {os.geteuid()} since \S+ \(me@desk: pytest\)\n", said)
 
@@ -274,13 +274,13 @@ def test_its_holder_is_told_however_often_it_is_asked(lease_of, other):
 
 def test_another_network_namespace_is_another_host(lease_of, name, isolated):
     assert lease_of().acquire(0) == ""
-    code = f"from pytest_ipperf.agent.lease import Lease; print(repr(Lease('other', {name!r}).acquire(0)))"
+    code = f"from pytest_ipperf.agent.host_state.lease import Lease; print(repr(Lease('other', {name!r}).acquire(0)))"
     assert isolated(code) == "''"
 
 
 def test_a_holder_in_another_process_namespace_is_said_to_be_unseen(lease_of, name):
     assert lease_of("job\nme@desk: pytest").acquire(0) == ""
-    code = f"from pytest_ipperf.agent.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
+    code = f"from pytest_ipperf.agent.host_state.lease import Lease; print(Lease('other', {name!r}).acquire(0))"
     words = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--pid", "--fork"]
     done = subprocess.run(
         [*words, sys.executable, "-c", code],

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.line import ALIVE, Line
-from pytest_ipperf.agent.marks import marked
-from pytest_ipperf.agent.orders import leaving
+from pytest_ipperf.agent.host_state.dirty_marks import marked
+from pytest_ipperf.agent.rpc.channel import ALIVE, Line
+from pytest_ipperf.agent.rpc.handlers import teardown
 
 
 @pytest.fixture
 def here(monkeypatch):
     """What an agent has that is about to leave, and what it says meanwhile."""
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(leaving, "SIGN_S", 0.02)
+    monkeypatch.setattr(teardown, "SIGN_S", 0.02)
     said: list[object] = []
     line = Line(said.append)
     watch = line.watch()
@@ -34,7 +34,7 @@ def here(monkeypatch):
 
 def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
     here.stack.callback(time.sleep, 0.6)
-    assert leaving.Leaving(here).leave() == []
+    assert teardown.Leaving(here).leave() == []
     count = len(here.said)
     assert count >= 2
     assert set(here.said) == {ALIVE}
@@ -44,7 +44,7 @@ def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
 
 def test_an_end_that_hangs_is_told_and_marked_in_its_place(here, tmp_path, monkeypatch):
     monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
-    monkeypatch.setattr(leaving, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(teardown, "_PATIENCE_S", 0.1)
     gone = Event()
 
     def ended(status):
@@ -53,7 +53,7 @@ def test_an_end_that_hangs_is_told_and_marked_in_its_place(here, tmp_path, monke
 
     monkeypatch.setattr(os, "_exit", ended)
     here.stack.callback(gone.wait, 20.0)
-    leaving.Leaving(here).leave()
+    teardown.Leaving(here).leave()
     said = "the end of its agent has not come in 300 s; what that has made may still be there"
     assert here.said[-2:] == [("ok", [said]), 1]
     assert set(here.said[:-2]) <= {ALIVE}
@@ -64,5 +64,5 @@ def test_it_is_not_cut_short(here):
     here.stack.callback(signal.raise_signal, signal.SIGTERM)
     done: list[str] = []
     here.stack.callback(done.append, "first")
-    assert leaving.Leaving(here).leave() == []
+    assert teardown.Leaving(here).leave() == []
     assert done == ["first"]

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.figures import packed
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load.library_client import LibraryBurst
+from pytest_ipperf.agent.load.samples import packed
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
@@ -486,7 +486,7 @@ def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
 
 
 def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):
-    monkeypatch.setattr("pytest_ipperf.agent.library._GOODBYE_S", 0.2)
+    monkeypatch.setattr("pytest_ipperf.agent.load.library_client._GOODBYE_S", 0.2)
 
     def talk(conn, _):
         conn.sendall(GREETING)

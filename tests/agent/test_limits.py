@@ -7,8 +7,8 @@ import resource
 
 import pytest
 
-from pytest_ipperf.agent.limits import enough_descriptors, enough_ports, most_descriptors
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports, most_descriptors
+from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.core.portable.errors import LabError
 
 
@@ -104,7 +104,7 @@ def test_sessions_that_stay_keep_the_ports_of_all_bursts(isolated, rate):
 REAL = """
 import resource, socket
 from test_limits import *
-from pytest_ipperf.agent.load import load
+from pytest_ipperf.agent.load.runner import load
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 100))
 with socket.create_server(("127.0.0.1", 0)) as server:
     try:

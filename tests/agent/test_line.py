@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent import line as line_module
-from pytest_ipperf.agent.control import ControlLine
-from pytest_ipperf.agent.line import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch, Line
+from pytest_ipperf.agent.rpc import channel as line_module
+from pytest_ipperf.agent.rpc.channel import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch, Line
+from pytest_ipperf.agent.sockets.control_connection import ControlLine
 
 
 class Control(ControlLine):

@@ -16,9 +16,9 @@ from typing import Any
 import execnet
 import pytest
 
-from pytest_ipperf.agent.leash import leash, survivors, tree
-from pytest_ipperf.agent.line import ALIVE
-from pytest_ipperf.agent.orders import PARTS
+from pytest_ipperf.agent.rpc.channel import ALIVE
+from pytest_ipperf.agent.rpc.handlers import PARTS
+from pytest_ipperf.agent.servers.containment import leash, survivors, tree
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.sending.boot import BOOT, board
 from pytest_ipperf.lab.ways import WAYS
@@ -119,7 +119,7 @@ def test_an_order_that_breaks_is_told_with_its_place(agent):
     word, kind, sentence = agent.order("load", {"no": "such key"})
     assert (word, kind) == ("error", "AgentError")
     assert sentence.startswith("TypeError: LoadOrder.__init__() got an unexpected keyword argument 'no' (")
-    assert re.search(r"agent/orders/runs\.py, line \d+\)$", sentence)
+    assert re.search(r"agent/rpc/handlers/runs\.py, line \d+\)$", sentence)
     assert agent.order("hello") == ("ok", agent.hello)
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import lasting, marks
-from pytest_ipperf.agent.folder import private_folder, sweep
-from pytest_ipperf.agent.leash import tree
-from pytest_ipperf.agent.leaving import undone
+from pytest_ipperf.agent.host_state import dirty_marks, state_dir
+from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
+from pytest_ipperf.agent.host_state.teardown import undone
+from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.portable.errors import LabError
 
 ROOT = os.geteuid() == 0
@@ -29,8 +29,8 @@ def places(tmp_path, monkeypatch):
     """In place of /run and /tmp; users' folders are below the second."""
     monkeypatch.delenv("IPPERF_RUN", raising=False)
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(lasting, "ROOTS", str(tmp_path / "run"))
-    monkeypatch.setattr(lasting, "USERS", str(tmp_path / "tmp" / "pytest-ipperf-"))
+    monkeypatch.setattr(state_dir, "ROOTS", str(tmp_path / "run"))
+    monkeypatch.setattr(state_dir, "USERS", str(tmp_path / "tmp" / "pytest-ipperf-"))
     return tmp_path
 
 
@@ -41,7 +41,7 @@ def note(said="a is left", **what):
 def written(folder, *notes, owner=None, name="left", start=None):
     """A mark as another user has it."""
     folder.mkdir(mode=0o711, exist_ok=True)
-    lines = [start or lasting.boot(), *map(json.dumps, notes)]
+    lines = [start or state_dir.boot(), *map(json.dumps, notes)]
     (folder / name).write_text("".join(f"{line}\n" for line in lines))
     if owner is not None:
         for path in (folder, folder / name):
@@ -50,13 +50,14 @@ def written(folder, *notes, owner=None, name="left", start=None):
 
 
 def test_a_host_without_a_mark_has_none():
-    assert marks.marked() == ""
-    assert marks.marks() == []
+    assert dirty_marks.marked() == ""
+    assert dirty_marks.marks() == []
 
 
 AS_NOBODY = """
 import json, os, sys
-from pytest_ipperf.agent import lasting, marks
+from pytest_ipperf.agent.host_state import state_dir as lasting
+from pytest_ipperf.agent.host_state import dirty_marks as marks
 lasting.ROOTS, lasting.USERS = sys.argv[1] + "/run", sys.argv[1] + "/pytest-ipperf-"
 marks.mark_left([{"said": "mine is left"}])
 print(json.dumps([marks.marked(), str(marks.marks()[-1].path), os.geteuid()]))
@@ -73,17 +74,17 @@ def test_a_user_without_rights_marks_a_host_for_root_too(places, nobody, monkeyp
         said, path, user = json.loads(done.stdout)
         assert said == f"{SAID}mine is left"
         assert path == f"{made}/{'run' if not user else f'pytest-ipperf-{user}'}/left"
-        monkeypatch.setattr(lasting, "USERS", f"{made}/pytest-ipperf-")
-        assert marks.marked() == said + (f" (so says user {user})" if user != os.geteuid() else "")
+        monkeypatch.setattr(state_dir, "USERS", f"{made}/pytest-ipperf-")
+        assert dirty_marks.marked() == said + (f" (so says user {user})" if user != os.geteuid() else "")
 
 
 def test_what_is_left_is_told_once_and_to_everyone(places):
-    lasting.folder().mkdir(mode=0o700)  # as an earlier version made it
-    marks.mark_left([note(), note("b is left")])
-    marks.mark_left([note()])
-    assert marks.marked() == f"{SAID}a is left; b is left"
-    (mark,) = marks.marks()
-    assert mark.path == lasting.folder() / "left"
+    state_dir.folder().mkdir(mode=0o700)  # as an earlier version made it
+    dirty_marks.mark_left([note(), note("b is left")])
+    dirty_marks.mark_left([note()])
+    assert dirty_marks.marked() == f"{SAID}a is left; b is left"
+    (mark,) = dirty_marks.marks()
+    assert mark.path == state_dir.folder() / "left"
     assert mark.path.stat().st_mode & 0o777 == 0o644
     assert mark.path.parent.stat().st_mode & 0o777 == 0o711
 
@@ -96,56 +97,55 @@ def slowly(descriptor, text):
 
 
 def test_agents_that_note_at_once_lose_nothing_of_each_other(monkeypatch):
-    monkeypatch.setattr(marks, "append", slowly)
-    lasting.own_folder()
+    monkeypatch.setattr(dirty_marks, "append", slowly)
+    state_dir.own_folder()
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: marks.mark_left([note(f"{number} is left")]), range(8)))
-    (mark,) = marks.marks()
+        list(pool.map(lambda number: dirty_marks.mark_left([note(f"{number} is left")]), range(8)))
+    (mark,) = dirty_marks.marks()
     assert sorted(each["said"] for each in mark.notes) == [f"{number} is left" for number in range(8)]
 
 
 def test_what_is_noted_while_another_forgets_an_earlier_start_stays(monkeypatch):
-    path = written(lasting.folder(), note("old"), start="another")
-    forget = marks._forget
+    path = written(state_dir.folder(), note("old"), start="another")
+    forget = dirty_marks._forget
 
     def later(path):
-        marks.mark_left([note("new")])
+        dirty_marks.mark_left([note("new")])
         forget(path)
 
-    monkeypatch.setattr(marks, "_forget", later)
-    marks.marked()
-    assert marks.marked() == f"{SAID}new"
-    assert path.read_text().splitlines() == [lasting.boot(), json.dumps(note("new"))]
+    monkeypatch.setattr(dirty_marks, "_forget", later)
+    dirty_marks.marked()
+    assert dirty_marks.marked() == f"{SAID}new"
+    assert path.read_text().splitlines() == [state_dir.boot(), json.dumps(note("new"))]
 
 
 def test_who_holds_the_folder_for_ever_is_not_waited_for(monkeypatch):
-    lasting.own_folder()
-    monkeypatch.setattr(lasting, "WAIT_S", 0.05)
-    with lasting.held(lasting.folder(), os.geteuid()), pytest.raises(LabError) as caught:
-        marks.mark_left([note()])
-    why = (
-        f"Resource temporarily unavailable: {lasting.folder()}/left; make room there, or remove what stands in its way"
-    )
+    state_dir.own_folder()
+    monkeypatch.setattr(state_dir, "WAIT_S", 0.05)
+    with state_dir.held(state_dir.folder(), os.geteuid()), pytest.raises(LabError) as caught:
+        dirty_marks.mark_left([note()])
+    left = f"{state_dir.folder()}/left"
+    why = f"Resource temporarily unavailable: {left}; make room there, or remove what stands in its way"
     assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
 
 
 def test_marks_of_the_network_can_be_left_out():
-    marks.mark(["route x is missing"])
-    marks.mark_left([note()])
-    assert marks.marked() == f"{SAID}a is left; route x is missing"
-    assert marks.marked(networks=False) == f"{SAID}a is left"
+    dirty_marks.mark(["route x is missing"])
+    dirty_marks.mark_left([note()])
+    assert dirty_marks.marked() == f"{SAID}a is left; route x is missing"
+    assert dirty_marks.marked(networks=False) == f"{SAID}a is left"
 
 
 def test_what_tells_of_an_earlier_start_is_removed(places):
-    path = written(lasting.folder(), note(), start="another")
-    assert marks.marked() == ""
+    path = written(state_dir.folder(), note(), start="another")
+    assert dirty_marks.marked() == ""
     assert not path.exists()
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can make files of others")
 def test_root_sees_the_marks_of_all_users_and_who_says_so(places):
     written(places / "tmp" / "pytest-ipperf-1234", note("c is left"), owner=1234)
-    assert marks.marked() == f"{SAID}c is left (so says user 1234)"
+    assert dirty_marks.marked() == f"{SAID}c is left (so says user 1234)"
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can make files of others")
@@ -153,64 +153,64 @@ def test_a_user_sees_roots_mark_and_not_that_of_another(places, monkeypatch):
     written(places / "run", note())
     written(places / "tmp" / "pytest-ipperf-1234", note("c is left"), owner=1234)
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
-    assert marks.marked() == f"{SAID}a is left (so says user 0)"
+    assert dirty_marks.marked() == f"{SAID}a is left (so says user 0)"
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can make files of others")
 def test_a_mark_that_is_not_its_owners_is_none(places):
     folder = places / "tmp" / "pytest-ipperf-1234"
     path = written(folder, note())  # root's, in the name of another
-    assert marks.marked() == ""
+    assert dirty_marks.marked() == ""
     os.chown(folder, 1234, 1234)
-    assert marks.marked() == ""  # the file is still root's
+    assert dirty_marks.marked() == ""  # the file is still root's
     os.chown(path, 1234, 1234)
-    assert marks.marked()
+    assert dirty_marks.marked()
     folder.chmod(0o777)
-    assert marks.marked() == ""
+    assert dirty_marks.marked() == ""
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can make files of others")
 def test_a_link_in_place_of_a_mark_is_not_followed(places):
     secret = places / "secret"
-    secret.write_text(f"{lasting.boot()}\nsecret\n")
+    secret.write_text(f"{state_dir.boot()}\nsecret\n")
     folder = places / "tmp" / "pytest-ipperf-1234"
     folder.mkdir()
     (folder / "left").symlink_to(secret)
     os.chown(folder, 1234, 1234)
-    assert marks.marked() == ""
+    assert dirty_marks.marked() == ""
     (places / "tmp" / "pytest-ipperf-1235").symlink_to(places)
-    assert marks.marked() == ""
+    assert dirty_marks.marked() == ""
 
 
 def test_a_folder_that_somebody_else_may_write_to_cannot_hold_a_mark(places):
-    lasting.folder().mkdir()
-    lasting.folder().chmod(0o777)
+    state_dir.folder().mkdir()
+    state_dir.folder().chmod(0o777)
     with pytest.raises(LabError) as caught:
-        marks.mark_left([note()])
-    why = f"{lasting.folder()} is not this user's alone; make room there, or remove what stands in its way"
+        dirty_marks.mark_left([note()])
+    why = f"{state_dir.folder()} is not this user's alone; make room there, or remove what stands in its way"
     assert str(caught.value) == f"it is not as it was (a is left), which cannot be noted: {why}"
 
 
 def test_a_network_that_cannot_be_marked_is_an_error_but_for_root_of_a_namespace(places, monkeypatch):
-    lasting.folder().symlink_to(places)
-    monkeypatch.setattr(marks, "true_root", lambda: True)
-    why = f"{lasting.folder()} is not this user's alone"
+    state_dir.folder().symlink_to(places)
+    monkeypatch.setattr(dirty_marks, "true_root", lambda: True)
+    why = f"{state_dir.folder()} is not this user's alone"
     for _ in range(2):
         with pytest.raises(LabError) as caught:
-            marks.mark(["route x is missing"])
+            dirty_marks.mark(["route x is missing"])
         room = "make room there, or remove what stands in its way"
         assert str(caught.value) == f"it is not as it was (route x is missing), which cannot be noted: {why}; {room}"
-        monkeypatch.setattr(marks, "network", lambda: None)
+        monkeypatch.setattr(dirty_marks, "network", lambda: None)
         why = "nothing tells this network from others, which takes Linux 5.14"
-    marks.mark([])
+    dirty_marks.mark([])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(marks, "true_root", lambda: False)
-    marks.mark(["route x is missing"])
+    monkeypatch.setattr(dirty_marks, "true_root", lambda: False)
+    dirty_marks.mark(["route x is missing"])
 
 
 def test_what_anybody_wrote_is_shown_without_its_control_characters(places):
-    written(lasting.folder(), note("a\x1b[31m\nb", folder=7, process="x"))
-    assert marks.marks()[0].notes == ({"said": "a?[31m?b"},)
+    written(state_dir.folder(), note("a\x1b[31m\nb", folder=7, process="x"))
+    assert dirty_marks.marks()[0].notes == ({"said": "a?[31m?b"},)
 
 
 def test_folders_and_processes_are_looked_for_and_the_rest_nobody_can_tell(places):
@@ -218,27 +218,28 @@ def test_folders_and_processes_are_looked_for_and_the_rest_nobody_can_tell(place
         ((process,), *_) = tree(running.pid)
         alive = note("p runs", process=[process.pid, process.started_ticks])
         other = note("q runs", process=[process.pid, process.started_ticks + 1])
-        assert [marks.holds(each) for each in (alive, other)] == [True, False]
+        assert [dirty_marks.holds(each) for each in (alive, other)] == [True, False]
         running.communicate(b"\n")
-    assert marks.holds(alive) is False
-    assert marks.holds(note("f", folder=str(places))) is True
-    assert marks.holds(note("f", folder=str(places / "none"))) is False
-    assert marks.holds(note("r is missing")) is None
+    assert dirty_marks.holds(alive) is False
+    assert dirty_marks.holds(note("f", folder=str(places))) is True
+    assert dirty_marks.holds(note("f", folder=str(places / "none"))) is False
+    assert dirty_marks.holds(note("r is missing")) is None
 
 
 def test_a_mark_is_cleared_of_what_no_longer_holds_and_the_rest_when_asked(places):
     still = note("f is left", folder=str(places))
-    marks.mark_left([note("r is missing"), still, note("g is left", folder=str(places / "none"))])
-    (mark,) = marks.marks()
-    assert marks.clear(mark, everything=False) == [note("r is missing"), still]
-    (mark,) = marks.marks()
-    assert marks.clear(mark, everything=True) == [still]
-    assert marks.marked() == f"{SAID}f is left"
+    dirty_marks.mark_left([note("r is missing"), still, note("g is left", folder=str(places / "none"))])
+    (mark,) = dirty_marks.marks()
+    assert dirty_marks.clear(mark, everything=False) == [note("r is missing"), still]
+    (mark,) = dirty_marks.marks()
+    assert dirty_marks.clear(mark, everything=True) == [still]
+    assert dirty_marks.marked() == f"{SAID}f is left"
 
 
 CLEARS = """
 import os, sys
-from pytest_ipperf.agent import lasting, marks
+from pytest_ipperf.agent.host_state import state_dir as lasting
+from pytest_ipperf.agent.host_state import dirty_marks as marks
 lasting.ROOTS, lasting.USERS = sys.argv[1] + "/run", sys.argv[1] + "/tmp/pytest-ipperf-"
 setattr(os, sys.argv[2], lambda *_, **__: os._exit(9))
 marks.clear(marks.marks()[0], everything=True)
@@ -248,22 +249,22 @@ marks.clear(marks.marks()[0], everything=True)
 @pytest.mark.parametrize("step", ["write", "rename"])
 def test_who_is_killed_while_he_clears_a_mark_takes_nothing_of_it_along(places, me, step):
     notes = [note("r is missing"), note("f is left", folder=str(places))]
-    marks.mark_left(notes)
+    dirty_marks.mark_left(notes)
     env = {name: value for name, value in me.env.items() if name != "IPPERF_RUN"}
     assert subprocess.run(me.argv(CLEARS, str(places), step), env=env, check=False).returncode == 9
-    (mark,) = marks.marks()
+    (mark,) = dirty_marks.marks()
     assert list(mark.notes) == notes
-    assert marks.clear(mark, everything=True) == notes[1:]
-    assert marks.marked() == f"{SAID}f is left"
-    assert sorted(path.name for path in lasting.folder().iterdir()) == ["left"]
+    assert dirty_marks.clear(mark, everything=True) == notes[1:]
+    assert dirty_marks.marked() == f"{SAID}f is left"
+    assert sorted(path.name for path in state_dir.folder().iterdir()) == ["left"]
 
 
 def test_what_is_noted_while_a_mark_is_cleared_stays(places):
-    marks.mark_left([note("r is missing")])
-    (mark,) = marks.marks()
-    marks.mark_left([note("s is missing")])
-    assert marks.clear(mark, everything=True) == [note("s is missing")]
-    assert marks.marked() == f"{SAID}s is missing"
+    dirty_marks.mark_left([note("r is missing")])
+    (mark,) = dirty_marks.marks()
+    dirty_marks.mark_left([note("s is missing")])
+    assert dirty_marks.clear(mark, everything=True) == [note("s is missing")]
+    assert dirty_marks.marked() == f"{SAID}s is missing"
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can make files of others")
@@ -271,15 +272,15 @@ def test_root_clears_the_mark_of_another_only_when_asked_and_as_a_whole(places):
     folder, still = places / "tmp" / "pytest-ipperf-1234", places / "still"
     still.touch()
     path = written(folder, note("f", folder=str(still)), note("g", folder="/nowhere"), note("r"), owner=1234)
-    (mark,) = marks.marks()
+    (mark,) = dirty_marks.marks()
     for everything in (False, True):
         before = path.stat()
-        assert marks.clear(mark, everything=everything) == list(mark.notes)
+        assert dirty_marks.clear(mark, everything=everything) == list(mark.notes)
         assert path.stat() == before
     still.unlink()
-    assert marks.clear(mark, everything=False) == list(mark.notes)
+    assert dirty_marks.clear(mark, everything=False) == list(mark.notes)
     assert path.exists()
-    assert marks.clear(mark, everything=True) == []
+    assert dirty_marks.clear(mark, everything=True) == []
     assert list(folder.iterdir()) == []
 
 
@@ -287,7 +288,7 @@ def test_root_clears_the_mark_of_another_only_when_asked_and_as_a_whole(places):
 def test_a_folder_that_its_user_exchanges_for_a_link_leads_root_nowhere(places):
     folder = places / "tmp" / "pytest-ipperf-1234"
     written(folder, note("r"), owner=1234)
-    (mark,) = marks.marks()
+    (mark,) = dirty_marks.marks()
     folder.rename(places / "elsewhere")
     for owner, why in ((0, "Not a directory"), (1235, "it is not the folder of user 1234 alone")):
         victim = written(places / f"victim{owner}", note("v"), owner=owner)
@@ -298,7 +299,7 @@ def test_a_folder_that_its_user_exchanges_for_a_link_leads_root_nowhere(places):
         else:
             folder.symlink_to(victim.parent)
         with pytest.raises(LabError) as caught:
-            marks.clear(mark, everything=True)
+            dirty_marks.clear(mark, everything=True)
         said = f"the mark {mark.path} of user 1234 cannot be removed: {why}; have root or that user remove it"
         assert str(caught.value) == said
         assert victim.exists()
@@ -317,14 +318,14 @@ def test_all_that_fails_of_an_end_is_told_and_noted(places):
     stack.callback(done.append, "first")
     stack.callback(fails, LabError("y cannot be removed"))
     stack.callback(fails, ValueError("z"))
-    stack.callback(fails, marks.LeftError("x cannot be killed", process=[1, 2]))
+    stack.callback(fails, dirty_marks.LeftError("x cannot be killed", process=[1, 2]))
     try:
         sys.exit()
     except SystemExit:
         said = undone(stack)
     assert said == ["x cannot be killed", "ValueError: z", "y cannot be removed"]
     assert done == ["first"]
-    (mark,) = marks.marks()
+    (mark,) = dirty_marks.marks()
     assert mark.notes == (note(said[0], process=[1, 2]), note(said[1]), note(said[2]))
     assert undone(stack) == []
 
@@ -342,11 +343,11 @@ def test_a_private_folder_with_a_mount_in_it_stays_and_is_told(places, monkeypat
         (said,) = undone(stack)
         assert said == f"private folder {folder} cannot be removed: Device or resource busy: mounted"
         assert sorted(path.name for path in folder.iterdir()) == [".lock", "mounted"]
-        assert marks.holds(marks.marks()[0].notes[0])
+        assert dirty_marks.holds(dirty_marks.marks()[0].notes[0])
     finally:
         subprocess.run(["umount", str(folder / "mounted")], check=True)
     then = time.time() - 60
     os.utime(folder / ".lock", (then, then))
     assert sweep() == 1
-    assert marks.clear(marks.marks()[0], everything=False) == []
+    assert dirty_marks.clear(dirty_marks.marks()[0], everything=False) == []
     assert not Path(folder).exists()

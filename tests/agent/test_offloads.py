@@ -7,13 +7,13 @@ import socket
 
 import pytest
 
-from pytest_ipperf.agent.offloads import offloads
+from pytest_ipperf.agent.kernel.ethtool import offloads
 from tests.needs import require
 
 UP = "ip link add one type veth peer name two"
 SHOWN = """
 import re, subprocess
-from pytest_ipperf.agent.offloads import offloads, set_offloads
+from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.core.portable.errors import LabError
 # Not `tcp-segmentation-offload`, which is on for ethtool while any feature with a name like it is.
 NAMES = {"tso": "tx-tcp-segmentation", "gso": "generic-segmentation-offload", "sg": "tx-scatter-gather",
@@ -66,7 +66,7 @@ print(found)
 
 def test_an_offload_that_cannot_be_switched_is_named(isolated):
     code = """
-from pytest_ipperf.agent.offloads import offloads, set_offloads
+from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.core.portable.errors import LabError
 for device, wanted in (("lo", {"sg": False, "gso": True}), ("none", {"gro": True, "tso": False})):
     try:
@@ -84,7 +84,7 @@ print(offloads("lo")["sg"])
 
 def test_who_may_not_set_them_is_told_so(isolated):
     code = """
-from pytest_ipperf.agent.offloads import offloads, set_offloads
+from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.core.portable.errors import LabError
 import ctypes
 class Rights(ctypes.Structure):

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import offset
-from pytest_ipperf.agent.offset import OffsetServer, clock_of_host, estimate, exchange
+from pytest_ipperf.agent.paths import clock_exchange
+from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host, estimate, exchange
 from pytest_ipperf.core.portable.errors import LabError
 from tests.needs import require
 
@@ -26,8 +26,8 @@ ROOT = str(Path(__file__).parents[2])
 PORTS = (21000, 21999)
 SERVER = """
 import sys
-from pytest_ipperf.agent import offset
-from pytest_ipperf.agent.offset import OffsetServer, clock_of_host
+from pytest_ipperf.agent.paths import clock_exchange as offset
+from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
 server = OffsetServer(sys.argv[1], (21000, 21999))
 print((server.port, clock_of_host()), flush=True)
 sys.stdin.read()
@@ -86,7 +86,7 @@ def test_the_offset_of_a_time_namespace_is_found(own_network):
         pytest.skip(f"no rights for a time namespace: {tried.stderr.strip()}")
     near = """
 import ast, subprocess, sys
-from pytest_ipperf.agent.offset import clock_of_host, estimate, exchange
+from pytest_ipperf.agent.paths.clock_exchange import clock_of_host, estimate, exchange
 server = subprocess.Popen(sys.argv[1:], stdin=-1, stdout=-1)
 port, clock = ast.literal_eval(server.stdout.readline().decode())
 told = estimate(exchange("127.0.0.1", "127.0.0.1", port, 500))
@@ -132,7 +132,7 @@ def test_what_is_lost_is_left_out_and_late_answers_are_told_apart():
 
 
 def test_silence_ends_it_soon(monkeypatch):
-    monkeypatch.setattr(offset, "_LATEST_NS", 100_000_000)
+    monkeypatch.setattr(clock_exchange, "_LATEST_NS", 100_000_000)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         began = time.monotonic()

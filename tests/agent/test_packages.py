@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.markers import default_environment
 
-from pytest_ipperf.agent.packages import Packages, interpreter
+from pytest_ipperf.agent.packages.installed import Packages, interpreter
 from pytest_ipperf.core.portable.errors import LabError
 
 SENT = {"ipperf_sent.py": "WHERE = __file__", "ipperf_sent-3.2.dist-info/METADATA": "Name: ipperf-sent\nVersion: 3.2\n"}

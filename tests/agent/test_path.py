@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import path
+from pytest_ipperf.agent.paths import routes
 
 ROOT = Path(__file__).parents[2]
 LINKED = """
 import os, socket, subprocess, sys, time
-from pytest_ipperf.agent import path
-from pytest_ipperf.core import dns
+from pytest_ipperf.agent.paths import routes as path
+from pytest_ipperf.core.portable import dns
 from test_burst import NAME, Resolver
 
 FAR = '''
@@ -60,7 +60,7 @@ def said(text):
 
 
 def test_the_route_to_oneself_is_by_the_loopback_device(isolated):
-    four, six = (said(isolated(f"from pytest_ipperf.agent.path import route; print(route({address!r}))"))
+    four, six = (said(isolated(f"from pytest_ipperf.agent.paths.routes import route; print(route({address!r}))"))
                  for address in ("127.0.0.1", "::1"))  # fmt: skip
     common = {"device": "lo", "gateway": "", "mtu": 65536, "type": 772, "path_mtu": 0, "mss": 0}
     assert four == {**common, "source": "127.0.0.1"}
@@ -69,7 +69,7 @@ def test_the_route_to_oneself_is_by_the_loopback_device(isolated):
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
 def test_where_there_is_no_route_is_an_error_in_words(isolated, address):
-    found = isolated(f"from pytest_ipperf.agent.path import route; print(route({address!r}))")
+    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print(route({address!r}))")
     assert said(found) == {"error": "Network is unreachable"}
 
 
@@ -81,7 +81,7 @@ def test_a_gateway_its_device_and_its_mtu_are_told(isolated):
     ip addr add 2001:db8::1/64 dev one nodad; ip route add default via 2001:db8::9 dev one
     ip route add prohibit 198.51.100.0/24
     """
-    code = "from pytest_ipperf.agent.path import route; print([route(a) for a in ADDRESSES])"
+    code = "from pytest_ipperf.agent.paths.routes import route; print([route(a) for a in ADDRESSES])"
     four, six, near, none = said(
         isolated(f"ADDRESSES = '203.0.113.1', '2001:db8:1::1', '192.0.2.7', '198.51.100.1'\n{code}", up)
     )
@@ -110,7 +110,7 @@ def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
              ("203.0.113.1", "198.51.100.7", "three"), ("203.0.113.1", "192.0.2.7", "five"),
              ("2001:db8:7::1", "2001:db8::1"), ("2001:db8:7::1", "2001:db8::2"),
              ("2001:db8:7::1", "2001:db8::5", "one"), ("2001:db8:7::1", "2001:db8::5", "three")]  # fmt: skip
-    found = isolated(f"from pytest_ipperf.agent.path import route; print([route(*a) for a in {asked}])", up)
+    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(*a) for a in {asked}])", up)
     told = [each.get("device", each.get("error")) for each in said(found)]
     assert told == ["one", "three", "one", "three", "no interface with this name", "one", "three", "one", "three"]
 
@@ -124,7 +124,7 @@ def test_what_a_route_says_of_sizes_is_told(isolated):
     echo 1400 > /proc/sys/net/ipv6/conf/one/mtu
     """
     asked = ["203.0.113.1", "198.51.100.1", "2001:db8:7::1", "192.0.2.9"]
-    found = isolated(f"from pytest_ipperf.agent.path import route; print([route(a) for a in {asked}])", up)
+    found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(a) for a in {asked}])", up)
     told = [(each["mtu"], each["path_mtu"], each["mss"]) for each in said(found)]
     assert told == [(1500, 1300, 0), (1500, 0, 500), (1400, 1300, 500), (1500, 0, 0)]
 
@@ -149,8 +149,8 @@ with Far(1500, 1400) as far:
 
 def test_loopback_takes_its_mtu_and_no_more(isolated):
     code = """
-from pytest_ipperf.agent.path import fit_sizes, fits
-from pytest_ipperf.agent.daemon import Daemon
+from pytest_ipperf.agent.paths.routes import fit_sizes, fits
+from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 import tempfile
@@ -172,7 +172,7 @@ def test_nobody_there_is_silence(isolated):
     ip addr add 192.0.2.1/24 dev one; ip addr add 2001:db8::1/64 dev one nodad
     """
     code = """
-from pytest_ipperf.agent import path
+from pytest_ipperf.agent.paths import routes as path
 path._PROBE_WAIT_S = 0.05
 print([path.fits(a, 20000, "a.test", 1000) for a in ("127.0.0.1", "::1", "192.0.2.7", "203.0.113.1", "2001:db8:1::1")])
 """
@@ -182,7 +182,7 @@ print([path.fits(a, 20000, "a.test", 1000) for a in ("127.0.0.1", "::1", "192.0.
 def test_only_packets_of_protocol_41_are_counted(isolated):
     code = """
 import socket
-from pytest_ipperf.agent.path import Protocol41
+from pytest_ipperf.agent.paths.routes import Protocol41
 counter = Protocol41()
 found = [counter.count()]
 with (
@@ -212,7 +212,7 @@ print([*found, counter.count()])
 
 COUNTED = """
 import os, socket, subprocess, sys, time
-from pytest_ipperf.agent.path import Protocol41
+from pytest_ipperf.agent.paths.routes import Protocol41
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
 def another():
     held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
@@ -225,7 +225,7 @@ run("ip addr add 198.18.0.1/24 dev near"); run(inside + "ip addr add 198.18.0.2/
 run("ip link set near mtu 1500 up"); run(inside + "ip link set far mtu 1500 up")
 FAR = '''
 import sys; sys.path[:0] = %r
-from pytest_ipperf.agent.path import Protocol41
+from pytest_ipperf.agent.paths.routes import Protocol41
 counter = Protocol41()
 for line in sys.stdin:
     print(counter.count(), flush=True)
@@ -279,10 +279,10 @@ subprocess.run([*inside.split(), *"tc filter add dev far ingress bpf da bytecode
 
 def test_who_may_not_count_says_so():
     if os.geteuid() != 0:
-        counter = path.Protocol41()
+        counter = routes.Protocol41()
         assert counter.count() is None
         return
-    code = "from pytest_ipperf.agent.path import Protocol41; print(Protocol41().count())"
+    code = "from pytest_ipperf.agent.paths.routes import Protocol41; print(Protocol41().count())"
     done = subprocess.run(
         ["setpriv", "--bounding-set", "-net_raw", "--", sys.executable, "-W", "error", "-c", code],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -295,7 +295,7 @@ def test_who_may_not_count_says_so():
 def test_packets_are_counted_by_version_and_without_icmp(isolated):
     code = """
 import socket
-from pytest_ipperf.agent.path import ip_packets
+from pytest_ipperf.agent.paths.routes import ip_packets
 def sent(address, kind):
     before = ip_packets()
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -323,4 +323,4 @@ print([sent("127.0.0.1", socket.SOCK_DGRAM), sent("::1", socket.SOCK_DGRAM), ref
 def test_a_host_without_ipv6_has_sent_none_of_it(monkeypatch):
     real = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: str(self) != "/proc/net/snmp6" and real(self))
-    assert path.ip_packets()["ipv6"] == 0
+    assert routes.ip_packets()["ipv6"] == 0

@@ -7,7 +7,7 @@ import ast
 CLOSED_AT_ONCE = """
 import socket, subprocess
 from pathlib import Path
-from pytest_ipperf.agent.ports import open_connections
+from pytest_ipperf.agent.sockets.ports import open_connections
 
 def states():
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]

@@ -6,11 +6,11 @@ import ast
 
 import pytest
 
-from pytest_ipperf.agent.returning import Asker
+from pytest_ipperf.agent.paths.reverse_pmtu import Asker
 from pytest_ipperf.core.portable.errors import LabError
 
 BETWEEN = """
-from pytest_ipperf.agent.returning import Answerer, Asker
+from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
 def between(near, far, sizes, asked=1):
     answerer = Answerer(far, 20000)
     asker = Asker(near, far, 20000)
@@ -42,7 +42,7 @@ def test_who_has_not_asked_gets_nothing_and_silence_is_told(isolated):
 def test_what_has_no_way_back_is_silence(isolated):
     code = """
 import subprocess
-from pytest_ipperf.agent.returning import Answerer, Asker
+from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
 answerer = Answerer("127.0.0.1", 20000)
 asker = Asker("192.0.2.1", "127.0.0.1", 20000)
 asker.ask()

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent import kernel_stamps
-from pytest_ipperf.agent.engines import ENGINES
-from pytest_ipperf.agent.engines.base import Told
-from pytest_ipperf.agent.engines.rtt import _taken, engine
-from pytest_ipperf.agent.icmp import echo_socket
-from pytest_ipperf.agent.probes import datagrams
-from pytest_ipperf.agent.probes.frame import HEAD
-from pytest_ipperf.agent.stamps import stamping
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.engines.base import Told
+from pytest_ipperf.agent.flows.engines.rtt import _taken, engine
+from pytest_ipperf.agent.flows.rtt import datagram_probes
+from pytest_ipperf.agent.flows.rtt.frame import HEAD
+from pytest_ipperf.agent.flows.rtt.icmp import echo_socket
+from pytest_ipperf.agent.sockets import timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.core.portable.errors import LabError
 from tests.agent.rtt_ends import known, order, rows
 from tests.needs import require
@@ -258,7 +258,7 @@ def test_silence_is_told_and_ends_the_run():
 def test_silence_of_icmp_is_told(isolated):
     code = """
 from rtt_ends import NEAR, NOBODY, Pair, known, order
-from pytest_ipperf.agent.engines.rtt import engine
+from pytest_ipperf.agent.flows.engines.rtt import engine
 with Pair():
     for ipver in (4, 6):
         one = order(NEAR[ipver], NOBODY[ipver], "icmp", "path", run_s=30, deadline_s=0.05, far={"port": 0})
@@ -347,7 +347,7 @@ def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
 
 
 def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
-    monkeypatch.setattr(datagrams, "arrival_ns", lambda _: 0)
+    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda _: 0)
     with pytest.raises(LabError, match=r"^the kernels have no stamps of probes by udp from .*; wait as 'path' or"):
         ran(order(HERE, HERE, "udp", "wire"))
 
@@ -355,8 +355,8 @@ def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
 def test_replies_without_stamps_are_left_out(monkeypatch):
     _may_ping()
     stamps = iter(range(10**9))
-    real = kernel_stamps.arrival_ns
-    monkeypatch.setattr(datagrams, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
+    real = timestamping.arrival_ns
+    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
     told = ran(order(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
     left_out = told.facts["sent"] - told.attempted
     assert 0 < left_out < told.facts["sent"]
@@ -373,7 +373,7 @@ def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
     ):
         far.bind((HERE, 0))
         near.connect(far.getsockname())
-        departures = kernel_stamps.Departures(near)
+        departures = timestamping.Departures(near)
         told: dict[int, int] = {}
         for number in range(1, 200):
             before_ns = time.time_ns()

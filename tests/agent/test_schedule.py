@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from pytest_ipperf.agent.connection import RESOLVING, Connection
-from pytest_ipperf.agent.schedule import Schedule
+from pytest_ipperf.agent.load.lean.connection import RESOLVING, Connection
+from pytest_ipperf.agent.load.lean.timers import Schedule
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 

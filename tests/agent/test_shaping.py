@@ -13,5 +13,5 @@ tc qdisc add dev three clsact
 
 
 def test_a_devices_rate_is_that_of_the_bucket_at_its_root(isolated):
-    code = "from pytest_ipperf.agent.shaping import rates; print(rates(['one', 'two', 'three', 'one-peer']))"
+    code = "from pytest_ipperf.agent.kernel.qdiscs import rates; print(rates(['one', 'two', 'three', 'one-peer']))"
     assert ast.literal_eval(isolated(code, UP)) == {"one": 1e8, "two": 4e10, "three": 0.0, "one-peer": 0.0}

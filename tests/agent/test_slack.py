@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.slack import undisturbed
+from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 
 
 def now():

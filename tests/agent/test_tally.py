@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import tally as room
+from pytest_ipperf.agent.flows.udp import counter as room
 from pytest_ipperf.core.stats.stream_loss import reordered_share
 
 

@@ -82,7 +82,7 @@ def test_every_fact_is_there_and_makes_sense(counted):
 
 def test_small_writes_do_without_batches_as_well(told):
     code = """
-from pytest_ipperf.agent import mmsg
+from pytest_ipperf.agent.sockets import batch_io as mmsg
 asked = []
 def missing(name, _beside):
     asked.append(name)
@@ -264,7 +264,7 @@ print([killed("up"), killed("down")])
 
 def test_a_near_end_that_dies_is_told_by_the_far_end(told):
     code = """
-from pytest_ipperf.agent.engines.base import Told
+from pytest_ipperf.agent.flows.engines.base import Told
 found = []
 for direction in ("up", "down"):
     asked = order(direction=direction, run_s=60.0)
@@ -361,7 +361,7 @@ def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(told):
     """As a sender sees it that was put off its processor; one that goes without a word is."""
     code = """
 import contextlib, socket, struct, threading, time
-from pytest_ipperf.agent.sending import Sending
+from pytest_ipperf.agent.flows.tcp.sender import Sending
 from pytest_ipperf.core.portable.errors import LabError
 
 def left(word):

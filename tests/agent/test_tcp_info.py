@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.engines.base import FlowOrder
-from pytest_ipperf.agent.mmsg import Writes
-from pytest_ipperf.agent.receiving import Receiving
-from pytest_ipperf.agent.streams import Streams
-from pytest_ipperf.agent.tcp_info import Looks, TcpInfo, parsed, tcp_info
+from pytest_ipperf.agent.flows.engines.base import FlowOrder
+from pytest_ipperf.agent.flows.tcp.receiver import Receiving
+from pytest_ipperf.agent.flows.tcp.streams import Streams
+from pytest_ipperf.agent.sockets.batch_io import Writes
+from pytest_ipperf.agent.sockets.tcp_info import Looks, TcpInfo, parsed, tcp_info
 from pytest_ipperf.core.portable.errors import LabError
 from tests.needs import needs
 
@@ -98,7 +98,7 @@ def test_facts_are_means_in_the_run_and_sums_at_the_end(monkeypatch):
         ],
     }
     answers = iter([each for look in (1, 1, 2, 3, 4) for each in looks[look]])
-    monkeypatch.setattr("pytest_ipperf.agent.tcp_info.tcp_info", lambda _: next(answers))
+    monkeypatch.setattr("pytest_ipperf.agent.sockets.tcp_info.tcp_info", lambda _: next(answers))
     socks: list[Any] = [None, None]
     taken = Looks(socks)
     for at_s, counts in ((0.1, False), (0.2, True), (0.3, True), (0.4, False)):

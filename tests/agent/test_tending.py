@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from pytest_ipperf.agent import lasting, marks
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.tending import tended
+from pytest_ipperf.agent.host_state import dirty_marks, state_dir
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.host_state.repair import tended
 
 
 @pytest.fixture(autouse=True)
@@ -23,15 +23,15 @@ def test_a_folder_that_was_left_is_removed_and_its_mark_cleared(tmp_path):
     (folder / ".lock").touch()
     os.utime(folder / ".lock", (0, 0))
     said = f"private folder {folder} cannot be removed"
-    marks.mark_left([{"said": said, "folder": str(folder)}, {"said": "r is missing"}])
+    dirty_marks.mark_left([{"said": said, "folder": str(folder)}, {"said": "r is missing"}])
     assert tended(0, everything=False) == [f"removed {folder}", f"cleared the mark of: {said}"]
     assert tended(0, everything=True) == ["cleared the mark of: r is missing"]
-    assert list(lasting.folder().iterdir()) == []
+    assert list(state_dir.folder().iterdir()) == []
 
 
 def test_a_folder_that_somebody_has_again_is_not_said_to_be_removed(tmp_path):
     with private_folder() as folder:
-        marks.mark_left([{"said": "f is left", "folder": str(folder)}])
+        dirty_marks.mark_left([{"said": "f is left", "folder": str(folder)}])
         assert tended(0, everything=True) == []
         assert folder.exists()
 
@@ -45,6 +45,6 @@ def test_what_was_swept_before_is_told():
 def test_what_cannot_be_looked_at_breaks_nothing_off(name, tmp_path):
     """A folder above it may be closed to this user; here its name is one that no file system knows."""
     unseen = str(tmp_path / name)
-    marks.mark_left([{"said": "f is left", "folder": unseen}, {"said": "r is missing"}])
+    dirty_marks.mark_left([{"said": "f is left", "folder": unseen}, {"said": "r is missing"}])
     assert tended(0, everything=False) == ["cleared the mark of: f is left"]
-    assert marks.marked().endswith(": r is missing")
+    assert dirty_marks.marked().endswith(": r is missing")

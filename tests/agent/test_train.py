@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.train import BUCKET_BYTES, Listener, length, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, Listener, length, rate_bit_s, send_train
 from pytest_ipperf.core.portable.errors import LabError
 
 WIRE = 1538
@@ -86,8 +86,8 @@ def test_a_train_takes_20_ms_within_limits_and_leaves_room_in_the_queue(rate):
 
 REAL = """
 import ctypes, os, subprocess, time
-from pytest_ipperf.agent.stamps import stamping
-from pytest_ipperf.agent.train import Listener, length, rate_bit_s, send_train
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.agent.paths.packet_train import Listener, length, rate_bit_s, send_train
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
 stamped = stamping()
 held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
@@ -151,7 +151,7 @@ def test_smaller_packets_have_the_same_rate(isolated):
 def test_a_train_is_known_by_its_number_and_ends_where_one_is_missing(isolated):
     code = """
 import socket, struct
-from pytest_ipperf.agent.train import _HEAD, Listener
+from pytest_ipperf.agent.paths.packet_train import _HEAD, Listener
 listener = Listener("127.0.0.1", 60)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     for ident, number in ((7, 0), (8, 0), (8, 1), (7, 1), (8, 2), (8, 4), (8, 5)):

@@ -18,11 +18,11 @@ ip addr add 192.0.2.1/24 dev va; ip addr add 2001:db8::1/64 dev va nodad
 HOST = """
 import contextlib, os, socket, struct, subprocess, sys, time
 from pathlib import Path
-from pytest_ipperf.agent.backends.base import Backend
-from pytest_ipperf.agent import tunnel
-from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.snapshot import snapshot
-from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
+from pytest_ipperf.agent.tunnels.backends.base import Backend
+from pytest_ipperf.agent.tunnels import tunnel
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.host_state.snapshot import snapshot
+from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.transports.base import End, Leg
 
@@ -158,7 +158,7 @@ MAKERS = pytest.mark.parametrize("maker", ["Changes()", "Passing()"])
 @MAKERS
 def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
     found = host(f"""
-        from pytest_ipperf.agent.passing import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
         changes, closed = {maker}, []
         class Held(Plain):
             def up(self, end, changes, stack):
@@ -186,7 +186,7 @@ def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, m
 @MAKERS
 def test_of_a_leg_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, maker):
     found = host(f"""
-        from pytest_ipperf.agent.passing import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
         changes = {maker}
         leg = Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"), ("2001:2:2::/64", "::9")))
         print([why(lay_leg, leg), why(lay_leg, leg), snapshot() == before, changes.undo()])
@@ -217,7 +217,7 @@ def test_what_has_been_undone_at_once_is_not_undone_again(host, killed):
 def test_an_end_has_ipv6_also_where_new_devices_have_none(host, maker):
     found = host(
         f"""
-        from pytest_ipperf.agent.passing import Passing
+        from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
         changes = {maker}
         with contextlib.ExitStack() as stack:
             raise_tunnel("plain", end(), changes, stack)

@@ -15,9 +15,11 @@ from array import array
 
 import pytest
 
-from pytest_ipperf.agent import mmsg, offset, udp_sockets
-from pytest_ipperf.agent.engines import ENGINES
-from pytest_ipperf.agent.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.udp import sockets
+from pytest_ipperf.agent.paths import clock_exchange
+from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.outcome import Outcome
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.metrics import METRICS
@@ -202,7 +204,7 @@ def test_another_hosts_clock_is_compared(isolated):
 REFUSED = (
     USED
     + """
-from pytest_ipperf.agent import udp_sockets
+from pytest_ipperf.agent.flows.udp import sockets as udp_sockets
 udp_sockets._SEND_BYTES = 1
 with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
     run("tc qdisc add dev near root tbf rate 1mbit burst 3000 limit 100000")
@@ -321,7 +323,7 @@ def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
 
 def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
     """A buffer for two or three, which is looked at a thousand times a second."""
-    monkeypatch.setattr(udp_sockets, "_RECEIVE_BYTES", 1)
+    monkeypatch.setattr(sockets, "_RECEIVE_BYTES", 1)
     run = 0x23456789 << 32 | 1 << 31
     with listening() as (order, far):
         crafted(order, run)
@@ -341,9 +343,9 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
 @pytest.mark.parametrize("rate", [1e7, "flood"])
 def test_plain_calls_do_as_well(monkeypatch, rate):
     def missing(name, _beside):
-        raise mmsg.UnableError(f"{name}: none")
+        raise batch_io.UnableError(f"{name}: none")
 
-    monkeypatch.setattr(mmsg, "_found", missing)
+    monkeypatch.setattr(batch_io, "_found", missing)
     with listening(rate=rate, run_s=0.05) as (order, far):
         near = ENGINES["udp"].near(order, nobody)
         told = far.finish(near)
@@ -381,7 +383,7 @@ def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
 
 
 def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_not(monkeypatch):
-    monkeypatch.setattr(offset, "_MOST_NS", 1)
+    monkeypatch.setattr(clock_exchange, "_MOST_NS", 1)
     with listening(run_s=0.05) as (order, far):
         elsewhere = {**order.far, "clock": {}, "clock_port": 9}
         told = far.finish(ENGINES["udp"].near(dataclasses.replace(order, far=elsewhere), nobody))
@@ -420,7 +422,7 @@ def test_a_clock_that_was_set_meanwhile_is_trouble(monkeypatch):
 
 
 def test_queues_are_told_by_their_kind(isolated):
-    code = "from pytest_ipperf.agent.shaping import disciplines; print(disciplines(['one', 'two', 'lo']))"
+    code = "from pytest_ipperf.agent.kernel.qdiscs import disciplines; print(disciplines(['one', 'two', 'lo']))"
     up = """ip link set lo up; ip link add one type veth peer name two
     ip link set two up; ip link set one up
     tc qdisc add dev one root tbf rate 1mbit burst 3000 limit 9000"""

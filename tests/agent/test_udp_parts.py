@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import pacing
-from pytest_ipperf.agent.clocks import Ours, check_unset, clock_ahead_ns
-from pytest_ipperf.agent.consecutive import Consecutive
-from pytest_ipperf.agent.engines.udp import _limits
-from pytest_ipperf.agent.flooding import Flood
-from pytest_ipperf.agent.pacing import Pacer, Sent
-from pytest_ipperf.agent.tally import Tally
+from pytest_ipperf.agent.flows.engines.udp import _limits
+from pytest_ipperf.agent.flows.udp import paced_sender
+from pytest_ipperf.agent.flows.udp.counter import Tally
+from pytest_ipperf.agent.flows.udp.paced_sender import Pacer, Sent
+from pytest_ipperf.agent.flows.udp.sequence import Consecutive
+from pytest_ipperf.agent.flows.udp.unpaced_sender import Flood
+from pytest_ipperf.agent.paths.clock_sync import Ours, check_unset, clock_ahead_ns
 from pytest_ipperf.core.portable.errors import LabError
 
 BASE = 5 << 31
@@ -147,7 +147,7 @@ def test_a_sender_that_was_put_off_misses_what_is_overdue_and_keeps_to_its_sched
     """Never a burst: nothing goes that is late by more than 5 ms, or half a gap, and numbers are places."""
     begin_ns = 1_000_000
     with Wire() as wire, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pacing, "time", Time(at_ns, stall_ns))
+        patch.setattr(paced_sender, "time", Time(at_ns, stall_ns))
         told = Pacer(wire, 32, gap_ns / 1e9, lambda: None).send(BASE, count, begin_ns)
     numbers = [word - BASE for word, _ in wire.heads]
     assert [stamp for _, stamp in wire.heads] == list(told.stamps_ns)
@@ -166,7 +166,7 @@ def test_a_sender_that_was_put_off_misses_what_is_overdue_and_keeps_to_its_sched
 
 def test_a_sender_that_has_long_to_wait_gives_signs_of_life(monkeypatch):
     clock, signs = Time(), []
-    monkeypatch.setattr(pacing, "time", clock)
+    monkeypatch.setattr(paced_sender, "time", clock)
     with Wire() as wire:
         Pacer(wire, 32, 7.0, lambda: signs.append(clock.monotonic_ns())).send(BASE, 3, 7e9)
     assert len(signs) >= 42
@@ -175,7 +175,7 @@ def test_a_sender_that_has_long_to_wait_gives_signs_of_life(monkeypatch):
 
 def test_a_sender_that_never_sleeps_gives_signs_of_life(monkeypatch):
     clock, signs = Time(), []
-    monkeypatch.setattr(pacing, "time", clock)
+    monkeypatch.setattr(paced_sender, "time", clock)
     with Wire() as wire:
         Pacer(wire, 32, 20e-6, lambda: signs.append(clock.monotonic_ns())).send(BASE, 50_000, 0)
     assert max(after - before for before, after in itertools.pairwise([*signs, 10**9])) <= 500_000_000
@@ -211,8 +211,8 @@ def test_errors_are_of_the_gaps():
 def test_what_the_kernel_does_not_cut_up_goes_by_batches(isolated):
     code = """
 import socket
-from pytest_ipperf.agent.consecutive import Consecutive
-from pytest_ipperf.agent.flooding import Flood
+from pytest_ipperf.agent.flows.udp.sequence import Consecutive
+from pytest_ipperf.agent.flows.udp.unpaced_sender import Flood
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
     far.bind(("127.0.0.1", 0))
     near.connect(far.getsockname())
@@ -269,8 +269,8 @@ def test_a_wall_clock_may_be_slow_but_not_be_set():
 WAITING = """
 import socket, struct
 from pathlib import Path
-from pytest_ipperf.agent import reassembly
-from pytest_ipperf.agent.reassembly import await_room, waiting_bytes
+from pytest_ipperf.agent.kernel import reassembly
+from pytest_ipperf.agent.kernel.reassembly import await_room, waiting_bytes
 from pytest_ipperf.core.portable.errors import LabError
 
 def fragment(size):

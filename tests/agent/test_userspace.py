@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import packets
-from pytest_ipperf.agent.backends import BACKENDS, preferred, userspace
-from pytest_ipperf.agent.packets import Rules
+from pytest_ipperf.agent.tunnels import encapsulation
+from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred, userspace
+from pytest_ipperf.agent.tunnels.encapsulation import Rules
 from pytest_ipperf.lab.sending.cargo import cargo
 from pytest_ipperf.transports.base import End
 from tests.needs import needs
@@ -32,7 +32,7 @@ def inner(source=NATIVE, to=NATIVE, traffic_class=0):
 
 
 def outer(packet, source=PEER, to=LOCAL, traffic_class=0):
-    return packets.outer(source, to, traffic_class, 64, len(packet)) + packet
+    return encapsulation.outer(source, to, traffic_class, 64, len(packet)) + packet
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ with Pair("", "userspace") as pair:
             found = []
             for to in (OWN["tunnel"], isatap):
                 inner = datagram(REACHED["tunnel"], to)
-                packet = packets.outer(socket.inet_aton(FAR), socket.inet_aton(NEAR), 0, 64, len(inner)) + inner
+                packet = encapsulation.outer(socket.inet_aton(FAR), socket.inet_aton(NEAR), 0, 64, len(inner)) + inner
                 pair.told(packet.hex() + "\\n", "sent")
             with contextlib.suppress(BlockingIOError, TimeoutError):
                 while True:

@@ -14,8 +14,8 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.engines import ENGINES
-from pytest_ipperf.agent.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
 from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf import cli
-from pytest_ipperf.agent.leash import survivors, tree
+from pytest_ipperf.agent.servers.containment import survivors, tree
 from pytest_ipperf.cli.orders import lab as lab_order
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError
@@ -31,7 +31,7 @@ PROGRAM = "import sys; from pytest_ipperf.cli import main; sys.exit(main(sys.arg
 # Measures, as far as anybody can see, while the program runs.
 BUSY = """
 import subprocess, sys
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state.lease import Lease
 lease = Lease("somebody")
 assert lease.acquire(1) == ""
 sys.exit(subprocess.run(sys.argv[1:]).returncode)

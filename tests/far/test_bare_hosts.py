@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from tests.farm import ROOT
 from tests.machines import bare_pythons

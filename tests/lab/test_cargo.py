@@ -10,7 +10,7 @@ import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
 
-from pytest_ipperf.agent.compiling import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import beside, compiled
 from pytest_ipperf.lab.sending.cargo import cargo, digests
 
 
@@ -27,12 +27,12 @@ def test_a_python_like_ours_gets_compiled_code_beside_the_source(tmp_path):
     assert all(name.endswith(".py") for name in plain)
     assert both == plain | {f"{name}c" for name in plain}
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import pytest_ipperf.agent.path as m, inspect; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import pytest_ipperf.agent.paths.routes as m, inspect; "
         "print(m.__spec__.cached or m.__file__); print(inspect.getsource(m).splitlines()[0])"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code, file], capture_output=True, text=True, check=True)
     where, first = done.stdout.splitlines()
-    assert where.endswith("pytest_ipperf/agent/path.pyc")  # it is what runs
+    assert where.endswith("pytest_ipperf/agent/paths/routes.pyc")  # it is what runs
     assert first.startswith('"""')  # and what a traceback shows is there too
 
 
@@ -44,7 +44,7 @@ def test_compiled_code_is_the_same_in_every_process():
     """Whatever that has loaded: a host would else be sent anew what it keeps."""
     code = """{}
 import argparse, hashlib, io, sys, zipfile
-from pytest_ipperf.agent.compiling import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import beside, compiled
 made = io.BytesIO()
 with zipfile.ZipFile(made, "w") as archive:
     archive.write(argparse.__file__, "argparse.py")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_ipperf.agent.cache import Cache
+from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab import cleaning

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent import clocks as agent_clocks
-from pytest_ipperf.agent.clocks import ahead
+from pytest_ipperf.agent.paths import clock_sync as agent_clocks
+from pytest_ipperf.agent.paths.clock_sync import ahead
 from pytest_ipperf.lab import clocks
 from pytest_ipperf.lab.clocks import HostClock, exchanged, mark_of
 from pytest_ipperf.lab.link import Link

@@ -20,9 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.arrivals import arrivals
-from pytest_ipperf.agent.order import LoadOrder
-from pytest_ipperf.agent.share import Share
+from pytest_ipperf.agent.load.arrivals import arrivals
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.worker import Share
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import building, clocks, driving

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.clocks import look
-from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.agent.lease import Lease
-from pytest_ipperf.agent.marks import marks
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.host_state.dirty_marks import marks
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.agent.paths.clock_sync import look
 from pytest_ipperf.core.portable.errors import RestoreError
 from pytest_ipperf.lab.examining import Grade, examination, examined
 from pytest_ipperf.lab.examining.checks import CHECKS

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from pytest_ipperf.agent.train import BUCKET_BYTES
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text

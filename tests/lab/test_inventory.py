@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory import HOST_KEYS as KEYS_OF_HOSTS

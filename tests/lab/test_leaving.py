@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.marks import mark_left, marks
+from pytest_ipperf.agent.host_state.dirty_marks import mark_left, marks
 from pytest_ipperf.core.portable.errors import AgentError, LabError, RestoreError
 from pytest_ipperf.lab import building, tunnelling
 from pytest_ipperf.lab.labs import BUILTIN

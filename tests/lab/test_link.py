@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab import link as link_module
 from pytest_ipperf.lab.labs import BUILTIN
@@ -131,7 +131,7 @@ def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(link_of):
 def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(link_of):
     link = link_of()
     with pytest.raises(
-        AgentError, match=r"^host server: AttributeError: .*no_such_order.* \(.*agent/main.py, line \d+\)$"
+        AgentError, match=r"^host server: AttributeError: .*no_such_order.* \(.*agent/rpc/server.py, line \d+\)$"
     ):
         link.order("no_such_order")
     assert link.order("hello")

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_ipperf.agent.packages import interpreter
+from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.labs import BUILTIN

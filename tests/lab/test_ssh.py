@@ -25,9 +25,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.daemon import free_port
-from pytest_ipperf.agent.leash import process_of, tree
-from pytest_ipperf.agent.ports import taken
+from pytest_ipperf.agent.servers.containment import process_of, tree
+from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import taken
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -451,7 +451,7 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
     (entry,) = kept.iterdir()
     assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
     with zipfile.ZipFile(io.BytesIO(entry.read_bytes()[32:])) as archive:
-        assert "pytest_ipperf/agent/main.pyc" in archive.namelist()
+        assert "pytest_ipperf/agent/rpc/server.pyc" in archive.namelist()
 
 
 def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):

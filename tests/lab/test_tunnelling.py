@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from pytest_ipperf.agent.backends import preferred
+from pytest_ipperf.agent.tunnels.backends import preferred
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import path_contradictions
 from pytest_ipperf.lab import carrying, proving, tunnelling

@@ -19,8 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 
-from pytest_ipperf.agent.cache import Cache
-from pytest_ipperf.agent.packages import interpreter
+from pytest_ipperf.agent.packages.cache import Cache
+from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.sending import needs, wheels
 from pytest_ipperf.lab.sending.parcel import parcel

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS, preferred
+from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
 from tests.needs import require
 from tests.uml.guest import Guest, Told, in_guest, missing
 from tests.users import User

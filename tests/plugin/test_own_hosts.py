@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.labs import lab
@@ -63,8 +63,8 @@ MADE = "".join(f"{name} = {' '.join(given)}\n" for name, given in NETWORKS.items
 # Ends as the agents make them, by somebody who is not asked to put anything back.
 RAISE = """
 import contextlib, json, sys
-from pytest_ipperf.agent.changes import Changes
-from pytest_ipperf.agent.tunnel import lay_leg, raise_tunnel
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
 from pytest_ipperf.transports.base import End, Leg
 told = json.loads(sys.argv[2])
 changes, stack = Changes(), contextlib.ExitStack()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.burst import Burst
-from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.library_client import LibraryBurst
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.library_client import LibraryBurst
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.imap import protocol as imap

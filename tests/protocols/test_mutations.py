@@ -20,8 +20,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.library import LibraryBurst
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.library_client import LibraryBurst
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.protocols import application, applications
 from tests.protocols.test_any import ADDRESSES, PARTS, STATE, Wire
 

@@ -17,8 +17,8 @@ import sys
 import threading
 import time
 
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.reply_script import Script
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application

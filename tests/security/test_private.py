@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import lasting, marks
+from pytest_ipperf.agent.host_state import dirty_marks, state_dir
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.lab.namespaces import namespaces, unusable
 from pytest_ipperf.store.journal import Journal
@@ -49,27 +49,27 @@ def test_links_that_lie_where_labs_lie_are_followed_by_nobody(shared):
 def users(shared, monkeypatch):
     """The folders of ordinary users lie here, and none is set apart."""
     monkeypatch.delenv("IPPERF_RUN", raising=False)
-    monkeypatch.setattr(lasting, "USERS", f"{shared}/pytest-ipperf-")
-    monkeypatch.setattr(lasting, "ROOTS", f"{shared}/roots")
+    monkeypatch.setattr(state_dir, "USERS", f"{shared}/pytest-ipperf-")
+    monkeypatch.setattr(state_dir, "ROOTS", f"{shared}/roots")
     return shared
 
 
 def test_a_folder_for_journals_and_marks_that_is_a_link_is_not_used(users):
     (users / "target").mkdir()
-    lasting.folder().symlink_to(users / "target")
-    assert not lasting.own_folder()
-    assert list(lasting.folders()) == []
+    state_dir.folder().symlink_to(users / "target")
+    assert not state_dir.own_folder()
+    assert list(state_dir.folders()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to be another user needs root")
 def test_a_folder_for_journals_and_marks_that_another_user_made_or_can_write_to_is_not_used(users):
-    lasting.folder().mkdir()
-    os.chown(lasting.folder(), STRANGER, STRANGER)
-    assert not lasting.own_folder()
-    shutil.rmtree(lasting.folder())
-    lasting.folder().mkdir()
-    lasting.folder().chmod(0o777)
-    assert not lasting.own_folder()
+    state_dir.folder().mkdir()
+    os.chown(state_dir.folder(), STRANGER, STRANGER)
+    assert not state_dir.own_folder()
+    shutil.rmtree(state_dir.folder())
+    state_dir.folder().mkdir()
+    state_dir.folder().chmod(0o777)
+    assert not state_dir.own_folder()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to be another user needs root")
@@ -80,7 +80,7 @@ def test_root_removes_nothing_in_the_folder_of_another_user(users):
     (folder / "left").write_text("another start\na note\n")
     for path in (folder, folder / "left"):
         os.chown(path, STRANGER, STRANGER)
-    assert marks.marks() == []
+    assert dirty_marks.marks() == []
     assert (folder / "left").exists()
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent import library
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load import library_client
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
@@ -178,7 +178,7 @@ def test_where_nobody_listens_look_ups_are_refused(client, address):
 
 @both_families
 def test_the_library_client_repeats_a_query_that_was_lost(address, monkeypatch):
-    monkeypatch.setattr(library, "RETRY_S", (0.05, 0.05))
+    monkeypatch.setattr(library_client, "RETRY_S", (0.05, 0.05))
     heard: list[bytes] = []
 
     def deaf_at_first():
@@ -230,8 +230,8 @@ def _command(pid):
 
 UNPRIVILEGED = """
 import os, random, sys
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import private_folder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 both = ("127.0.0.1", "::1")

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers import SERVERS
@@ -264,10 +264,10 @@ def test_hashes_are_those_of_crypt():
 
 AS_ANYONE = """
 import dataclasses, json, os, random, sys
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers.base import Site

@@ -58,7 +58,7 @@ sys.stdin.read()
 _LEASE = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state.lease import Lease
 lease = Lease("another\\nme@desk: pytest -m smtp")
 assert lease.acquire(0) == ""
 print("held", flush=True)

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.agent.leash import Process, survivors, tree
+from pytest_ipperf.agent.servers.containment import Process, survivors, tree
 from pytest_ipperf.lab.labs import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
 from tests.settings import STRICT

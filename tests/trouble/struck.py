@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.servers.containment import tree
 from tests.farm import Farm, FarmHost
 from tests.settings import STRICT
 from tests.trouble.rows import Row

@@ -27,11 +27,11 @@ BOUND_S = {"short": 120.0, "long": 240.0}
 
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 HASTE = (
-    ("agent/path.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
+    ("agent/paths/routes.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
     ("lab/driving.py", "_BURST_S = 10.0", "_BURST_S = 2.0"),
     ("lab/link.py", "patience_s: float = 30.0", "patience_s: float = 5.0"),
     ("lab/link.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
-    ("agent/daemon.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
+    ("agent/servers/server_process.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
 )
 SMALL = (
     ("core/design/design.py", "run_connections: int = 300", "run_connections: int = 30"),

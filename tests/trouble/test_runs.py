@@ -22,10 +22,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.daemon import Daemon, free_port
-from pytest_ipperf.agent.folder import lay_out, private_folder
-from pytest_ipperf.agent.load import load
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError

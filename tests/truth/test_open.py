@@ -15,8 +15,8 @@ from array import array
 
 import pytest
 
-from pytest_ipperf.agent.arrivals import arrivals
-from pytest_ipperf.agent.order import LoadOrder
+from pytest_ipperf.agent.load.arrivals import arrivals
+from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 

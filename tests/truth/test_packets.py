@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.leash import tree
+from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.lab.receipt import Service
 from pytest_ipperf.servers import SERVERS
@@ -422,8 +422,9 @@ def test_a_connection_that_arrives_at_a_rate_leaves_when_its_row_says(plain):
 BY_THE_WALL = """
 import json, socket, sys, time
 sys.path.insert(0, sys.argv[1])
-from pytest_ipperf.agent import burst, datagram
-from pytest_ipperf.agent.target import Target
+from pytest_ipperf.agent.load.lean import epoll_client as burst
+from pytest_ipperf.agent.load.lean import datagram_client as datagram
+from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 name, server, source, port, resolver, payload, number, state = json.loads(sys.argv[2])

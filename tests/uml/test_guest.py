@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.leash import survivors, tree
+from pytest_ipperf.agent.servers.containment import survivors, tree
 from tests.uml import guest
 from tests.uml.guest import ROOT, SEARCH, Guest, missing
 

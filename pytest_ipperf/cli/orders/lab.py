@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.backends import BACKENDS, preferred
-from pytest_ipperf.agent.lease import Lease
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
 from pytest_ipperf.cli.orders.base import Order
 from pytest_ipperf.cli.testbeds import HOSTS, inventory
 from pytest_ipperf.core.design.cell import Arm

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 
-from pytest_ipperf.agent.path import fit_sizes
+from pytest_ipperf.agent.paths.routes import fit_sizes
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.examining.seen import Crossing, Seen
 from pytest_ipperf.lab.link import Link

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from pytest_ipperf.agent.clocks import look
-from pytest_ipperf.agent.examination import FACTS
-from pytest_ipperf.agent.offset import estimate
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.paths.clock_exchange import estimate
+from pytest_ipperf.agent.paths.clock_sync import look
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.carrying import candidates
 from pytest_ipperf.lab.clocks import exchanged

@@ -14,7 +14,7 @@ class Seen:
     """A host. `trouble` says why there is no agent, and then there is nothing else.
 
     A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
-    `agent/examination` by name. `done` is what was put in order. `start_s` is how long its agent took to answer,
+    `agent/facts` by name. `done` is what was put in order. `start_s` is how long its agent took to answer,
     `order_s` the round trip of an order. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
     is at most. `answer` is what SNMP said of the host, or why it said nothing, of which one is empty.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_seconds
 from pytest_ipperf.lab.inventory.reading import Section, listed, word

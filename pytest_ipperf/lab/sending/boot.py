@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
-from pytest_ipperf.agent import cache as agents_cache
-from pytest_ipperf.agent import compiling
+from pytest_ipperf.agent.packages import bytecode
+from pytest_ipperf.agent.packages import cache as agents_cache
 from pytest_ipperf.lab.sending.cargo import cargo, digests
 
 BYTES_PER_S = 50_000
@@ -44,7 +44,7 @@ fd = os.memfd_create("pytest-ipperf")
 with open(fd, "wb", closefd=False) as file:
     file.write(code)
 sys.path.insert(0, f"/proc/self/fd/{fd}")
-from pytest_ipperf.agent.main import serve
+from pytest_ipperf.agent.rpc.server import serve
 serve(channel, fd)
 """
 """Runs on the host, with its end of an execnet channel as `channel`; the other end is in `board`."""
@@ -71,4 +71,4 @@ def board(
 @cache
 def _keeper() -> list[str]:
     """What looks into the cache there, before there is anything else."""
-    return [inspect.getsource(each) for each in (agents_cache, compiling)]
+    return [inspect.getsource(each) for each in (agents_cache, bytecode)]

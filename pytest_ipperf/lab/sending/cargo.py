@@ -10,7 +10,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.agent.compiling import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import beside, compiled
 
 TRAVELS = (
     "__init__.py",

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from pytest_ipperf.agent.packages import interpreter
+from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.lab.sending.wheels import WHEELS, Wheel

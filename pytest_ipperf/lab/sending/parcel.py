@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from pytest_ipperf.agent.compiling import below, compiled
+from pytest_ipperf.agent.packages.bytecode import below, compiled
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.sending.boot import BYTES_PER_S
 from pytest_ipperf.lab.sending.cargo import pack

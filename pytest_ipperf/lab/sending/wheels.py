@@ -31,8 +31,8 @@ from packaging.tags import Tag, parse_tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pytest_ipperf.agent.cache import Cache
-from pytest_ipperf.agent.folder import private_folder, sweep
+from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
+from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.lab.sending.pythons import Python
 from pytest_ipperf.lab.sentences import printable
 

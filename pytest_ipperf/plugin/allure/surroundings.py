@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.agent.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.kinds import categories

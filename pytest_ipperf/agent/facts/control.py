@@ -1,0 +1,24 @@
+"""By which way the controller has come."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
+from pytest_ipperf.agent.sockets.control_connection import ends_of, told
+
+
+def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The `ends` of the controller's connection, theirs and ours, where sshd has told them; and whose host it is."""
+    del asked
+    ends = ends_of(told(os.environ))
+    return {
+        "ends": [ends[0], ends[2]] if ends else [],
+        "boot": clock_of_host()["boot"],
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,38 @@
+"""What earlier measurements have left here, and who measures now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.host_state.dirty_marks import holds, marks
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.agent.host_state.private_dir import abandoned_folders
+from pytest_ipperf.agent.host_state.state_dir import folders
+
+
+def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """`holder` of the lease; `marks`; private `folders` whose agents are gone; `journals` of guardians.
+
+    Of a note of a mark there is `said`, and whether it `holds`: None where only a person can tell.
+    """
+    del asked
+    found = [
+        {"user": mark.user, "notes": [{"said": note["said"], "holds": holds(note)} for note in mark.notes]}
+        for mark in marks()
+    ]
+    return {
+        "holder": Lease("").holder(),
+        "marks": found,
+        "folders": [str(folder) for folder in abandoned_folders()],
+        "journals": [str(path) for path in _journals()],
+    }
+
+
+def _journals() -> Iterator[Path]:
+    """Those of guardians, which may live and change this host."""
+    for _, folder in folders():
+        with suppress(OSError):  # root's is closed to others
+            yield from sorted(path for path in folder.iterdir() if path.name.startswith("journal"))

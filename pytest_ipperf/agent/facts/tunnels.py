@@ -1,0 +1,29 @@
+"""What can carry tunnels here, and which devices for them are here already."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.paths.routes import route
+from pytest_ipperf.agent.sockets.ports import is_here
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+
+
+def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """By backend of `backends` why it `cannot` carry; of `existing` devices and addresses what is wrong with them."""
+    return {
+        "cannot": {name: BACKENDS[name].missing() for name in asked["backends"]},
+        "existing": {device: _wrong(device, address) for device, address in asked["existing"]},
+    }
+
+
+def _wrong(device: str, address: str) -> str:
+    names = [name for _, name in socket.if_nameindex()]
+    if device not in names:
+        return f"there is no device {device}"
+    if not is_here(address):
+        return f"address {address} is not on this host"
+    found = route(address).get("device", "")
+    return "" if found in ("lo", device) else f"address {address} is on device {found}, not on {device}"

@@ -1,0 +1,1 @@
+"""Flows: TCP and UDP traffic and round-trip probes between two agents."""

@@ -1,0 +1,6 @@
+"""Engines: one way to make traffic between two hosts, one file. Each offers `engine`."""
+
+from pytest_ipperf.agent.flows.engines.base import Engine
+from pytest_ipperf.core.portable.registry import Shelf
+
+ENGINES: Shelf[Engine] = Shelf(__name__, list(__path__), "engine")

@@ -1,0 +1,265 @@
+"""RTT: probes one after another, a millisecond apart or as soon as the last one has its reply.
+
+Facts: `sent` and `lost` of the run. A probe that was answered, but not stamped by a kernel where that counts, is
+none of those that were attempted. Where two ends that are to look all the time have one processor only, both sleep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_ipperf.agent.flows.engines.base import Engine, Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.rtt.datagram_probes import Datagrams, Stamped, TwoStep
+from pytest_ipperf.agent.flows.rtt.frame import Frame
+from pytest_ipperf.agent.flows.rtt.icmp import Request, echo_socket
+from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe
+from pytest_ipperf.agent.flows.rtt.responder import DatagramEcho, Echo, MessageEcho, StampedEcho, Taker
+from pytest_ipperf.agent.flows.rtt.tcp_probes import Messages, Openings
+from pytest_ipperf.agent.kernel.timer_slack import undisturbed
+from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
+from pytest_ipperf.core.portable.errors import LabError
+
+_INTERVAL_NS = 1_000_000
+_WAITED = 0.05
+_SILENCES = 3
+_MUCH = 0.1
+_NO_PORT = 1  # any but 0, with which the kernel would not name the other end
+# What a path does to a packet, or has to say about it; all else is trouble of the host or of the far end.
+_NO_REPLY = {
+    errno.EAGAIN,
+    errno.ENOBUFS,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.ENETDOWN,
+    errno.ENONET,
+    errno.EPERM,
+    errno.EACCES,
+    errno.ETIMEDOUT,
+    errno.EPROTO,
+}
+_ECHOES: Mapping[str, type[Echo]] = {"udp": DatagramEcho, "tcp": MessageEcho, "connect": Taker}
+
+
+class _Answering(Far):
+    """An echo while it lasts; none for ICMP, which the kernel answers."""
+
+    def __init__(self, order: FlowOrder) -> None:
+        self._echo: Echo | None = None
+        self.listening = {"port": 0, **_processors()}
+        probe = order.factors["probe"]
+        if probe in _ECHOES:
+            kind = StampedEcho if order.factors["waiting"] == "wire" else _ECHOES[probe]
+            self._echo = kind(
+                order.address,
+                order.ports,
+                ident=order.ident,
+                payload_bytes=order.payload_bytes,
+                deadline_s=order.deadline_s,
+            )
+            self.listening = {**self.listening, "port": self._echo.port}
+
+    def finish(self, near: Told) -> Told:
+        """How many it has answered in all, so that one can know in which way the lost ones were lost."""
+        self.close()
+        if not self._echo:
+            return Told()
+        return Told(
+            detail={"answered": self._echo.answered},
+            notes=_taken("server", self._echo.cpu_s, self._echo.looked_s),
+            cpu_s=self._echo.cpu_s,
+            wall_s=near.wall_s,
+        )
+
+    def close(self) -> None:
+        if self._echo:
+            self._echo.close()
+
+
+@dataclass
+class _Series:
+    """Probes of one phase; times in ns."""
+
+    sent_ns: dict[int, int] = field(default_factory=dict)
+    took_ns: dict[int, int] = field(default_factory=dict)
+    lasted_ns: int = 0
+    waited_ns: int = 0
+    silent: bool = False
+
+
+class Rtt(Engine):
+    """The far end gives what it gets; the near one asks, waits and counts."""
+
+    def far(self, order: FlowOrder) -> Far:
+        """What listens until it is closed."""
+        return _Answering(order)
+
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+        """A warm-up and a run."""
+        wanted = order.factors["waiting"] == "path"
+        looks = wanted and _can_look(order)
+        try:
+            probe = _opened(order, looks=looks)
+        except OSError as error:
+            raise LabError(f"no probe of RTT {_way(order)}: {error.strerror or error}") from error
+        with undisturbed(), contextlib.closing(probe):
+            warm = _series(probe, order, 1, order.warmup_s, alive)
+            cpu_s, began_s = time.process_time(), time.monotonic()
+            run = _series(probe, order, 1 + len(warm.sent_ns), order.run_s, alive)
+            spent = (time.process_time() - cpu_s, time.monotonic() - began_s)
+            took_ns = probe.figures(run.took_ns)
+        if run.took_ns and not took_ns:
+            raise LabError(
+                f"the kernels have no stamps of probes {_way(order)}, so nothing is known of the wire; wait as 'path' "
+                "or 'application'"
+            )
+        told = _told(probe, run, took_ns, order)
+        told.cpu_s, told.wall_s = spent
+        told.detail = _detail(order, probe)
+        told.notes += _taken("client", *spent) if looks else []
+        if wanted and not looks:
+            told.notes.append("both ends slept until a probe came, as they have one processor only to look with")
+        return told
+
+
+engine = Rtt()
+
+
+def _processors() -> dict[str, Any]:
+    return {
+        "boot": clock_of_host()["boot"],
+        "processors": os.cpu_count() or 1,
+        "pinned": sorted(os.sched_getaffinity(0)),
+    }
+
+
+def _can_look(order: FlowOrder) -> bool:
+    """Whether both ends can look all the time and keep neither each other nor the kernel from running."""
+    here, far = _processors(), order.far
+    if here["processors"] < 2 or order.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
+        return bool(here["processors"] > 1)
+    shared = len(here["pinned"]) == 1 and all(here[each] == far[each] for each in ("boot", "pinned"))
+    return far["processors"] > 1 and not shared
+
+
+def _opened(order: FlowOrder, *, looks: bool) -> Probe:
+    six, port = ":" in order.address, order.far["port"]
+    probe, wire = order.factors["probe"], order.factors["waiting"] == "wire"
+    if probe == "connect":
+        return Openings(order.source, order.address, port, looks=looks)
+    raw = False
+    if probe == "icmp":
+        sock, raw = echo_socket(six=six)
+        frame: Frame = Request(order.ident, order.payload_bytes, six=six, raw=raw)
+    else:
+        kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
+        sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET, kind)
+        frame = Frame(order.ident, order.payload_bytes, looks=looks)
+    try:
+        if order.source:
+            sock.bind((order.source, 0))
+        sock.settimeout(_SILENCES * order.deadline_s)
+        sock.connect((order.address, port or _NO_PORT))
+        if probe == "tcp":
+            return Messages(sock, frame, looks=looks)
+        if wire:
+            return Stamped(sock, frame) if probe == "icmp" else TwoStep(sock, frame)
+        return Datagrams(sock, frame, looks=looks)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: Callable[[], None]) -> _Series:
+    """Asks for so long, once at least; ends early where nothing is answered any more."""
+    clock, series, deadline_ns = time.monotonic_ns, _Series(), _ns(order.deadline_s)
+    began_ns = due_ns = heard_ns = clock()
+    end_ns, number = began_ns + _ns(lasts_s), first
+    while True:
+        probe.pause(due_ns)
+        sent_ns = series.sent_ns[number] = clock()
+        try:
+            took_ns = probe.ask(number, sent_ns + deadline_ns)
+        except OSError as error:
+            if error.errno not in _NO_REPLY:
+                raise LabError(f"a probe of RTT {_way(order)} has no reply: {error.strerror or error}") from error
+            probe.pause(sent_ns + deadline_ns)
+            took_ns = LOST
+        now_ns = clock()
+        if took_ns == LOST:
+            series.waited_ns += now_ns - sent_ns
+        else:
+            series.took_ns[number] = took_ns
+            heard_ns = now_ns
+        alive()
+        number += 1
+        due_ns = max(due_ns + _INTERVAL_NS, now_ns)
+        series.silent = now_ns - heard_ns >= _SILENCES * deadline_ns and due_ns < end_ns
+        if series.silent or due_ns >= end_ns:
+            series.lasted_ns = now_ns - began_ns
+            return series
+
+
+def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrder) -> Told:
+    """All that the series tells, of the replies that have a time in the end."""
+    rows, began_ns = array("d"), min(run.sent_ns.values())
+    for number, each_ns in took_ns.items():
+        rows.extend(((run.sent_ns[number] - began_ns) * 1e-9, each_ns * 1e-9))
+    sent, answered = len(run.sent_ns), len(run.took_ns)
+    lost, unknown = sent - answered, answered - len(took_ns)
+    notes = [] if answered else [f"none of {sent} probes was answered"]
+    if unknown:
+        notes.append(f"{unknown} of {answered} replies are left out, as a kernel did not stamp them or their probes")
+    if answered and run.waited_ns > _WAITED * run.lasted_ns:
+        waited = f"{run.waited_ns * 1e-9:.3g} of its {run.lasted_ns * 1e-9:.3g} s"
+        notes.append(f"the run waited for probes that were lost for {waited}, in which no other was sent")
+    if run.silent:
+        lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {order.run_s:g} s"
+        notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * order.deadline_s:g} s")
+    return Told(
+        samples=rows.tobytes(),
+        attempted=sent - unknown,
+        failed={"lost": lost} if lost else {},
+        facts={"sent": sent, "lost": lost},
+        notes=notes,
+        families=sorted(probe.families),
+        sources=sorted(probe.sources),
+        peers={probe.peer: answered if probe.connections else 1} if answered else {},
+    )
+
+
+def _detail(order: FlowOrder, probe: Probe) -> dict[str, Any]:
+    """What a time contains, in words."""
+    waiting = "looked all the time" if probe.looks else "slept until a packet came"
+    stamps = "clock around the probe"
+    if order.factors["waiting"] == "wire":
+        stamps = "kernel stamps of the near end alone" if order.factors["probe"] == "icmp" else "kernel stamps of both"
+    found = {"socket": probe.kind, "waited": waiting, "stamps": stamps, "interval_s": _INTERVAL_NS * 1e-9}
+    if order.factors["probe"] == "connect":
+        found["payload"] = "none, as the opening of a connection carries no data"
+    return found
+
+
+def _taken(host: str, cpu_s: float, looked_s: float) -> list[str]:
+    """A sentence where other work had much of the processor of who looks all the time."""
+    if cpu_s >= looked_s * (1 - _MUCH):
+        return []
+    share = 1 - cpu_s / looked_s
+    return [f"other work had {share:.0%} of the {host}'s processor, where it looks for replies, and is in their times"]
+
+
+def _way(order: FlowOrder) -> str:
+    port = f" port {order.far['port']}" if order.far.get("port") else ""
+    return f"by {order.factors['probe']} from {order.source or 'here'} to {order.address}{port}"
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)

@@ -1,0 +1,265 @@
+"""TCP's engine: streams between two agents, one of which sends as much as they take.
+
+Facts of the receiver, whose clock is the run's: `seconds`, `payload_bytes`, `receive_buffer_bytes`, `receiver_cpu_s`
+(processor time in the run). Facts of the sender, by TCP_INFO: `rtt_s`, `cwnd_bytes` and `delivery_rate_bit_s` in the
+run, `sent_bytes`, `retransmitted_bytes` and `retransmits` of the whole connections, warm-up and end included,
+`base_rtt_s` (the smallest known, the time to connect included), `mss_bytes`; `send_buffer_bytes`, `sender_cpu_s`.
+
+The near end connects, and says on each stream whose it is; once the far end has all, the sender begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_ipperf.agent.flows.engines.base import Engine, Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.tcp.receiver import Receiving
+from pytest_ipperf.agent.flows.tcp.sender import Sending
+from pytest_ipperf.agent.flows.tcp.socket_options import checked, congestion, effective_bytes, notes, tune
+from pytest_ipperf.agent.flows.tcp.streams import Streams, limit_blocking, readable
+from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT
+
+_HELLO = struct.Struct("!QI")  # whose stream, and which
+_READY = b"!"
+_HELLO_S = 2.0
+_ACCEPT_S = 0.2
+_FINISH_S = 10.0
+_STRANGERS = 64  # that may wait before the streams of the run
+
+
+class Tcp(Engine):
+    """The far end has a thread of its own, which ends with the run or when it is closed."""
+
+    def far(self, order: FlowOrder) -> Far:
+        """The far end, listening."""
+        return TcpFar(order)
+
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+        """Connects all streams and runs."""
+        socks: list[socket.socket] = []
+        try:
+            connect_s = [_connect(order, place, socks) for place in range(order.connections)]
+            checked(socks, order.factors)
+            sends = order.factors["direction"] == "up"
+            peer = f"the {'receiver' if sends else 'sender'} at {order.address} port {order.far['port']}"
+            streams = _streams(socks, peer, order, sends=sends)
+            path = _path(socks, peer)
+            with contextlib.closing(streams):
+                if sends:
+                    _hear_ready(socks, peer, order, alive)
+                told = streams.run(alive)
+                _record(told, socks, order, "client")
+        finally:
+            for sock in socks:
+                sock.close()
+        told.facts["base_rtt_s"] = min(told.facts.get("base_rtt_s", connect_s[0]), *connect_s)
+        return dataclasses.replace(told, attempted=order.connections, **path)
+
+
+class TcpFar(Far):
+    """Listens on a free port for the streams of one run."""
+
+    def __init__(self, order: FlowOrder) -> None:
+        self._order = order
+        self._listener = _listener(order)
+        self.listening = {"port": self._listener.getsockname()[1]}
+        self._closed = False
+        self._socks: dict[int, socket.socket] = {}
+        self._streams: Streams | None = None
+        self._told: Told | None = None
+        self._trouble: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def finish(self, near: Told) -> Told:
+        """Ends the run; the smallest round-trip time is that of both ends."""
+        self._thread.join(self._order.deadline_s + _FINISH_S)
+        self.close()
+        if self._trouble is not None:
+            raise self._trouble
+        if self._told is None:
+            raise LabError(f"the server's end of the TCP run on port {self.listening['port']} has not ended in time")
+        if "base_rtt_s" in near.facts:
+            here = self._told.facts.get("base_rtt_s", near.facts["base_rtt_s"])
+            self._told.facts["base_rtt_s"] = min(here, near.facts["base_rtt_s"])
+        return self._told
+
+    def close(self) -> None:
+        """Ends the thread and all sockets."""
+        self._closed = True
+        for sock in list(self._socks.values()):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(_FINISH_S)
+        self._listener.close()
+        for sock in self._socks.values():
+            sock.close()
+
+    def _work(self) -> None:
+        try:
+            if self._accept():
+                self._told = self._run()
+        except OSError as error:
+            said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
+            self._trouble = LabError(said)
+        except BaseException as error:  # noqa: BLE001 - the thread of orders raises it
+            self._trouble = error
+        finally:
+            self._listener.close()
+            if self._streams is not None:
+                self._streams.close()
+
+    def _run(self) -> Told:
+        order, socks = self._order, [sock for _, sock in sorted(self._socks.items())]
+        checked(socks, order.factors)
+        sends = order.factors["direction"] == "down"
+        peer = f"the {'receiver' if sends else 'sender'} at {socks[0].getpeername()[0]}"
+        self._streams = streams = _streams(socks, peer, order, sends=sends)
+        if not sends:
+            for sock in socks:
+                sock.send(_READY)
+        told = streams.run(self._alive)
+        _record(told, socks, order, "server")
+        return told
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise LabError("the server's end of the TCP run was closed before its end")
+
+    def _accept(self) -> bool:
+        """Takes all streams of the run, and no others; whether they came before it was closed."""
+        while len(self._socks) < self._order.connections and not self._closed:
+            with contextlib.suppress(TimeoutError):
+                sock, _ = self._listener.accept()
+                if (place := self._place(sock)) is None:
+                    sock.close()
+                else:
+                    self._socks[place] = sock
+        return not self._closed
+
+    def _place(self, sock: socket.socket) -> int | None:
+        """Which stream of this run it is, if it is one."""
+        limit_blocking(sock, _HELLO_S)
+        try:
+            said = sock.recv(_HELLO.size, socket.MSG_WAITALL)
+        except OSError:
+            return None
+        ident, place = _HELLO.unpack(said) if len(said) == _HELLO.size else (0, 0)
+        known = ident == self._order.ident and place < self._order.connections and place not in self._socks
+        return place if known else None
+
+
+def _listener(order: FlowOrder) -> socket.socket:
+    port = free_port((order.address,), *order.ports, random.Random(order.ident))  # noqa: S311 - no secret
+    sock = _socket(order)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tune(sock, order.factors)
+        sock.bind((order.address, port))
+        sock.listen(order.connections + _STRANGERS)
+        sock.settimeout(_ACCEPT_S)
+    except OSError as error:
+        sock.close()
+        raise LabError(f"no TCP stream can be received on {order.address} port {port}: {error.strerror}") from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _socket(order: FlowOrder) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if order.ipver == 6 else socket.AF_INET, socket.SOCK_STREAM)
+    if order.ipver == 6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return sock
+
+
+def _connect(order: FlowOrder, place: int, socks: list[socket.socket]) -> float:
+    """Adds a stream that the far end knows, and gives the seconds that its opening took."""
+    port = order.far["port"]
+    socks.append(sock := _socket(order))
+    tune(sock, order.factors)
+    limit_blocking(sock, order.deadline_s)
+    if order.source:
+        _bind(sock, order.source)
+    try:
+        began = time.perf_counter()
+        sock.connect((order.address, port))
+        took_s = time.perf_counter() - began
+        sock.sendall(_HELLO.pack(order.ident, place))
+    except BlockingIOError:  # as the kernel says it of SO_SNDTIMEO
+        raise LabError(
+            f"no TCP stream to {order.address} port {port}: no answer within {order.deadline_s:g} s"
+        ) from None
+    except OSError as error:
+        kind = connect_kind(error.errno or 0)
+        raise LabError(
+            f"no TCP stream to {order.address} port {port}: {kind}; the server's agent must listen there"
+        ) from error
+    return took_s
+
+
+def _bind(sock: socket.socket, source: str) -> None:
+    sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+    try:
+        sock.bind((source, 0))
+    except OSError as error:
+        raise LabError(
+            f"no TCP stream can begin at {source}: {error.strerror}; it has to be an address of this host"
+        ) from error
+
+
+def _streams(socks: Sequence[socket.socket], peer: str, order: FlowOrder, *, sends: bool) -> Sending | Receiving:
+    return Sending(socks, peer, order) if sends else Receiving(socks, peer, order)
+
+
+def _hear_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, alive: Callable[[], None]) -> None:
+    """Waits until the far end has all streams."""
+    for sock in socks:
+        if not readable([sock], order.deadline_s, alive):
+            raise LabError(f"{peer} took all streams and did not answer within {order.deadline_s:g} s")
+        try:
+            if sock.recv(len(_READY)) == _READY:
+                continue
+            raise LabError(f"{peer} ended a stream before it began")
+        except OSError as error:
+            raise LabError(f"{peer} ended a stream before it began ({failure_kind(error)})") from error
+
+
+def _record(told: Told, socks: Sequence[socket.socket], order: FlowOrder, whose: str) -> None:
+    """Adds what this end asked its kernel for and what it got."""
+    told.notes.extend(notes(socks[0], order.factors, whose))
+    told.detail[whose] = {
+        "congestion": congestion(socks[0]),
+        "window": order.factors["window"],
+        "send_buffer_bytes": effective_bytes(socks, socket.SO_SNDBUF),
+        "receive_buffer_bytes": effective_bytes(socks, socket.SO_RCVBUF),
+    }
+
+
+def _path(socks: Sequence[socket.socket], peer: str) -> dict[str, Any]:
+    """Families, peers and sources of the streams, as the kernel names them."""
+    try:
+        peers = Counter(sock.getpeername()[0] for sock in socks)
+    except OSError as error:
+        raise LabError(f"{peer} ended a stream before it began ({failure_kind(error)})") from error
+    return {
+        "families": sorted({socket.AddressFamily(sock.family).name for sock in socks}),
+        "peers": dict(peers),
+        "sources": sorted({sock.getsockname()[0] for sock in socks}),
+    }
+
+
+engine = Tcp()

@@ -1,0 +1,135 @@
+"""Probes by datagrams, of UDP or ICMP: with our own clock around them, or with the kernels' stamps."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+
+from pytest_ipperf.agent.flows.rtt.frame import Frame
+from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, patient
+from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
+
+_BUFFER_BYTES = 1 << 20
+_HEADERS_BYTES = 128
+_STAMP_NS = 5_000_000
+_ONCE_MORE, _ONCE_MORE_NS = 3, 1_000_000_000
+
+
+class Datagrams(Probe):
+    """On a connected socket."""
+
+    def __init__(self, sock: socket.socket, frame: Frame, *, looks: bool) -> None:
+        super().__init__(looks=looks)
+        self.kind = frame.name
+        self._sock, self._frame = sock, frame
+        self._buffer = bytearray(len(frame.message) + _HEADERS_BYTES)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+        patient(sock, looks=looks)
+        self.seen(sock)
+
+    def ask(self, number: int, due_ns: int) -> int:
+        """From before it is sent to when its reply has been read."""
+        frame, buffer, clock = self._frame, self._buffer, time.monotonic_ns
+        send, take, message = self._sock.send, self._sock.recv_into, frame.message
+        frame.number(number)
+        began_ns = clock()
+        send(message)
+        while True:
+            try:
+                take(buffer)
+            except BlockingIOError:
+                if clock() > due_ns:
+                    return LOST
+                continue
+            ended_ns = clock()
+            if ended_ns > due_ns:
+                return LOST
+            if frame.answered(buffer, number):
+                return ended_ns - began_ns
+
+    def pause(self, due_ns: int) -> None:
+        """Who looks all the time, does so then too."""
+        if not self.looks:
+            super().pause(due_ns)
+        clock, take, buffer = time.monotonic_ns, self._sock.recv_into, self._buffer
+        while clock() < due_ns:
+            try:
+                take(buffer)
+            except OSError:  # nothing there; what comes now is late, and an error comes again
+                continue
+
+    def close(self) -> None:
+        """Ends the asking."""
+        self._sock.close()
+
+
+class Stamped(Datagrams):
+    """From the kernel's stamp on the probe to that on its reply, both of this end."""
+
+    def __init__(self, sock: socket.socket, frame: Frame) -> None:
+        super().__init__(sock, frame, looks=False)
+        self._departures = Departures(sock)
+        self._took: dict[int, int] = {}
+        self._newest = 0
+
+    def ask(self, number: int, due_ns: int) -> int:
+        """By our own clock too, which can only be longer."""
+        frame, clock = self._frame, time.monotonic_ns
+        frame.number(number)
+        began_ns = clock()
+        self._departures.send(number, frame.message)
+        self._newest = number
+        while clock() <= due_ns:
+            with contextlib.suppress(BlockingIOError):
+                _, messages, _, _ = self._sock.recvmsg_into([self._buffer], ROOM)
+                ended_ns = clock()
+                if ended_ns <= due_ns and frame.answered(self._buffer, number):
+                    self._note(number, arrival_ns(messages))
+                    return ended_ns - began_ns
+        return LOST
+
+    def _note(self, number: int, came_ns: int) -> None:
+        """That the reply came then; the stamp of the probe itself may be a moment late."""
+        end_ns = time.monotonic_ns() + _STAMP_NS
+        while came_ns and time.monotonic_ns() < end_ns:
+            for which, left_ns in self._departures.told():
+                if which == number:
+                    self._took[number] = came_ns - left_ns
+                    return
+
+    def figures(self, asked: dict[int, int]) -> dict[int, int]:
+        """Without those that have no stamps, or such as cannot be because the clock was set meanwhile."""
+        return {
+            number: self._took[number]
+            for number, most_ns in asked.items()
+            if 0 <= self._took.get(number, LOST) <= most_ns
+        }
+
+
+class TwoStep(Stamped):
+    """From kernel to kernel: less the time between the other end's two stamps, which the next reply brings."""
+
+    def __init__(self, sock: socket.socket, frame: Frame) -> None:
+        super().__init__(sock, frame)
+        self._there: dict[int, int] = {}
+
+    def _note(self, number: int, came_ns: int) -> None:
+        super()._note(number, came_ns)
+        self._frame.wants(number)
+        of, there_ns, back_ns = self._frame.stamps(self._buffer)
+        if of and there_ns and back_ns:
+            self._there[of] = back_ns - there_ns
+
+    def figures(self, asked: dict[int, int]) -> dict[int, int]:
+        """Asks once more for the stamps of the last one."""
+        last = max(asked, default=0)
+        for _ in range(_ONCE_MORE):
+            if last and last not in self._there:
+                self.ask(self._newest + 1, time.monotonic_ns() + _ONCE_MORE_NS)
+        return {
+            number: self._took[number] - self._there[number]
+            for number in super().figures(asked)
+            if 0 <= self._there.get(number, LOST) <= self._took[number]
+        }

@@ -1,0 +1,66 @@
+"""Echo requests of ICMP (RFC 792, RFC 4443), from a raw socket or from one that the kernel keeps for ping(8)."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from pathlib import Path
+
+from pytest_ipperf.agent.flows.rtt.frame import Frame
+from pytest_ipperf.core.portable.errors import LabError
+
+_REQUEST, _REPLY = {False: 8, True: 128}, {False: 0, True: 129}
+_HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence number
+_IP_BYTES = 20  # before a reply from such a socket: a header without options, as the request had none
+_SOL_RAW, _ICMP_FILTER, _ICMP6_FILTER = 255, 1, 1
+_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")  # of IPv6 too
+
+
+class Request(Frame):
+    """An echo request around a probe's message; `raw` over IPv4 it has a checksum of its own.
+
+    Else the kernel makes that, and a ping socket's identifier too.
+    """
+
+    def __init__(self, ident: int, payload_bytes: int, *, six: bool, raw: bool) -> None:
+        super().__init__(ident, payload_bytes, before=_HEADER.pack(_REQUEST[six], 0, 0, ident & 0xFFFF, 0))
+        self.name = "raw" if raw else "ping"
+        self._summed = raw and not six
+        self._reply_at += _IP_BYTES if self._summed else 0
+        # A sum of 16-bit words with the carry brought round is that number modulo 65535 (RFC 1071).
+        self._total = int.from_bytes(self.message + bytes(len(self.message) % 2), "big") % 0xFFFF
+
+    def number(self, number: int) -> None:
+        """With the checksum of it."""
+        super().number(number)
+        low, high = number & 0xFFFF, number >> 16
+        # The number is in the message, and its lower half the sequence number too.
+        checksum = -(self._total + low + high + low) % 0xFFFF if self._summed else 0
+        struct.pack_into("!HHH", self.message, 2, checksum, self.ident & 0xFFFF, low)
+
+
+def echo_socket(*, six: bool) -> tuple[socket.socket, bool]:
+    """A socket that gets echo replies and nothing else, and whether it is a raw one. LabError where there is none."""
+    family = socket.AF_INET6 if six else socket.AF_INET
+    protocol = socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP
+    for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM):
+        try:
+            sock = socket.socket(family, kind, protocol)
+        except PermissionError:
+            continue
+        if kind == socket.SOCK_RAW:
+            _filter(sock, six=six)
+        return sock, kind == socket.SOCK_RAW
+    raise LabError(
+        "no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and one for ping a group within "
+        f"net.ipv4.ping_group_range, which is '{' '.join(_GROUPS.read_text(encoding='ascii').split())}'; be root, or "
+        "set it to '0 2147483647'"
+    )
+
+
+def _filter(sock: socket.socket, *, six: bool) -> None:
+    """Keeps all from it but replies: a bit for each type, set for what is not wanted."""
+    words = [0xFFFFFFFF] * (8 if six else 1)
+    words[_REPLY[six] >> 5] &= ~(1 << (_REPLY[six] & 31))
+    level, option = (socket.IPPROTO_ICMPV6, _ICMP6_FILTER) if six else (_SOL_RAW, _ICMP_FILTER)
+    sock.setsockopt(level, option, struct.pack(f"={len(words)}I", *words))

@@ -1,0 +1,229 @@
+"""The far end of probes: a thread that sends back what comes, and takes note when it came and left if it is asked to.
+
+The near end says with its first probe whether this one is to look all the time. It does so until it has heard nothing
+for a deadline, and sleeps then until the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from threading import Thread
+
+from pytest_ipperf.agent.flows.rtt.frame import HEAD, looks
+from pytest_ipperf.agent.flows.rtt.probe import patient
+from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
+from pytest_ipperf.core.portable.errors import LabError
+
+_BUFFER_BYTES = 1 << 20
+_LOOKS = range(1000)
+_KEPT = 64
+_BACKLOG = 1024
+
+
+class Echo(ABC):
+    """Listens on a free port of `ports` from the start on, for probes of that size and of one run, until it is closed.
+
+    `answered` is how many it has sent back. Once it is closed, `cpu_s` is its thread's processor time, which should be
+    `looked_s` where it has looked for so long.
+    """
+
+    kind: socket.SocketKind
+
+    def __init__(
+        self, address: str, ports: tuple[int, int], *, ident: int, payload_bytes: int, deadline_s: float
+    ) -> None:
+        self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
+        self.answered = 0
+        self.cpu_s = 0.0
+        self.looked_s = 0.0
+        self._ident, self._size, self._patience_ns = ident & 0xFFFFFFFF, payload_bytes, round(deadline_s * 1e9)
+        self._open = True
+        self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, self.kind)
+        self._talking = self._sock
+        try:
+            self._listen(address)
+        except OSError as error:
+            self._sock.close()
+            raise LabError(f"nothing can be echoed on {address} port {self.port}: {error.strerror}") from error
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it; may be called twice."""
+        self._open = False
+        for sock in (self._sock, self._talking):
+            with contextlib.suppress(OSError):  # who waits there is woken, connected or not
+                sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._sock.close()
+
+    def _run(self) -> None:
+        self._serve()
+        self.cpu_s = time.thread_time()
+
+    def _listen(self, address: str) -> None:
+        patient(self._sock, looks=False)
+        self._sock.bind((address, self.port))
+
+    @abstractmethod
+    def _serve(self) -> None:
+        """Until it is closed."""
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[None]:
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.looked_s += time.monotonic() - began_s
+
+    def _asked(self, message: bytearray) -> bool:
+        """Whether that is a probe of this run."""
+        return bool(HEAD.unpack_from(message)[0] == self._ident)
+
+
+class DatagramEcho(Echo):
+    """Of UDP; only to the first who asked."""
+
+    kind = socket.SOCK_DGRAM
+
+    def _listen(self, address: str) -> None:
+        super()._listen(address)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            self._sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+
+    def _serve(self) -> None:
+        message, asker = bytearray(self._size), None
+        while self._open:
+            with contextlib.suppress(OSError):  # nothing there, or the near end has gone
+                size, sender = self._sock.recvfrom_into(message)
+                if size == self._size and self._asked(message):
+                    if not asker:
+                        self._sock.connect(sender)
+                        asker = sender
+                    self._sock.send(message)
+                    self.answered += 1
+                    if looks(message):
+                        with self._looking():
+                            self._look(message)
+            self._sock.setblocking(True)  # noqa: FBT003 - that is how it is called
+
+    def _look(self, message: bytearray) -> None:
+        take, send, size, clock = self._sock.recv_into, self._sock.send, self._size, time.monotonic_ns
+        self._sock.setblocking(False)  # noqa: FBT003
+        due_ns = clock() + self._patience_ns
+        while self._open and clock() < due_ns:
+            for _ in _LOOKS:
+                try:
+                    got = take(message)
+                except BlockingIOError:
+                    continue
+                if got != size:
+                    break
+                send(message)
+                self.answered += 1
+                due_ns = clock() + self._patience_ns
+
+
+class StampedEcho(DatagramEcho):
+    """Tells with a reply when the probe that the near end names had come, and when its reply had left."""
+
+    def _listen(self, address: str) -> None:
+        super()._listen(address)
+        self._departures = Departures(self._sock)
+        self._came: dict[int, int] = {}
+        self._stamps: dict[int, tuple[int, int]] = {}
+
+    def _serve(self) -> None:
+        message, asker = bytearray(self._size), None
+        while self._open:
+            with contextlib.suppress(OSError):
+                size, messages, _, sender = self._sock.recvmsg_into([message], ROOM)
+                if size == self._size and self._asked(message):
+                    if not asker:
+                        self._sock.connect(sender)
+                        asker = sender
+                    self._reply(message, arrival_ns(messages))
+
+    def _reply(self, message: bytearray, came_ns: int) -> None:
+        for number, left_ns in self._departures.told():
+            self._stamps[number] = (self._came.pop(number, 0), left_ns)
+            self._stamps.pop(number - _KEPT, None)
+        ident, number, way, of, _, _ = HEAD.unpack_from(message)
+        HEAD.pack_into(message, 0, ident, number, way, of, *self._stamps.get(of, (0, 0)))
+        self._came[number] = came_ns
+        self._came.pop(number - _KEPT, None)
+        self._departures.send(number, message)
+        self.answered += 1
+
+
+class MessageEcho(Echo):
+    """Of TCP; one connection after another."""
+
+    kind = socket.SOCK_STREAM
+
+    def _listen(self, address: str) -> None:
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        super()._listen(address)
+        self._sock.listen(_BACKLOG)
+
+    def _serve(self) -> None:
+        while self._open:
+            with contextlib.suppress(OSError):
+                sock, _ = self._sock.accept()
+                with sock:
+                    self._talking = sock
+                    self._take(sock)
+
+    def _take(self, sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        patient(sock, looks=False)
+        message = bytearray(self._size)
+        view = memoryview(message)
+        if self._heard(sock, view, looking=False) and self._asked(message):
+            looking = looks(message)
+            self._say(sock, view)
+            with self._looking() if looking else contextlib.nullcontext():
+                while self._heard(sock, view, looking=looking):
+                    self._say(sock, view)
+
+    def _heard(self, sock: socket.socket, view: memoryview, *, looking: bool) -> bool:
+        """Whether all of one message has come."""
+        clock, take = time.monotonic_ns, sock.recv_into
+        sock.setblocking(not looking)
+        due_ns = clock() + self._patience_ns
+        while view and self._open:
+            try:
+                got = take(view)
+            except BlockingIOError:
+                if looking and clock() > due_ns:
+                    sock.setblocking(True)  # noqa: FBT003
+                continue
+            if not got:
+                return False
+            view = view[got:]
+        return self._open
+
+    def _say(self, sock: socket.socket, view: memoryview) -> None:
+        while view and self._open:
+            with contextlib.suppress(BlockingIOError):
+                view = view[sock.send(view) :]
+        self.answered += 1
+
+
+class Taker(MessageEcho):
+    """Of connections, each of which the near end resets once it knows that it stands.
+
+    Who closed one at once would now and then be left with it for a minute.
+    """
+
+    def _take(self, sock: socket.socket) -> None:
+        self.answered += 1
+        patient(sock, looks=False)
+        sock.recv(1)

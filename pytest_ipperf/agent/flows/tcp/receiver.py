@@ -1,0 +1,84 @@
+"""The receiver of a TCP run, whose clock and counts are the run's.
+
+The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that has use for
+what it gets; MSG_TRUNC, with which the kernel throws it away, would spare the receiver a quarter of its time, and no
+application has that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from array import array
+from collections.abc import Callable, Sequence
+
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
+from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
+from pytest_ipperf.core.portable.errors import LabError
+
+_READ_BYTES = 2**20
+
+
+class Receiving(Streams):
+    """Reads until the streams end, also what comes after the run."""
+
+    def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
+        self._here = socks[0].getsockname()[0]
+        super().__init__(socks, peer, f"nothing arrived at {self._here} from {peer}", order.deadline_s)
+        self._order = order
+
+    def run(self, alive: Callable[[], None]) -> Told:
+        """All of it; gives the samples, `seconds`, `payload_bytes`, `receive_buffer_bytes` and `receiver_cpu_s`."""
+        if not readable(self.socks, self._order.deadline_s, alive):
+            raise LabError(f"{self._silence} within {self._order.deadline_s:g} s")
+        points = [
+            (at_s, counts)
+            for at_s, counts, counted in self.watch(self._order.warmup_s, self._order.run_s, alive)
+            if counted
+        ]
+        buffer_bytes = effective_bytes(self.socks, socket.SO_RCVBUF)
+        self._end()
+        told = self._told(points)
+        told.facts["receive_buffer_bytes"] = float(buffer_bytes)
+        return told
+
+    def _move(self, sock: socket.socket, place: int) -> None:
+        into, counts, receive = bytearray(_READ_BYTES), self.counts, sock.recv_into
+        while True:
+            try:
+                while size := receive(into):
+                    counts[place] += size
+            except BlockingIOError:  # nothing came for so long
+                continue
+            return
+
+    def _end(self) -> None:
+        self._stopping = True
+        for sock in self.socks:
+            with contextlib.suppress(OSError):
+                sock.send(OVER)
+        self.join(2 * DRAIN_S)
+
+    def _told(self, points: Sequence[tuple[float, Sequence[int]]]) -> Told:
+        (began_s, before), (ended_s, _) = points[0], points[-1]
+        rows = array("d")
+        for at_s, counts in points:
+            for place, count in enumerate(counts):
+                rows.extend((place, at_s - began_s, count - before[place]))
+        moved = [count - first for first, count in zip(before, points[-1][1], strict=True)]
+        if not sum(moved):
+            raise LabError(f"{self._silence} in the {ended_s - began_s:.3g} s of the run")
+        told = Told(
+            samples=rows.tobytes(),
+            facts={"seconds": ended_s - began_s, "payload_bytes": float(sum(moved)), "receiver_cpu_s": self.cpu_s},
+            detail={"receiver": {"received_bytes": self.counts.copy()}},
+            notes=self.bounds("receiver"),
+            cpu_s=self.cpu_s,
+            wall_s=self.wall_s,
+        )
+        if idle := moved.count(0):
+            told.notes.append(
+                f"{idle} of {len(moved)} streams moved nothing in the run, so the others had its path alone"
+            )
+        return told

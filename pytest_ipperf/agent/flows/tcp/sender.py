@@ -1,0 +1,105 @@
+"""The sender of a TCP run: as much as the streams take, until the receiver says that its run is over."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
+from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
+from pytest_ipperf.agent.sockets.batch_io import UnableError, Writes
+from pytest_ipperf.agent.sockets.tcp_info import Looks
+from pytest_ipperf.core.portable.errors import LabError
+
+_BLOCK_BYTES = 65536
+_BATCH = 64
+_BATCHED_BYTES = 512  # writes smaller than this are worth it
+_LAST_S = 0.001
+
+
+class Sending(Streams):
+    """Each write has the size of the order's payload, and the same random bytes."""
+
+    def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
+        super().__init__(socks, peer, f"{peer} took nothing", order.deadline_s)
+        self._order = order
+        self._over = False
+        block = random.Random(order.ident).randbytes(min(order.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
+        self._content = (block * (order.payload_bytes // len(block) + 1))[: order.payload_bytes]
+
+    def run(self, alive: Callable[[], None]) -> Told:
+        """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
+        looks = Looks(self.socks)
+        try:
+            for at_s, _, counts in self.watch(self._order.warmup_s, self._order.run_s, alive):
+                looks.look(at_s, counts=counts)
+            self._hear_the_end(alive)
+        except LabError:
+            # A host that is busy may hear of the end only when the receiver has waited long enough and gone.
+            if not self._heard_the_end():
+                raise
+        buffer_bytes = effective_bytes(self.socks, socket.SO_SNDBUF)
+        drained = self._drain()
+        looks.look(time.perf_counter() - self._began, counts=False)
+        facts = looks.facts() | {"send_buffer_bytes": float(buffer_bytes)}
+        if self.wall_s:
+            facts["sender_cpu_s"] = self.cpu_s
+        detail: dict[str, Any] = looks.detail() | {"drained": drained}
+        return Told(
+            facts=facts,
+            detail={"sender": detail},
+            notes=self.bounds("sender"),
+            cpu_s=self.cpu_s,
+            wall_s=self.wall_s,
+        )
+
+    def _move(self, sock: socket.socket, place: int) -> None:
+        counts, send = self.counts, self._writer(sock)
+        while not self._stopping:
+            try:
+                counts[place] += send()
+            except (BlockingIOError, InterruptedError):  # the socket had no room for so long
+                continue
+
+    def _writer(self, sock: socket.socket) -> Callable[[], int]:
+        """Makes one write, or a batch of them, and gives the bytes that the socket took."""
+        if len(self._content) < _BATCHED_BYTES:
+            with contextlib.suppress(UnableError):
+                return Writes(sock, self._content, _BATCH).send
+        return functools.partial(sock.send, self._content)
+
+    def _hear_the_end(self, alive: Callable[[], None]) -> None:
+        if not readable(self.socks[:1], self._order.deadline_s, alive):
+            raise LabError(f"{self.peer} did not end its run within {self._order.deadline_s:g} s of its time")
+        if not self._heard_the_end():
+            raise LabError(f"{self.peer} {self.ended} before its run was over")
+
+    def _heard_the_end(self) -> bool:
+        """What a stream has received can be read although it was reset since."""
+        if not self._over:
+            with contextlib.suppress(OSError):
+                self._over = self.socks[0].recv(len(OVER)) == OVER
+        return self._over
+
+    def _drain(self) -> bool:
+        """Ends the streams; whether all that was sent has arrived, as the receiver has ended them too."""
+        self._stopping = True
+        for sock in self.socks:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_WR)
+        self.join(DRAIN_S)
+        end = time.perf_counter() + DRAIN_S
+        try:
+            for sock in self.socks:
+                limit_blocking(sock, max(_LAST_S, end - time.perf_counter()))
+                while sock.recv(len(OVER)):
+                    pass
+        except OSError:
+            return False
+        return True

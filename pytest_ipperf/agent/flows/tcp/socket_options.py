@@ -1,0 +1,105 @@
+"""TCP sockets as an order asks for them: congestion control and buffers, and what the kernel has made of both."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.ports import listed
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.core.portable.units import bytes_text
+
+_AUTO, _USUAL = "auto", "cubic"
+_NAME_BYTES = 16  # TCP_CA_NAME_MAX
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+_LIMITS = {socket.SO_SNDBUF: "net.core.wmem_max", socket.SO_RCVBUF: "net.core.rmem_max"}
+
+
+def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
+    """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
+
+    Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the
+    host's where this user may not have it. Those accepted have them from the one that listens. LabError where the
+    kernel refuses.
+    """
+    name = str(factors["congestion"])
+    with contextlib.suppress(LabError) if name == _AUTO else contextlib.nullcontext():  # which `notes` tells
+        _set_congestion(sock, _USUAL if name == _AUTO else name)
+    if (window := factors["window"]) != _AUTO:
+        for option in _LIMITS:
+            _set_buffer(sock, option, int(window))
+
+
+def congestion(sock: socket.socket) -> str:
+    """The name of what the connection has."""
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES).partition(b"\0")[0].decode()
+
+
+def checked(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
+    """LabError where a connection has another congestion control than it was to have."""
+    for sock in socks:
+        if factors["congestion"] not in (_AUTO, found := congestion(sock)):
+            raise LabError(f"a stream was to have congestion control {factors['congestion']}, and it has {found}")
+
+
+def effective_bytes(socks: Sequence[socket.socket], option: int) -> int:
+    """The size of a socket buffer, as getsockopt tells it: twice what was asked for; of several the largest."""
+    return max(sock.getsockopt(socket.SOL_SOCKET, option) for sock in socks)
+
+
+def notes(sock: socket.socket, factors: Mapping[str, Any], whose: str) -> Iterator[str]:
+    """Where the kernel gave another congestion control than is usual, or another window than asked for."""
+    if factors["congestion"] == _AUTO and (found := congestion(sock)) != _USUAL:
+        yield f"the {whose}'s congestion control is {found}, its host's own, as this user may not have {_USUAL} there"
+    if (window := factors["window"]) == _AUTO:
+        return
+    for option, limit in _LIMITS.items():
+        # The kernel doubles what it is asked for, as its own records of packets count too (socket(7)).
+        given = sock.getsockopt(socket.SOL_SOCKET, option) // 2
+        kind = "send" if option == socket.SO_SNDBUF else "receive"
+        if given < int(window) - 1:
+            yield (
+                f"asked for a window of {bytes_text(int(window))}, the {whose}'s kernel gave a {kind} buffer of "
+                f"{bytes_text(given)} ({limit} there; root may have more)"
+            )
+        elif given > int(window):
+            yield (
+                f"asked for a window of {bytes_text(int(window))}, the {whose}'s kernel gave a {kind} buffer of "
+                f"{bytes_text(given)}, its smallest"
+            )
+
+
+def _set_congestion(sock: socket.socket, name: str) -> None:
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise LabError(
+                f"congestion control {name} is not permitted to this user; {_words(_ALLOWED)} are "
+                "(net.ipv4.tcp_allowed_congestion_control)"
+            ) from None
+        raise LabError(
+            f"congestion control {name} is not available in this host's kernel; {_words(_AVAILABLE)} are "
+            "(net.ipv4.tcp_available_congestion_control)"
+        ) from None
+
+
+def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
+    try:
+        give_room(sock, option, size_bytes)
+    except OSError as error:
+        told = f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}"
+        raise LabError(told) from error
+
+
+def _words(path: Path) -> str:
+    try:
+        return listed(path.read_text(encoding="ascii").split())
+    except OSError:  # a kernel that tells nobody
+        return "others"

@@ -1,0 +1,209 @@
+"""Catching a stream of numbered datagrams: in a thread of its own, until told to end and nothing comes any more.
+
+The head of each is two words: its number below 31 bits, above it whether it counts or only warms up, above that whose
+stream it is; and when it was sent, in ns. Nothing here is done for one datagram, but for all that came together.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pytest_ipperf.agent.flows.udp.counter import MOST, Tally
+from pytest_ipperf.agent.flows.udp.sequence import Consecutive
+from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, Inbox, PlainInbox, Taken, UnableError
+
+_RUN = MOST
+_MOST_BYTES = 65507
+_BATCH = 256
+_SEGMENTS = 128  # UDP_MAX_SEGMENTS; a kernel that puts together what has come singly takes half as many
+_MESSAGES = 8  # of segments
+_NAP_S = 0.001
+_SILENCE_S = 0.2
+_LOOK = struct.pack("ll", 0, 20_000)  # at whether to end, in s and us
+_SO_MEMINFO, _DROPS = 55, 8
+
+
+def first_word(ident: int, *, counts: bool) -> int:
+    """That of datagram 0 of a stream; those of its others follow."""
+    return (ident & 0xFFFFFFFF) << 32 | (_RUN if counts else 0)
+
+
+class Kept:
+    """Keeps the number and both stamps of each datagram."""
+
+    def __init__(self, base: int) -> None:
+        self._base = base
+        self._words, self._stamps = array("Q"), array("Q")
+        self.tally = Tally(base)
+        self._noted = 0
+
+    def take(self, words: memoryview, stamps: memoryview) -> bool:
+        """Whether the last of them belongs to the run."""
+        self._stamps.frombytes(stamps.cast("B"))
+        self._words.frombytes(words.cast("B"))
+        return bool(0 <= words[-2] - self._base < MOST)
+
+    def unique(self) -> int:
+        """How many of the run there are so far."""
+        there = len(self._words)
+        self.tally.note(self._words[self._noted : there : 2].tolist())
+        self._noted = there
+        return self.tally.unique
+
+    def rows(self) -> Iterable[tuple[int, int, int]]:
+        """Number, when it was sent and when it came (CLOCK_REALTIME), in ns; of copies the first."""
+        numbers, sent = self._words[::2], self._words[1::2]
+        seconds, rests = self._stamps[2::STAMP_WORDS], self._stamps[3::STAMP_WORDS]
+        self.unique()
+        seen, copies = set[int](), self.tally.duplicates
+        for word, sent_ns, second, rest in zip(numbers, sent, seconds, rests, strict=True):
+            number = word - self._base
+            if 0 <= number < MOST and number not in seen:
+                if copies:
+                    seen.add(number)
+                yield number, sent_ns, second * 1_000_000_000 + rest
+
+
+class Counted:
+    """Counts only."""
+
+    def __init__(self, base: int) -> None:
+        self._base = base
+        self._expected = Consecutive(base)
+        self.tally = Tally(base)
+
+    def take(self, words: memoryview, _stamps: memoryview) -> bool:
+        """Whether any of them belongs to the run."""
+        before = self.tally.unique + self.tally.duplicates
+        first, numbers = words[0], words[::2]
+        mine = 0 <= first - self._base < MOST
+        if mine and numbers.tobytes() == bytes(self._expected.words(first, len(numbers))):
+            self.tally.note_all(first, first + len(numbers))
+        else:
+            self.tally.note(numbers.tolist())
+        return self.tally.unique + self.tally.duplicates > before
+
+    def unique(self) -> int:
+        """How many of the run there are so far."""
+        return self.tally.unique
+
+    def rows(self) -> Iterable[tuple[int, int, int]]:
+        """None."""
+        return ()
+
+
+class _Box(Protocol):
+    messages: int
+
+    def read(self) -> Iterable[Taken]: ...
+
+
+class Catcher:
+    """Takes what comes to a bound socket from its birth on. `how` says by which calls, and which could not be had.
+
+    Of a flood the kernel may hand over many datagrams as one (udp(7), UDP_GRO); else it stamps each, and is asked a
+    thousand times a second at most, which costs the sender less on a machine that both share.
+    """
+
+    def __init__(self, sock: socket.socket, size: int, base: int, *, flood: bool) -> None:
+        self.kept: Kept | Counted = Counted(base) if flood else Kept(base)
+        self._sock = sock
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _LOOK)
+        self._box, self.how = _box(sock, size, flood=flood)
+        self._naps = not flood
+        self._began_s = self._last_s = self._longest_s = self._heard_s = 0.0
+        self._dropped, self._idle_s = 0, 0.0
+        self.drops, self.cpu_s = 0, 0.0
+        self._trouble: BaseException | None = None
+        self._open = True
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    @property
+    def seconds(self) -> float:
+        """From the first of the run to the last."""
+        return self._last_s - self._began_s
+
+    def drain(self, wanted: int, gap_s: float, most_s: float) -> None:
+        """Waits until so many have come, or nothing any more, also of the warm-up before them; for so long at most."""
+        now = began = time.monotonic()
+        while self.kept.unique() < wanted and self._thread.is_alive() and now < began + most_s:
+            if now - max(began, self._heard_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
+                return
+            time.sleep(0.01)
+            now = time.monotonic()
+
+    def end(self) -> None:
+        """Ends the catching; raises what has ended it before.
+
+        From then on `drops` are what the socket had no room for since the run began, and `cpu_s` is the processor time
+        since then.
+        """
+        self.close()
+        if self._trouble:
+            raise self._trouble
+        self.drops = _dropped(self._sock) - self._dropped
+
+    def close(self) -> None:
+        """Ends it in any case; may be called twice."""
+        self._open = False
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            while self._open:
+                self._turn()
+        except BaseException as error:  # noqa: BLE001 - who ends it is told
+            self._trouble = error
+        self.cpu_s = time.thread_time() - self._idle_s if self._began_s else 0.0
+
+    def _turn(self) -> None:
+        count = 0
+        try:
+            for words, stamps in self._box.read():
+                count += len(words) // 2
+                if self.kept.take(words, stamps):
+                    self._note()
+        except BlockingIOError:
+            return
+        if count:
+            self._heard_s = time.monotonic()
+        if self._naps and count < self._box.messages:
+            time.sleep(_NAP_S)
+
+    def _note(self) -> None:
+        now = time.monotonic()
+        if not self._began_s:
+            self._began_s, self._idle_s, self._dropped = now, time.thread_time(), _dropped(self._sock)
+        else:
+            self._longest_s = max(self._longest_s, now - self._last_s)
+        self._last_s = now
+
+
+def _box(sock: socket.socket, size: int, *, flood: bool) -> tuple[_Box, str]:
+    segments = min(_SEGMENTS, _MOST_BYTES // size)
+    ways: list[tuple[str, Callable[[], _Box]]] = [
+        ("recvmmsg", lambda: Inbox(sock, size, _BATCH)),
+        ("recvmsg", lambda: PlainInbox(sock, size)),
+    ]
+    if flood and segments > 1:
+        ways.insert(0, ("recvmmsg, UDP_GRO", lambda: Inbox(sock, size, _MESSAGES, segments)))
+    why: list[str] = []
+    for how, make in ways:
+        try:
+            return make(), "; ".join([how, *why])
+        except UnableError as error:
+            why.append(str(error))
+    raise AssertionError
+
+
+def _dropped(sock: socket.socket) -> int:
+    """What came and found no room in the socket's buffer, since it was opened (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
+    told = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
+    return int(struct.unpack_from("=I", told, 4 * _DROPS)[0]) if len(told) > 4 * _DROPS else 0

@@ -1,0 +1,1 @@
+"""Host state: what is changed on a host, undone, leased, marked and repaired."""

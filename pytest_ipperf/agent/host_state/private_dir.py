@@ -1,0 +1,196 @@
+"""A private folder: where disposable servers get and keep their files, gone with its owner or at the next sweep."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import grp
+import os
+import pwd
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pytest_ipperf.agent.host_state.dirty_marks import LeftError
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.servers.base import Entry
+
+_PREFIX = "ipperf-"
+_MADE = re.compile(r"ipperf-[a-z0-9_]{8}")  # by `mkdtemp`; what others name so with more words is theirs
+_LOCK = ".lock"
+# A folder younger than this may belong to someone who is about to lock it.
+_YOUNG_S = 5.0
+# Postfix distrusts a main.cf that may still be written to, and sleeps until it is a few seconds old. Dovecot distrusts
+# the folders of a mailbox, and notes at each look what it saw until they are.
+_BACKDATED_S = 60.0
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A new folder below `$TMPDIR`, locked while the context lasts and removed at its end.
+
+    Everyone may enter it, as server programs become other users; secrets in it need modes of their own. LabError where
+    it cannot be made or removed.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_parent()))
+        folder.chmod(0o755)
+        lock = _locked(folder)
+    except OSError as error:
+        raise LabError(f"no private folder below {_parent()}: {error.strerror}; set TMPDIR to a writable one") from None
+    try:
+        yield folder
+    finally:
+        try:
+            remove(folder)
+        finally:
+            os.close(lock)  # not before, or someone's sweep would remove it at the same time
+
+
+def remove(folder: Path) -> None:
+    """Removes a private folder; LeftError where something in it stays, which a later sweep tries again.
+
+    The lock goes last: without it, what is left by one who is killed meanwhile would be nobody's.
+    """
+    try:
+        failed = _emptied(folder)
+        if failed is None:
+            (folder / _LOCK).unlink(missing_ok=True)
+            folder.rmdir()
+            return
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        failed = error
+    with contextlib.suppress(OSError):
+        (folder / _LOCK).touch(0o600)
+        _backdate(folder / _LOCK)  # nobody is about to lock it
+    what = str(failed.filename).removeprefix(f"{folder}/")
+    raise LeftError(
+        f"private folder {folder} cannot be removed: {failed.strerror}: {what}", folder=str(folder)
+    ) from failed
+
+
+def _emptied(folder: Path) -> OSError | None:
+    """Removes all that can be but the lock; why something could not be."""
+    failed: OSError | None = None
+    for path in [path for path in folder.iterdir() if path.name != _LOCK]:
+        try:
+            shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)  # all that can be
+            if os.path.lexists(path):
+                failed = failed or error
+    return failed
+
+
+def sweep() -> int:
+    """Removes the folders whose owners died without doing so, as far as they are this user's; how many it removed."""
+    removed = 0
+    for folder in _parent().glob(f"{_PREFIX}*"):
+        with contextlib.suppress(LeftError):
+            removed += remove_abandoned(folder)
+    return removed
+
+
+def abandoned_folders() -> list[Path]:
+    """Those of this user whose owners died and which no sweep could remove."""
+    found = []
+    for folder in sorted(_parent().glob(f"{_PREFIX}*")):
+        if (descriptor := _abandoned(folder)) is not None:
+            os.close(descriptor)
+            found.append(folder)
+    return found
+
+
+def remove_abandoned(folder: Path) -> bool:
+    """Removes such a folder; false where it is none. LeftError where something in it stays."""
+    descriptor = _abandoned(folder)
+    if descriptor is None:
+        return False
+    try:
+        remove(folder)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def lay_out(folder: str, entries: Iterable[Entry]) -> None:
+    """Makes a server's folder and what is to be in it, over what an earlier start has left; LabError if it fails.
+
+    All is made first and given to its owners then, what is inside before what it is in: who owns a folder could put a
+    link where we are about to write, or to give something away.
+    """
+    made = []
+    try:
+        for entry in (Entry(""), *entries):
+            path = Path(folder, entry.path)
+            _make(path, entry)
+            made.append((path, entry))
+        for path, entry in reversed(made):
+            _give(path, entry)
+    except (OSError, LookupError) as error:
+        raise LabError(f"folder {folder} cannot be laid out: {error}; it needs room, rights and the users") from None
+
+
+def _make(path: Path, entry: Entry) -> None:
+    """At first for nobody else: what is secret must not be readable until its owner and mode are set."""
+    if entry.content is None:
+        path.mkdir(0o700, exist_ok=True)
+        return
+    path.unlink(missing_ok=True)  # with an owner, a mode and readers of its own
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(entry.content)
+
+
+def _give(path: Path, entry: Entry) -> None:
+    _backdate(path)
+    if entry.owner or entry.group:
+        owner = pwd.getpwnam(entry.owner).pw_uid if entry.owner else -1
+        group = grp.getgrnam(entry.group).gr_gid if entry.group else -1
+        os.chown(path, owner, group, follow_symlinks=False)
+    path.chmod(entry.mode)
+
+
+def _backdate(path: Path) -> None:
+    before = time.time() - _BACKDATED_S
+    os.utime(path, (before, before))
+
+
+def _parent() -> Path:
+    return Path(os.environ.get("TMPDIR") or tempfile.gettempdir())
+
+
+def _locked(folder: Path) -> int:
+    """The descriptor that holds the folder's lock; the kernel gives it back however the process ends."""
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _abandoned(folder: Path) -> int | None:
+    """The lock of a folder of this user's whose owner died, or the folder itself where it is empty; None for any other.
+
+    An owner who was killed before there was a lock, or after, leaves an empty one, under a name as it is made.
+    """
+    try:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return None
+        if _MADE.fullmatch(folder.name) and not any(folder.iterdir()):
+            old = time.time() - found.st_mtime >= _YOUNG_S
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW) if old else None
+        lock = (folder / _LOCK).lstat()
+        if lock.st_uid != os.geteuid() or time.time() - lock.st_mtime < _YOUNG_S:
+            return None
+        return _locked(folder)
+    except (OSError, ValueError):  # not one of ours, or its owner lives, or another sweep was faster, or no path at all
+        return None

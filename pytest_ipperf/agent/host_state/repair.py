@@ -1,0 +1,55 @@
+"""Tending: what a host's doctor does himself about what earlier measurements have left there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from pytest_ipperf.agent.host_state.dirty_marks import Mark, clear, marks
+from pytest_ipperf.agent.host_state.private_dir import remove_abandoned
+from pytest_ipperf.agent.servers.containment import lives
+from pytest_ipperf.core.portable.errors import LabError
+
+_GOES_S, _POLL_S = 1.0, 0.02
+
+
+def tended(swept: int, *, everything: bool) -> list[str]:
+    """Removes and ends what is left here beyond doubt of this user's, then clears marks; what was done, in sentences.
+
+    So many private folders were `swept` before. With `everything` marks are cleared also of what nobody but a person
+    can tell to be in order.
+    """
+    done = [f"removed {swept} private folder{'s' if swept > 1 else ''}, left by agents that are gone"] if swept else []
+    return [*done, *(said for mark in marks() for said in _mark(mark, everything=everything))]
+
+
+def _mark(mark: Mark, *, everything: bool) -> list[str]:
+    done = []
+    if mark.user == os.geteuid():  # anybody may write into his own mark what root had better not do
+        for note in mark.notes:
+            if "process" in note and _killed(*note["process"]):
+                done.append(f"killed process {note['process'][0]}, a server that had been left")
+            with contextlib.suppress(LabError):  # what stays is told with the facts
+                if "folder" in note and remove_abandoned(Path(note["folder"])):
+                    done.append(f"removed {note['folder']}")
+    try:
+        stay = clear(mark, everything=everything)
+    except LabError as error:
+        return [*done, str(error)]
+    cleared = [note["said"] for note in mark.notes if note not in stay]
+    return [*done, *(f"cleared the mark of: {said}" for said in cleared)]
+
+
+def _killed(pid: int, started_ticks: int) -> bool:
+    """Whether the process was there and has gone."""
+    if not lives(pid, started_ticks):
+        return False
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + _GOES_S
+    while lives(pid, started_ticks) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    return not lives(pid, started_ticks)

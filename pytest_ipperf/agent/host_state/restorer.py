@@ -1,0 +1,260 @@
+"""The guardian: the process that changes a host for an agent, and puts all of it back when the agent's line ends.
+
+It lives in a session of its own and belongs to nobody, so that it outlives the agent however that ends. It makes the
+changes itself: what an agent that is killed has just started would else be done when it has been undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.host_state.dirty_marks import mark, unmark
+from pytest_ipperf.agent.host_state.snapshot import SETTINGS, Snapshot, differences, setting, snapshot
+from pytest_ipperf.agent.host_state.undo_log import Journal, abandoned, claimed, tidy
+from pytest_ipperf.core.portable.errors import LabError
+
+_COMMAND_S = 10.0
+# How long what has been undone may take to be so.
+_SETTLED_S, _POLL_S = 0.3, 0.05
+PATIENCE_S = 25.0
+SILENT = (
+    f"process pytest-ipperf-guardian, which puts this host back, gave no answer in {PATIENCE_S:g} s "
+    "(if it is stopped: kill -CONT)"
+)
+"""What a host is marked with that has such a guardian, until it has put all back after all."""
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "modprobe": "kmod", "ethtool": "ethtool"}
+# What they leave behind, the snapshot shows; of other programs only their own word is to be had.
+_SEEN = {"ip", "tc"}
+_WRITE = ":write"  # in place of a program: a file and what is to be written to it
+_EVERYWHERE = ("/net/ipv4/ip_forward", "/conf/all/forwarding")
+
+Note = dict[str, Any]
+"""`do`, a command, `undo`, the commands that take it back, and `made`, the numbers of the devices that it made."""
+
+
+class Guardian:
+    """What has been changed here so far, and what was before; each public method is an order."""
+
+    def __init__(self) -> None:
+        self._journal: Journal | None = None
+        self._before: Snapshot = {}
+        self._notes: list[Note] = []
+        self._left: list[str] = []
+
+    def start(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Undoes first what a guardian has left that was killed, by its journal or by what its agent knows."""
+        tidy()
+        journal = claimed()
+        known = [{"before": order["before"]}, *({"note": note} for note in order["notes"])] if order["before"] else []
+        records, torn = journal.records() if journal else ([], [])
+        self._left = settled(records or known, torn)
+        self._journal = journal  # which is kept where the host should be marked and cannot be
+        if self._journal:
+            self._journal.clear()
+        self._note(before=snapshot())
+        return {"before": self._before}
+
+    def make(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Makes one change, which `do` and `undo` or `path` and `value` tell."""
+        note = _written(order["path"], order["value"]) if "path" in order else {**order, "made": []}
+        if not note["do"]:
+            return {"noted": []}
+        if note["do"][0] == _WRITE:
+            self._note(also=dict(setting(note["do"][1])))
+        devices = {name for _, name in socket.if_nameindex()}
+        self._note(note=note)
+        said = run(note["do"])
+        if said:
+            self._notes.pop()
+            if self._journal:
+                self._journal.take_back()
+            raise LabError(said)
+        new = [(number, name) for number, name in socket.if_nameindex() if name not in devices]
+        note["made"] = [number for number, name in new if name in note["do"]]
+        self._note_done(made=note["made"])
+        return {"noted": [note]}
+
+    def back(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Undoes the changes after the first `keep`; whether all is as it was is seen at the end."""
+        failed = _undone(self._notes[order["keep"] :])
+        self._note_done(back=order["keep"])
+        said = [each for program, each in failed.items() if program not in {*_SEEN, _WRITE}]
+        self._left += said
+        mark(said)
+        return {}
+
+    def undo(self, _: object = None) -> dict[str, Any]:
+        """Undoes all of it, tells what is not as it was, and marks the host with it."""
+        left = self._left + settled([{"before": self._before}, *({"note": note} for note in self._notes)])
+        self._left, self._notes = [], []
+        if self._journal:
+            self._journal.close()
+            self._journal = None
+        unmark(SILENT)
+        return {"said": left}
+
+    def _note(self, **record: Any) -> None:
+        if self._journal:
+            self._journal.add(record)
+        self._know(record)
+
+    def _note_done(self, **record: Any) -> None:
+        """Of what is done already: without it in the journal, less is seen of what others have changed meanwhile."""
+        with contextlib.suppress(LabError):
+            if self._journal:
+                self._journal.add(record)
+        self._know(record)
+
+    def _know(self, record: dict[str, Any]) -> None:
+        self._before, self._notes = _read([{"before": self._before}, *({"note": n} for n in self._notes), record])
+
+
+def run(argv: Sequence[str]) -> str:
+    """Runs a command, or writes a file; what went wrong, as a sentence, empty where nothing did."""
+    if argv[0] == _WRITE:
+        try:
+            Path(argv[1]).write_text(argv[2], encoding="ascii")
+        except OSError as error:
+            return f"{argv[1]} cannot be set to {argv[2]}: {error.strerror}{_hint(str(error))}"
+        return ""
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COMMAND_S, check=False
+        )
+    except FileNotFoundError:
+        package = _PACKAGES.get(argv[0])
+        return f"program {argv[0]!r} is not installed" + (f" (Debian: apt-get install {package})" if package else "")
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{' '.join(argv)}: {error}"
+    if not done.returncode:
+        return ""
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit status {done.returncode}"]
+    return f"{' '.join(argv)}: {' '.join(said)}{_hint(done.stderr)}"
+
+
+def _hint(said: str) -> str:
+    return "; it takes root" if os.geteuid() and re.search("not permitted|Permission denied", said) else ""
+
+
+def settled(records: Iterable[dict[str, Any]], torn: Iterable[str] = ()) -> list[str]:
+    """Undoes what a journal tells, the last first; marks the host with what is not as it was, and tells it.
+
+    `torn` says what of the journal could not be read. LabError where the host cannot be marked.
+    """
+    before, notes = _read(records)
+    left = [*torn, *(_settled(before, notes) if notes else ())]
+    mark(left)
+    return left
+
+
+def _settled(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    failed = _undone(notes)
+    end = time.monotonic() + _SETTLED_S
+    while (left := _left(before, notes)) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    # A step may fail because someone else has done it.
+    left += [said for program, said in failed.items() if left or program not in {*_SEEN, _WRITE}]
+    return left
+
+
+def _undone(notes: Sequence[Note]) -> dict[str, str]:
+    """Undoes them, the last first; of each program that has failed what it said."""
+    return {step[0]: said for note in reversed(notes) for step in note["undo"] if (said := run(step))}
+
+
+def sweep() -> list[str]:
+    """Undoes what a guardian has left here that was killed; what is not as it was."""
+    try:
+        journal = abandoned()
+    except LabError as error:
+        return settled([], [str(error)])
+    if journal is None:
+        return []
+    try:
+        left = settled(*journal.records())
+    except LabError:
+        journal.leave()
+        raise
+    journal.close()
+    unmark(SILENT)  # it was killed since
+    return left
+
+
+def _left(before: Snapshot, notes: Sequence[Note]) -> list[str]:
+    if not before:
+        return []  # its journal is torn there, and says so
+    commands = [command for note in notes for command in (note["do"], *note["undo"])]
+    made = {number for note in notes for number in note["made"]}
+    files = [fact["name"] for fact in before.values() if fact["kind"] == "setting"]
+    try:
+        return differences(before, snapshot(files), commands, made)
+    except LabError as error:
+        return [f"nobody knows whether all is as it was: {error}"]
+
+
+def _read(records: Iterable[dict[str, Any]]) -> tuple[Snapshot, list[Note]]:
+    before: Snapshot = {}
+    notes: list[Note] = []
+    for record in records:
+        before = {**record.get("also", {}), **record.get("before", before)}
+        if "note" in record:
+            notes.append(record["note"])
+        elif "made" in record:
+            notes[-1] = {**notes[-1], "made": record["made"]}
+        elif "back" in record:
+            notes[record["back"] :] = [{**note, "undo": []} for note in notes[record["back"] :]]
+    return before, notes
+
+
+def _written(path: str, value: str) -> Note:
+    """The note of a setting that is to have a value; with no `do` where it has it."""
+    file = SETTINGS / path
+    try:
+        was = file.read_text(encoding="ascii").strip()
+        undo = [[_WRITE, str(file), was]]
+        if str(file).endswith(_EVERYWHERE):  # to write it writes that of every device, and the default's
+            every = sorted(SETTINGS.glob(f"net/{file.relative_to(SETTINGS / 'net').parts[0]}/conf/*/forwarding"))
+            values = [(str(each), each.read_text(encoding="ascii").strip()) for each in every]
+            undo += [[_WRITE, each, own] for each, own in values if own != was]
+    except OSError as error:
+        raise LabError(f"{file} cannot be read: {error.strerror}") from None
+    return {"do": [_WRITE, str(file), value] if value != was else [], "undo": undo, "made": []}
+
+
+def _answer(guardian: Guardian, order: dict[str, Any]) -> dict[str, Any]:
+    number = order.pop("number")
+    try:
+        answer: dict[str, Any] = getattr(guardian, order.pop("order"))(order)
+    except LabError as error:
+        answer = {"error": str(error)}
+    except Exception as error:  # noqa: BLE001 - what broke here is told there, and what was done is still undone
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        answer = {"error": f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"}
+    return {**answer, "number": number}
+
+
+def main() -> None:
+    """Takes orders from standard input, a line of JSON each, until it ends; then undoes what is left."""
+    if os.fork():
+        os._exit(0)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    guardian = Guardian()
+    try:
+        for line in sys.stdin:
+            sys.stdout.write(json.dumps(_answer(guardian, json.loads(line))) + "\n")
+            sys.stdout.flush()
+    finally:
+        guardian.undo()

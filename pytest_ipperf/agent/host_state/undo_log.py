@@ -1,0 +1,180 @@
+"""The journal of what has been changed on a host, for the case that the guardian is killed who would put it back.
+
+It lies in the folder of `lasting.py`, where network namespaces have journals of their own. Who holds the lock of one is
+its guardian; one without holder is to be undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.host_state.state_dir import (
+    POLL_S,
+    ROOM,
+    WAIT_S,
+    append,
+    boot,
+    folder,
+    network,
+    own_folder,
+    sees_all,
+)
+from pytest_ipperf.core.portable.errors import LabError
+
+_OF_OTHERS = re.compile(r"(?:journal|unrestored)-\d+\.(\d+)")
+_SHOWN = 200
+
+Record = dict[str, Any]
+
+
+class Journal:
+    """Held from its making until `close`. Its records are plain data, one a line."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._end = 0
+
+    def records(self) -> tuple[list[Record], list[str]]:
+        """What an earlier guardian wrote that was killed; nothing where it is new, or the host was rebooted.
+
+        Beside it a sentence if not all of it can be read.
+        """
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with open(self._descriptor, encoding="utf-8", errors="replace", closefd=False) as file:
+            lines = file.read().split("\n")[:-1]  # what follows the last line's end was never done
+        read = [_record(line) for line in lines]
+        own = {"boot": boot()}
+        if not read or read[0] not in (own, None):
+            return [], []
+        torn = [line for line, record in zip(lines, read, strict=True) if record is None]
+        said = [
+            f"nobody knows whether all is as it was: of the journal {self._path} {len(torn)} of {len(lines)} lines "
+            f"could not be read, such as {line[:_SHOWN]!r}"
+            for line in torn[:1]
+        ]
+        return list(_readable(read[1:])) if read[0] == own else [], said
+
+    def clear(self) -> None:
+        """Forgets all records."""
+        os.ftruncate(self._descriptor, 0)
+        self.add({"boot": boot()})
+
+    def add(self, record: Record) -> None:
+        """Writes one down, before it is acted upon; LabError where it cannot be, and then there is nothing of it."""
+        try:
+            self._end = append(self._descriptor, json.dumps(record) + "\n")
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
+
+    def take_back(self) -> None:
+        """Forgets the record that was added last, which takes no room."""
+        os.ftruncate(self._descriptor, self._end)
+
+    def close(self) -> None:
+        """Removes it: nothing is left to undo."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        self.leave()
+
+    def leave(self) -> None:
+        """Keeps it for the next agent."""
+        os.close(self._descriptor)
+
+
+def claimed(wait_s: float = WAIT_S) -> Journal | None:
+    """The journal of this network, waited for while another guardian has it; None where there can be none.
+
+    That is where the folder cannot be written to: whoever is not root, and has root's rights in a namespace alone.
+    LabError where another one has it for longer.
+    """
+    here = network()
+    if here is None or not own_folder():
+        return None
+    path = folder() / f"journal{here}"
+    end = time.monotonic() + wait_s
+    try:
+        while (descriptor := _locked(path, os.O_CREAT)) is None:
+            if time.monotonic() > end:
+                raise LabError(f"another agent changes this host, or puts it back: {path} is locked; wait for its end")
+            time.sleep(POLL_S)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return Journal(path, descriptor)
+
+
+def abandoned() -> Journal | None:
+    """The journal of this network if a guardian was killed that has not undone it; LabError where it is no file."""
+    here = network()
+    if here is None:
+        return None
+    path = folder() / f"journal{here}"
+    try:
+        descriptor = _locked(path, 0)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None  # the folder may be root's, and closed to this user
+    except OSError as error:
+        raise LabError(
+            f"nobody knows whether all is as it was: the journal {path} cannot be read: {error.strerror}; remove it"
+        ) from None
+    return None if descriptor is None else Journal(path, descriptor)
+
+
+def tidy() -> None:
+    """Removes what is kept there of network namespaces that are gone; only who sees all of the machine can tell."""
+    if not sees_all() or not os.access(folder(), os.R_OK | os.X_OK):
+        return
+    alive = set(_networks())
+    for path in folder().iterdir():
+        of_other = _OF_OTHERS.fullmatch(path.name)
+        with contextlib.suppress(OSError):  # what is no file is none of ours
+            if of_other and int(of_other[1]) not in alive and (descriptor := _locked(path, 0)) is not None:
+                Journal(path, descriptor).close()
+
+
+def _networks() -> Iterator[int]:
+    """The inodes of all network namespaces that live: by their processes, and those that have a name."""
+    for found in Path("/proc").glob("[0-9]*/ns/net"):
+        with contextlib.suppress(OSError):
+            yield found.stat().st_ino
+    named = re.findall(r" net:\[(\d+)\] ", Path("/proc/self/mountinfo").read_text())
+    yield from map(int, named)
+
+
+def _record(line: str) -> Record | None:
+    with contextlib.suppress(ValueError):
+        record = json.loads(line)
+        return record if isinstance(record, dict) else None
+    return None
+
+
+def _readable(read: Iterable[Record | None]) -> Iterator[Record]:
+    """Without what tells of a record that cannot be read itself."""
+    whole = True
+    for record in read:
+        whole = record is not None and (whole or "made" not in record)
+        if record is not None and whole:
+            yield record
+
+
+def _unwritable(path: Path, error: OSError) -> LabError:
+    return LabError(f"no journal of changes to this host can be kept: {error.strerror}: {path}; {ROOM}")
+
+
+def _locked(path: Path, flags: int) -> int | None:
+    """The descriptor with the file's lock; None where another one has it, or has just removed it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_uid == os.geteuid() and path.samefile(f"/proc/self/fd/{descriptor}"):
+            return descriptor
+    os.close(descriptor)
+    return None

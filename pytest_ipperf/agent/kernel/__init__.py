@@ -1,0 +1,1 @@
+"""The kernel's interfaces: netlink, ethtool, qdiscs, counters, timers."""

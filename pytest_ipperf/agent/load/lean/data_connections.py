@@ -1,0 +1,97 @@
+"""Data connections of the lean client: the second ones that a conversation asks for (FTP, RFC 959, section 3.2)."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.agent.load.lean.connection import (
+    BROKEN,
+    DATA_MOVING,
+    DONE,
+    EDGES,
+    ENDED,
+    READ_BYTES,
+    READABLE,
+    TURN,
+    Connection,
+    DataConnection,
+)
+from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind, own_socket
+
+if TYPE_CHECKING:
+    from pytest_ipperf.agent.load.lean.epoll_client import Burst
+
+_LAST_PORT = 65535
+
+
+class DataConnections:
+    """Those of one burst. Each goes from the arm's source to the address to which the first connection went."""
+
+    def __init__(self, burst: Burst) -> None:
+        self._burst = burst
+
+    def open(self, connection: Connection) -> None:
+        """To the port that the conversation has named, which may name another later."""
+        talk = connection.conversation
+        port, talk.data_port = talk.data_port, 0
+        if not 0 < port <= _LAST_PORT:  # what a server says is not to break the instrument
+            self._burst.fail(connection, f"protocol: data port {port}")
+            return
+        try:
+            sock = own_socket(self._burst.target, socket.SOCK_STREAM)
+        except OSError as error:
+            self._burst.fail(connection, f"data {failure_kind(error)}")
+            return
+        data = connection.data = DataConnection(connection, sock)
+        try:
+            code = sock.connect_ex((connection.peer, port))
+        except OSError as error:
+            code = error.errno or errno.EIO
+        if code not in (0, errno.EINPROGRESS):
+            self._burst.fail(connection, f"data {connect_kind(code)}")
+            return
+        self._burst.watch(sock, data)
+
+    def opened(self, data: DataConnection, event: int) -> None:
+        """The step of one that connects."""
+        connection = data.owner
+        if event & BROKEN and (code := data.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            self._burst.fail(connection, f"data {failure_kind(OSError(code, ''))}")
+            return
+        data.state = DATA_MOVING
+        self._burst.seen(data.sock)
+        now = self._burst.clock()
+        self._burst.go_on(connection, connection.conversation.data_opened(), now)
+        if data.state == DATA_MOVING:  # what has come already makes no further edge
+            self.moved(data, event)
+
+    def moved(self, data: DataConnection, event: int) -> None:
+        """The step of one that is open: reads what is there."""
+        connection = data.owner
+        if not event & READABLE:
+            return
+        for _ in TURN:
+            try:
+                got = data.sock.recv(READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._burst.fail(connection, f"data {failure_kind(error)}")
+                return
+            now = self._burst.clock()
+            if not got:
+                self.end(connection)
+            self._burst.go_on(connection, connection.conversation.feed_data(got), now)
+            # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
+            if data.state == DONE or (len(got) < READ_BYTES and not event & ENDED):
+                return
+        self._burst.epoll.modify(data.sock.fileno(), EDGES)  # what is still there makes an edge once more
+
+    def end(self, connection: Connection) -> None:
+        """Closes the one that there is."""
+        data, connection.data = connection.data, None
+        if data is not None:
+            data.state = DONE
+            self._burst.leaving.append(data.sock)

@@ -1,0 +1,55 @@
+"""A burst of conversations by datagrams, each by a socket of its own: a look-up is all of the transaction (DNS)."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_ipperf.agent.load.lean.connection import ASKING, READ_BYTES, Connection
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM
+from pytest_ipperf.agent.sockets.target import failure_kind, own_socket
+
+
+class DatagramBurst(Burst):
+    """As its base, but there is no phase before the answer; a question without one is repeated as a look-up's is.
+
+    The target has no resolver: its name is the server's address.
+    """
+
+    def begin(self, connection: Connection) -> None:
+        """Asks."""
+        connection.resolved = connection.connected = connection.opened
+        connection.peer = self.target.name
+        connection.state = ASKING
+        connection.query = connection.conversation.opening()
+        self.talks()
+        try:
+            sock = connection.sock = own_socket(self.target, socket.SOCK_DGRAM)
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            sock.connect((connection.peer, self.target.port))
+            sock.send(connection.query)
+        except OSError as error:
+            self.fail(connection, f"talk {failure_kind(error)}")
+            return
+        self.watch(sock, connection, select.EPOLLIN)
+
+    def steps(self) -> Sequence[Callable[[Any, int], None]]:
+        """One more than those of a burst."""
+        return *super().steps(), self._answered
+
+    def _answered(self, connection: Connection, _: int) -> None:
+        try:
+            data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, STAMP_ROOM)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.fail(connection, f"talk {failure_kind(error)}")
+            return
+        now = self.clock()
+        said = connection.conversation.feed(data)
+        if connection.conversation.finished:  # else it was no answer, and is ignored
+            connection.first = now
+        self.go_on(connection, said, now, stamps)

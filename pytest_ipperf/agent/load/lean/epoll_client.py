@@ -1,0 +1,360 @@
+"""A burst: N connections on one epoll loop, each timed through its phases.
+
+Closed mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
+opened, so what a late start costs is not charged to it. Open mode: every connection has an instant at which it is to be
+opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client or the
+server stalls. The loop is bare `epoll` around sans-I/O conversations
+because the instrument's own work per connection is part of every figure.
+
+A closed burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so the
+larger N is and the faster the server. `late`, `lag_s` and `peak` tell how much.
+
+Finished sessions stay open until the last one has its figure: N really are open at once, and a server's work on
+closing sessions is in nobody's time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import select
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_ipperf.agent.load.lean.connection import (
+    BROKEN,
+    CONNECTING,
+    DONE,
+    EDGES,
+    ENDED,
+    NOTHING,
+    READ_BYTES,
+    READABLE,
+    TALKING,
+    TURN,
+    Connection,
+    DataConnection,
+)
+from pytest_ipperf.agent.load.lean.data_connections import DataConnections
+from pytest_ipperf.agent.load.lean.timers import Schedule
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
+from pytest_ipperf.agent.sockets.target import Target, answer_failure, connect_kind, failure_kind, own_socket
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.protocols.base import Conversation
+
+Stamps = Sequence[tuple[int, int, bytes]]
+_SELECTABLE = 1024
+_UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
+
+
+class Burst:
+    """Runs N conversations against a target; `run()` returns when each has finished, failed or met the deadline.
+
+    Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
+    connections that were in their conversations at once; `sources` and `families`, as the kernel told them; when it
+    `began`, by intent, and `woke` for that.
+    `starts` are the instants of an open burst, in seconds since its beginning, one for each conversation in order.
+    With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `leave()`.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        conversations: Sequence[Conversation],
+        deadline_s: float,
+        first_ident: int,
+        *,
+        stride: int = 1,
+        starts: Sequence[float] = (),
+        hold: bool = True,
+        stay: bool = False,
+    ) -> None:
+        self.target = target
+        self._resolver = target.resolver or ("", 0)
+        self._hold = hold
+        self._stay = stay
+        self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
+        self._question = dns.question(target.name, self._rtype) if target.resolver else b""
+        self.connections = [
+            Connection(talk, self._query(first_ident + at * stride)) for at, talk in enumerate(conversations)
+        ]
+        self._schedule = Schedule(self, starts, deadline_s)
+        self._is_open = bool(starts)
+        self.sources: set[str] = set()
+        self.families: set[int] = set()
+        self.dns_retries = 0
+        self.began = self.woke = 0.0
+        self.lag_s = 0.0
+        self.peak = 0
+        self._live = len(self.connections)
+        self._talking = 0
+        self._by_fd: dict[int, Connection | DataConnection] = {}
+        self._data = DataConnections(self)
+        self.epoll = select.epoll()
+        self.leaving: list[socket.socket] = []
+        self.clock: Callable[[], float] = time.perf_counter
+
+    def _query(self, ident: int) -> bytes:
+        return dns.query(self.target.name, self._rtype, ident & 0xFFFF) if self.target.resolver else b""
+
+    def run(self, at: float = 0.0) -> None:
+        """Opens all, drives them to their ends, closes all that need not stay; begins when the clock says `at`."""
+        time.sleep(max(0.0, at - self.clock()))
+        try:
+            self.woke = self.clock()
+            self.began = at or self.woke
+            self._drive(self._schedule.begin(self.began))
+        except BaseException:
+            self.leave()
+            raise
+        finally:
+            self.epoll.close()
+        if not self._stay:
+            self.leave()
+
+    # --- the phases -------------------------------------------------------------------------------------------------
+
+    def begin(self, connection: Connection) -> None:
+        """Opens the first socket."""
+        if self.target.resolver:
+            self._resolve(connection)
+        else:
+            self._go(connection)
+
+    def steps(self) -> Sequence[Callable[[Any, int], None]]:
+        """What to do when a descriptor in this state has an event."""
+        return self._resolved, self._connected, self._talk, self._data.opened, self._data.moved
+
+    def _resolve(self, connection: Connection) -> None:
+        try:
+            sock = connection.sock = own_socket(self.target, socket.SOCK_DGRAM)
+            sock.connect(self._resolver)
+            sock.send(connection.query)
+        except OSError as error:
+            self.fail(connection, f"dns {failure_kind(error)}")
+            return
+        self.watch(sock, connection, select.EPOLLIN)
+
+    def _resolved(self, connection: Connection, _: int) -> None:
+        try:
+            message = connection.sock.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.fail(connection, f"dns {failure_kind(error)}")
+            return
+        if message[:2] != connection.query[:2]:
+            return  # not the answer to this question: keep listening
+        answer = dns.answer(message, self._question, self.target.addresses)
+        if answer.trouble:
+            self.fail(connection, answer_failure(answer))
+            return
+        connection.resolved = self.clock()
+        connection.peer = answer.address
+        self._drop(connection)
+        self._connect(connection)
+
+    def _go(self, connection: Connection) -> None:
+        connection.resolved = connection.opened
+        connection.peer = self.target.name
+        self._connect(connection)
+
+    def _connect(self, connection: Connection) -> None:
+        connection.state = CONNECTING
+        try:
+            sock = connection.sock = own_socket(self.target, socket.SOCK_STREAM)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            code = sock.connect_ex((connection.peer, self.target.port))
+        except OSError as error:
+            self.fail(connection, f"connect {failure_kind(error)}")
+            return
+        if code not in (0, errno.EINPROGRESS):
+            self.fail(connection, f"connect {connect_kind(code)}")
+            return
+        self._by_fd[sock.fileno()] = connection  # as `watch` does, which would be a call more for each connection
+        self.epoll.register(sock.fileno(), EDGES)
+
+    def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:
+        """Until it is closed."""
+        self._by_fd[sock.fileno()] = who
+        self.epoll.register(sock.fileno(), events)
+
+    def _connected(self, connection: Connection, event: int) -> None:
+        if event & BROKEN and (code := connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            self.fail(connection, f"connect {failure_kind(OSError(code, ''))}")
+            return
+        connection.connected = self.clock()
+        connection.state = TALKING
+        self.talks()
+        self._say(connection, connection.conversation.opening())
+        if event & READABLE:  # what has come already makes no further edge
+            self._talk(connection, event)
+
+    def talks(self) -> None:
+        """One more is in its conversation."""
+        self._talking += 1
+        if self._talking > self.peak:  # noqa: PLR1730 - a call less for each connection
+            self.peak = self._talking
+
+    def _talk(self, connection: Connection, event: int) -> None:
+        """Goes on with a large message, and listens: a server may answer before it has heard all."""
+        if connection.unsent and event & select.EPOLLOUT:
+            rest, connection.unsent = connection.unsent, NOTHING
+            self._say(connection, rest)
+        if connection.state == DONE or not event & READABLE:
+            return
+        for _ in TURN:
+            try:
+                data, stamps, _, _ = connection.sock.recvmsg(READ_BYTES, STAMP_ROOM)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self.fail(connection, f"talk {failure_kind(error)}")
+                return
+            if not data:
+                connection.conversation.closed()
+                self.fail(connection, connection.conversation.failure or "talk closed")
+                return
+            now = self.clock()
+            if not connection.first:
+                connection.first = now
+            self.go_on(connection, connection.conversation.feed(data), now, stamps)
+            # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
+            if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
+                return
+        self.epoll.modify(connection.sock.fileno(), EDGES)  # what is still there makes an edge once more
+
+    def go_on(self, connection: Connection, said: bytes, now: float, stamps: Stamps = ()) -> None:
+        """Does what a conversation wants after it has heard something at `now`."""
+        talk = connection.conversation
+        if talk.finished:
+            if now > connection.due:  # a late batch of events must not complete what the deadline has ended
+                self.fail(connection, f"{connection.phase} deadline")
+                return
+            connection.done = now
+            since = self.clock() - now  # the conversation has taken its time, which is no part of the waiting
+            connection.late = waited_s(stamps, now + since - connection.opened) - since
+            self._settle(connection)
+        elif talk.trouble:
+            self.fail(connection, talk.failure)
+        else:
+            self._say(connection, said)
+            if talk.data_port and not connection.data and connection.state != DONE:
+                self._data.open(connection)
+
+    def _say(self, connection: Connection, data: bytes | memoryview) -> None:
+        """Sends `data`; what the socket's buffer does not take goes out as the peer reads, while the others go on."""
+        if not data:
+            return
+        if connection.unsent:
+            connection.unsent = memoryview(bytes(connection.unsent) + data)
+            return
+        try:
+            sent = connection.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self.fail(connection, f"talk {failure_kind(error)}")
+            return
+        if sent < len(data):
+            connection.unsent = memoryview(data)[sent:]
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def _drive(self, due: float) -> None:
+        steps, leaving, by_fd = self.steps(), self.leaving, self._by_fd
+        clock, woke, schedule = self.clock, self.began, self._schedule
+        # The loop's own patience is of whole milliseconds, and select's of microseconds, in so few descriptors.
+        fine = (self.epoll,) if self._is_open and self.epoll.fileno() < _SELECTABLE else ()
+        while self._live:
+            now = clock()
+            self.lag_s = max(self.lag_s, now - woke)
+            if now >= schedule.end:
+                break
+            if now >= due:
+                due = schedule.keep()
+                now = clock()
+            patience_s = max(0.0, due - now)
+            if fine:
+                select.select(fine, (), (), patience_s)
+                patience_s = 0.0
+            events = self.epoll.poll(patience_s, 1024)
+            woke = clock()
+            # Within a batch, which has one event for each, a descriptor is closed by the step of its own event alone:
+            # so a number that is used again in it has no older event left there. All others leave after it.
+            for fd, event in events:
+                who = by_fd[fd]
+                if who.state != DONE:
+                    steps[who.state](who, event)
+            while leaving:
+                leaving.pop().close()
+        self.lag_s = max(self.lag_s, clock() - woke)
+        for connection in self.connections:
+            if connection.state != DONE:
+                self.fail(connection, f"{connection.phase} deadline")
+
+    # --- endings ----------------------------------------------------------------------------------------------------
+
+    def _drop(self, connection: Connection) -> None:
+        """Has done with the look-up's socket; closed, it is out of the epoll set too."""
+        self._note(connection.sock)
+        connection.sock.close()
+
+    def _note(self, sock: socket.socket) -> None:
+        address = sock.getsockname()[0]
+        if address not in _UNBOUND:  # one that failed before it had any
+            self.sources.add(address)
+
+    def seen(self, sock: socket.socket) -> None:
+        """One that is connected: what it really is, is asked of the kernel."""
+        own = sock.getsockname()
+        self.sources.add(own[0])
+        # Python makes four parts of an address that the kernel calls IPv6, and two of one that it calls IPv4.
+        self.families.add(socket.AF_INET6 if len(own) == 4 else socket.AF_INET)
+
+    def _settle(self, connection: Connection) -> None:
+        """Its figure is taken."""
+        self.seen(connection.sock)
+        self._end_talk(connection)
+        if not self._hold:
+            self._say_goodbye(connection)
+            self.leaving.append(connection.sock)
+
+    def fail(self, connection: Connection, failure: str) -> None:
+        """Ends it without a figure."""
+        connection.failure = failure
+        self._end_talk(connection)
+        sock = getattr(connection, "sock", None)
+        if sock is not None and sock.fileno() >= 0:
+            self._note(sock)
+            self.leaving.append(sock)
+
+    def _end_talk(self, connection: Connection) -> None:
+        self._talking -= connection.connected > 0
+        self._live -= 1
+        connection.state = DONE
+        if connection.data:
+            self._data.end(connection)
+
+    def leave(self) -> None:
+        """Closes all that is still open."""
+        while self.leaving:
+            self.leaving.pop().close()
+        for connection in self.connections:
+            if connection.data:
+                connection.data.sock.close()
+            sock = getattr(connection, "sock", None)
+            if sock is None or sock.fileno() < 0:
+                continue
+            self._say_goodbye(connection)
+            sock.close()
+
+    @staticmethod
+    def _say_goodbye(connection: Connection) -> None:
+        if connection.conversation.goodbye and connection.done:
+            # It goes out in one segment with the end. The figure is taken: a server that has gone needs no goodbye.
+            with contextlib.suppress(OSError):
+                connection.sock.send(connection.conversation.goodbye, socket.MSG_MORE)

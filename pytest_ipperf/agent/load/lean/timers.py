@@ -1,0 +1,99 @@
+"""What is due by the clock in a burst of the lean client: openings, and questions that are to be asked again."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.agent.load.lean.connection import ASKING, RESOLVING
+from pytest_ipperf.agent.sockets.target import RETRY_S, failure_kind
+
+if TYPE_CHECKING:
+    from pytest_ipperf.agent.load.lean.epoll_client import Burst
+
+_ASKED = (RESOLVING, ASKING)
+
+
+class Schedule:
+    """That of one burst; `starts` are the instants of an open one, since its beginning, and none make a closed one.
+
+    `end` is when every connection has failed that has no figure.
+    """
+
+    def __init__(self, burst: Burst, starts: Sequence[float], deadline_s: float) -> None:
+        self._burst = burst
+        self._starts = starts
+        self._deadline_s = deadline_s
+        self._opened = 0
+        self._ask_at = 0.0
+        self.end = 0.0
+
+    def begin(self, began: float) -> float:
+        """Opens all, or the first ones; gives when something is due again, as `keep`."""
+        self.end = self._ask_at = began + self._deadline_s + (self._starts[-1] if self._starts else 0.0)
+        if not self._starts:
+            self._open_all()
+        return self.keep()
+
+    def keep(self) -> float:
+        """Does what is due; gives when something is due again."""
+        opening = self._open_due()
+        if (now := self._burst.clock()) >= self._ask_at:
+            self._ask_at = self._ask_again(now)
+        return min(opening, self._ask_at, self.end)
+
+    def _open_all(self) -> None:
+        connections, begin, clock, end = self._burst.connections, self._burst.begin, self._burst.clock, self.end
+        for connection in connections:
+            connection.due = end
+            connection.opened = clock()
+            begin(connection)
+        self._opened = len(connections)
+        self._ask_at = clock() + RETRY_S[0]
+
+    def _open_due(self) -> float:
+        """Opens those whose instant has come; gives the next one."""
+        burst = self._burst
+        while self._opened < len(self._starts):
+            instant = burst.began + self._starts[self._opened]
+            if instant > (now := burst.clock()):
+                return instant
+            connection = burst.connections[self._opened]
+            self._opened += 1
+            connection.opened, connection.behind, connection.due = instant, now - instant, instant + self._deadline_s
+            burst.begin(connection)
+            self._ask_at = min(self._ask_at, now + RETRY_S[0])
+        return self.end
+
+    def _ask_again(self, now: float) -> float:
+        """Repeats the queries without an answer; a lost datagram must not cost more than a resolver's patience."""
+        following = self.end
+        for connection in self._burst.connections[: self._opened]:
+            if connection.state not in _ASKED or connection.retries >= len(RETRY_S):
+                continue
+            sent = connection.opened + connection.behind
+            due = sent + sum(RETRY_S[: connection.retries + 1])
+            if due <= now:
+                try:
+                    if _answered(connection.sock):
+                        following = now  # it is read at once
+                        continue
+                    connection.sock.send(connection.query)
+                except OSError as error:
+                    self._burst.fail(connection, f"{connection.phase} {failure_kind(error)}")
+                    continue
+                connection.retries += 1
+                self._burst.dns_retries += 1
+                due = sent + sum(RETRY_S[: connection.retries + 1])
+            following = min(following, due)
+        return following
+
+
+def _answered(sock: socket.socket) -> bool:
+    """Whether there is something to read, for which the loop was late: then nothing was lost."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    return True

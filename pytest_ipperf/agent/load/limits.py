@@ -1,0 +1,57 @@
+"""What this host must have for a run: file descriptors and ports. What can be known to be too little is said before."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.protocols import application
+
+_OTHERS = 64
+"""Descriptors of a process beside those of its connections."""
+
+
+def enough_descriptors(order: LoadOrder) -> None:
+    """Raises the soft limit as far as the hard one allows; LabError where that cannot be enough."""
+    least = most_descriptors(order)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < least:
+        raise LabError(
+            f"{order.share} connections need {least} file descriptors in a process here, and no more than {hard} "
+            f"are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
+        )
+    wanted = 2 * least if hard == resource.RLIM_INFINITY else min(2 * least, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_descriptors(order: LoadOrder) -> int:
+    """How many one process needs at once, when most are open."""
+    protocol = application(order.protocol)
+    share = -(-order.share // order.workers)
+    # The library's sessions that stay are held by the agent too.
+    staying = order.bursts * (1 + (order.client != "lean")) if protocol.stays else 1
+    return share * (staying + protocol.sockets - 1) + _OTHERS
+
+
+def ephemeral_ports() -> tuple[int, int]:
+    """The first and the last port by which connections leave, those of IPv6 too."""
+    low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
+    return int(low), int(high)
+
+
+def enough_ports(order: LoadOrder) -> None:
+    """LabError where connections that are open at the same time cannot all have a port of their own."""
+    low, high = ephemeral_ports()
+    there, stays = high - low + 1, application(order.protocol).stays
+    least = order.share * (order.bursts if stays else 1)
+    if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others
+        needed = "at once need as many"
+        if least > order.share:
+            needed = f"in each of {order.bursts} bursts, which stay to the end of the run, need {least}"
+        raise LabError(
+            f"{order.share} connections {needed} ports, and there are {there} from {low} to {high} "
+            "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
+        )

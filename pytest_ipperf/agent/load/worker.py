@@ -1,0 +1,112 @@
+"""A share of a run: those of its connections that one process makes, burst by burst, by either client."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.agent.load.arrivals import starts
+from pytest_ipperf.agent.load.lean.datagram_client import DatagramBurst
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.results import BurstTold
+from pytest_ipperf.agent.load.samples import moved_bytes, packed
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.sockets.target import Target
+from pytest_ipperf.core.portable.errors import bounded
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.protocols import application
+
+if TYPE_CHECKING:
+    from pytest_ipperf.agent.load.library_client import LibraryBurst
+
+_LONGEST_KIND = 300
+
+
+class Share:
+    """Of this host's connections of an order, those of one of so many `workers`; all in a process that is alone."""
+
+    def __init__(self, order: LoadOrder, worker: int = 0, workers: int = 1) -> None:
+        self._order = order
+        self._places = range(order.place + order.stride * worker, order.connections, order.stride * workers)
+        self._protocol = application(order.protocol)
+        # A name server leads who asks it at an address to the server at that one alone.
+        addresses = (order.resolver or order.name,)
+        state = dataclasses.replace(ServerState(**order.state), addresses=addresses)
+        self._state = self._protocol.filled(state, order.payload_bytes)
+        self._target = Target(
+            family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
+            resolver=(order.resolver, order.resolver_port) if order.resolver else None,
+            name=order.name,
+            port=order.port,
+            source=order.source,
+            addresses=addresses,
+        )
+        self._staying: list[Burst | LibraryBurst] = []
+
+    def ready(self, number: int) -> None:
+        """Makes one."""
+        self._made = self.made(number)
+
+    def begin(self, at: float = 0.0) -> BurstTold:
+        """Runs what was made last, when the clock says `at`."""
+        burst, cpu_s = self._made, time.process_time()
+        burst.run(at)
+        cpu_s = time.process_time() - cpu_s
+        # What has failed may have waited for the deadline, in which the client had nothing to do.
+        last = max(each.done for each in burst.connections) or time.perf_counter()
+        if self._protocol.stays:
+            self._staying.append(burst)
+        return BurstTold(
+            rows=packed(burst.connections, burst.began),
+            failed=_counted(each.failure for each in burst.connections),
+            peers=_counted(each.peer for each in burst.connections),
+            sources=frozenset(burst.sources),
+            families=frozenset(burst.families),
+            dns_retries=burst.dns_retries,
+            lag_s=burst.lag_s,
+            peak=burst.peak,
+            cpu_s=cpu_s,
+            wall_s=last - burst.began,
+            indices=array(
+                "Q", (index for at, index in enumerate(self._indices) if not burst.connections[at].failure)
+            ).tobytes(),
+            woke_s=burst.woke - burst.began,
+            content_bytes=moved_bytes(burst.connections),
+        )
+
+    def close(self) -> None:
+        """Ends what stays open until the end of the run."""
+        for burst in self._staying:
+            burst.leave()
+
+    def made(self, number: int) -> Burst | LibraryBurst:
+        """A burst of the run, ready to begin."""
+        order, stay = self._order, self._protocol.stays
+        before, count, stride = number * order.connections + self._places.start, len(self._places), self._places.step
+        ident, first = order.ident + before, order.first_index + before
+        self._indices = range(first, first + count * stride, stride)
+        instants = starts(order, number)[self._places.start :: stride]
+        hold = stay or (order.hold and not instants)
+        if order.client == "lean":
+            talk, state = self._protocol.conversation, self._state
+            talks = [talk(state, index, order.ipver) for index in self._indices]
+            kind = DatagramBurst if self._protocol.datagram else Burst
+            return kind(
+                self._target, talks, order.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,
+            )  # fmt: skip
+        from pytest_ipperf.agent.load.library_client import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
+
+        return LibraryBurst(
+            self._target, self._protocol, self._state, count, deadline_s=order.deadline_s, first_ident=ident,
+            first_index=first, stride=stride, starts=instants, hold=hold, stay=stay,
+        )  # fmt: skip
+
+
+def _counted(texts: Iterable[str]) -> Counter[str]:
+    """Count failures by kind; a server's reply in one is no longer than a line of a table can show."""
+    return Counter(bounded(text, _LONGEST_KIND) for text in texts if text)

@@ -1,6 +1,0 @@
-"""The orders of an agent, in parts. Each file offers `part`, a class whose public methods are orders."""
-
-from pytest_ipperf.agent.orders.base import Part
-from pytest_ipperf.core.portable.registry import Shelf
-
-PARTS: Shelf[type[Part]] = Shelf(__name__, list(__path__), "part")

@@ -1,0 +1,1 @@
+"""Network paths: routes, MTU, rate, reachability, counters, captures and clocks."""

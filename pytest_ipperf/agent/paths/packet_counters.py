@@ -1,0 +1,49 @@
+"""What a host counts of packets and of TCP's trouble, from one look to the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_ipperf.agent.kernel.counters import risen, tcp_trouble
+from pytest_ipperf.agent.paths import routes
+
+
+class Counting:
+    """From its making until `close`; whoever looks sets the counts back for all."""
+
+    def __init__(self) -> None:
+        self._protocol41 = routes.Protocol41()
+        self._bare: routes.BareIpv6 | None = None
+        self._tcp = tcp_trouble()
+        self._sent = routes.ip_packets()
+
+    def watch(self, device: str) -> None:
+        """Counts the bare IPv6 packets of this device too, from now on."""
+        self._bare = routes.BareIpv6(device)
+
+    def packets(self) -> dict[str, Any]:
+        """The packets of protocol 41, and bare ones of IPv6, since the last time; None where they are not counted."""
+        bare = self._bare.count() if self._bare else None
+        return {"protocol41": self._protocol41.count(), "bare_ipv6": bare}
+
+    def begin(self) -> None:
+        """A run begins."""
+        self.packets()
+        self._sent = routes.ip_packets()
+
+    def run(self) -> dict[str, Any]:
+        """As `packets`, since the run began, and the `packets` that this host has sent in it, by IP version."""
+        after = routes.ip_packets()
+        sent = {version: after[version] - before for version, before in self._sent.items()}
+        return {"packets": sent, **self.packets()}
+
+    def tcp(self) -> dict[str, int]:
+        """The counters of TCP's trouble that have moved since the last time."""
+        before, self._tcp = self._tcp, tcp_trouble()
+        return risen(before, self._tcp)
+
+    def close(self) -> None:
+        """Ends the counting."""
+        if self._bare:
+            self._bare.close()
+        self._protocol41.close()

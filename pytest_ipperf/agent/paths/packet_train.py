@@ -1,0 +1,133 @@
+"""A train: datagrams sent back to back, whose distance at the other end tells the rate of a shaped path.
+
+The receiver's kernel stamps them (SO_TIMESTAMPNS) and keeps them until they are read after the train, so that no work
+of ours is in the figure. A token bucket of rate R lets bytes pass until it is empty, and then one packet for each size
+/ R seconds: the stamps lie on that line, or above it where the machine was late with one. So the line is laid under
+them. A pause before the bucket that lets it run over lifts the rest of the line, and the train looks slow. A program
+behind it, such as a tunnel's forwarder, that takes packets late and hands them on at once makes a train look fast. So
+it takes several to tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import math
+import socket
+import struct
+import time
+
+from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM
+from pytest_ipperf.core.portable.errors import LabError
+
+BUCKET_BYTES = 16384
+"""What a token bucket may let pass at once: so much of a train says nothing of the rate."""
+_HEAD = struct.Struct("!QI")  # whose train, and which datagram of it
+_STAMP = struct.Struct("ll")
+_LEAST = 30  # datagrams after the first bucketful
+_LASTS_S = 0.02
+_QUEUE_S = 0.015  # less than a shaped queue may hold
+_KEPT_BYTES = 4096  # at most, of kernel memory for a datagram of an Ethernet's size that waits to be read
+_SENT_BYTES = 2304  # for one that waits to be sent
+_WARM_S = 0.02
+_SILENCE_S = 0.5
+_BUSY_S = 10.0
+
+
+def length(rate: float, wire_bytes: int) -> tuple[int, int]:
+    """How many datagrams make a train on a path of that rate in bit/s, and how many of them may wait at the sender."""
+    held = int((rate * _QUEUE_S / 8 + BUCKET_BYTES / 2) / wire_bytes)
+    return min(2000, max(60, int(rate * _LASTS_S / 8 / wire_bytes))), min(180, max(4, held))
+
+
+def rate_bit_s(stamps_ns: list[int], wire_bytes: int) -> float | None:
+    """The rate at which datagrams of `wire_bytes` each, all layers included, came; None where they are too few.
+
+    The line under the stamps is the edge of their lower convex hull over the middle one of those that count.
+    """
+    first = math.ceil(BUCKET_BYTES / wire_bytes)
+    counted = list(enumerate(stamps_ns))[first:]
+    if len(counted) < _LEAST:
+        return None
+    hull: list[tuple[int, int]] = []
+    for point in counted:
+        while len(hull) > 1 and _above(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    middle = first + len(counted) // 2
+    (left, began), (right, ended) = next(edge for edge in itertools.pairwise(hull) if edge[1][0] >= middle)
+    return (right - left) * wire_bytes * 8e9 / (ended - began) if ended > began else None
+
+
+def _above(before: tuple[int, int], point: tuple[int, int], after: tuple[int, int]) -> bool:
+    """Whether a point is on or above the line between its neighbours."""
+    return (point[1] - before[1]) * (after[0] - before[0]) >= (after[1] - before[1]) * (point[0] - before[0])
+
+
+class Listener:
+    """Receives trains on a free port of `address`, with room for so many datagrams where the user may have it."""
+
+    def __init__(self, address: str, datagrams: int) -> None:
+        self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._sock.bind((address, 0))
+        except OSError as error:
+            self._sock.close()
+            raise LabError(f"no train can be received on {address}: {error.strerror}") from error
+        self._sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        give_room(self._sock, socket.SO_RCVBUF, datagrams * _KEPT_BYTES // 2)
+        self.port: int = self._sock.getsockname()[1]
+
+    def stamps_ns(self, ident: int, datagrams: int) -> list[int]:
+        """When the datagrams of a train came, from the first to the last before one that is missing.
+
+        Waits for those that are still on their way until there is silence.
+        """
+        found: list[int] = []
+        self._sock.settimeout(_SILENCE_S)
+        with contextlib.suppress(TimeoutError):
+            while len(found) < datagrams:
+                data, messages, _, _ = self._sock.recvmsg(_HEAD.size, STAMP_ROOM)
+                if len(data) < _HEAD.size or _HEAD.unpack(data)[0] != ident:
+                    continue
+                if _HEAD.unpack(data)[1] != len(found):
+                    break
+                found += [_nanoseconds(value) for _, kind, value in messages if kind == SO_TIMESTAMPNS]
+        return found
+
+    def close(self) -> None:
+        """Ends the receiving."""
+        self._sock.close()
+
+
+def _nanoseconds(stamp: bytes) -> int:
+    seconds, nanoseconds = _STAMP.unpack(stamp)
+    return int(seconds * 1_000_000_000 + nanoseconds)
+
+
+def send_train(
+    source: str, destination: tuple[str, int], ident: int, *, packet_bytes: int, datagrams: int, backlog: int
+) -> None:
+    """Sends one, in IP packets of that size, of which the kernel holds at most `backlog` before it has us wait.
+
+    They must be enough to keep the path busy while this process does not run, and few enough for the path's queue. A
+    short datagram goes before, for those on the way who have to look for their neighbours first.
+    """
+    six = ":" in destination[0]
+    with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, backlog * _SENT_BYTES // 2)
+        sock.setsockopt(*((socket.IPPROTO_IPV6, 23, 2) if six else (socket.IPPROTO_IP, 10, 2)))  # never in fragments
+        sock.settimeout(_BUSY_S)
+        try:
+            sock.bind((source, 0))
+            sock.connect(destination)
+            sock.send(b"")
+            time.sleep(_WARM_S)
+            rest = bytes(packet_bytes - (40 if six else 20) - 8 - _HEAD.size)
+            for number in range(datagrams):
+                sock.send(_HEAD.pack(ident, number) + rest)
+        except OSError as error:
+            told = "too big" if error.errno == errno.EMSGSIZE else error.strerror or error
+            raise LabError(f"no train of packets of {packet_bytes} bytes to {destination[0]}: {told}") from error

@@ -1,0 +1,212 @@
+"""The facts of a path as a host sees them: counters, routes, and what fits through.
+
+Facts only. What they have to be, and the verdict on them, is `pytest_ipperf.core.measurement.path_proof`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ipperf.agent.kernel.netlink import ask, attribute, attributes
+from pytest_ipperf.agent.sockets.filters import (
+    KIND,
+    LOAD_BYTE,
+    LOAD_HALF,
+    NETWORK,
+    PROTOCOL,
+    Condition,
+    accepting,
+    attach,
+)
+from pytest_ipperf.core.portable import dns
+
+_ETH_P_ALL, _ETH_P_IP, _ETH_P_IPV6 = 0x0003, 0x0800, 0x86DD
+_PACKET_HOST, _PACKET_OUTGOING = 0, 4
+_SOL_PACKET, _PACKET_STATISTICS = 263, 6
+_RTM_GETROUTE = 26
+_RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_METRICS = 1, 2, 3, 4, 5, 7, 8
+_RTAX_MTU, _RTAX_ADVMSS = 2, 8
+_SIOCGIFMTU, _SIOCGIFHWADDR = 0x8921, 0x8927
+_IP_MTU_DISCOVER, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE = 10, 23, 3
+# Three times there and back, where all on the way look for their neighbours first, on links with the longest delay.
+_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5
+_NO_ANSWER = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
+
+
+class PacketCount:
+    """Counts the packets of one kind, fragments too, that this host receives and sends, on one device or on all.
+
+    One packet socket for each direction, with a filter: the kernel counts, and nothing is read. They listen to all
+    protocols, as the kernel shows a packet to such sockets before any program at a device's ingress takes it, and after
+    any at its egress has made it. A segment that the device, or nobody, is to cut up counts as one packet, and one that
+    passes several devices of this host counts at each of them.
+    """
+
+    def __init__(self, conditions: Sequence[Condition], device: str = "") -> None:
+        self._socks: dict[str, socket.socket] = {}
+        with contextlib.suppress(PermissionError):
+            for direction, kind in (("in", _PACKET_HOST), ("out", _PACKET_OUTGOING)):
+                protocol = 0 if device else socket.htons(_ETH_P_ALL)
+                self._socks[direction] = sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
+                attach(sock, accepting([(LOAD_HALF, KIND, kind, True), *conditions]))
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)  # what is queued, nobody reads
+                if device:
+                    sock.bind((device, _ETH_P_ALL))
+            self.count()
+
+    def count(self) -> dict[str, int] | None:
+        """Packets since the last call, `in` and `out`; None where this user may not count."""
+        if not self._socks:
+            return None
+        return {
+            direction: struct.unpack("II", sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[0]
+            for direction, sock in self._socks.items()
+        }
+
+    def close(self) -> None:
+        """Ends the counting."""
+        for sock in self._socks.values():
+            sock.close()
+        self._socks = {}
+
+
+class Protocol41(PacketCount):
+    """Counts IPv4 packets of protocol 41 (IPv6 in IPv4, RFC 4213), on all devices."""
+
+    def __init__(self) -> None:
+        super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IP, True), (LOAD_BYTE, NETWORK + 9, socket.IPPROTO_IPV6, True)])
+
+
+class BareIpv6(PacketCount):
+    """Counts IPv6 packets that are inside no others on a device, without ICMPv6 and what has options for each hop.
+
+    Those are neighbours and routers that look for each other, and groups that are joined.
+    """
+
+    def __init__(self, device: str) -> None:
+        others = [(LOAD_BYTE, NETWORK + 6, each, False) for each in (socket.IPPROTO_ICMPV6, socket.IPPROTO_HOPOPTS)]
+        super().__init__([(LOAD_HALF, PROTOCOL, _ETH_P_IPV6, True), *others], device)
+
+
+def ip_packets() -> dict[str, int]:
+    """Packets sent by this host's namespace so far, by IP version (RFC 4293: OutRequests), of ICMP its echoes alone."""
+    tables: dict[str, dict[str, int]] = {}
+    lines = Path("/proc/net/snmp").read_text().splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        kind, *keys = names.split()
+        tables[kind] = dict(zip(keys, map(int, values.split()[1:]), strict=True))
+    icmp = tables["Icmp:"]
+    found = {"ipv4": tables["Ip:"]["OutRequests"] - icmp["OutMsgs"] + icmp["OutEchos"], "ipv6": 0}
+    six = Path("/proc/net/snmp6")
+    if six.exists():
+        counters = dict(line.split() for line in six.read_text().splitlines())
+        others = int(counters["Icmp6OutMsgs"]) - int(counters["Icmp6OutEchos"])
+        found["ipv6"] = int(counters["Ip6OutRequests"]) - others
+    return found
+
+
+def route(destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
+    """The route to an address: `device`, its hardware `type`, `mtu` in bytes, `gateway` (empty on the link), `source`.
+
+    Of packets from a `source`, as other routes may be for those; and at a router, where one `arrives` by a device. The
+    route's own `path_mtu`, set or learned, and the segment size `mss` that TCP is to offer are 0 where it has none.
+
+    Asked of the kernel by rtnetlink, as a bare host may have no `ip`. Where there is no route there is only `error`.
+    """
+    family = socket.AF_INET6 if ":" in destination else socket.AF_INET
+    given = {_RTA_DST: socket.inet_pton(family, destination)}
+    if source:
+        given[_RTA_SRC] = socket.inet_pton(family, source)
+    bits = [8 * len(given.get(name, b"")) for name in (_RTA_DST, _RTA_SRC)]
+    try:
+        if arrives:
+            given[_RTA_IIF] = struct.pack("=I", socket.if_nametoindex(arrives))
+        message = struct.pack("=BBBBBBBBI", family, *bits, 0, 0, 0, 0, 0, 0)
+        (answer,) = ask(_RTM_GETROUTE, message + b"".join(attribute(*each) for each in given.items()))
+    except OSError as error:
+        return {"error": error.strerror or str(error)}
+    found = attributes(answer[len(message) :])
+    metrics = attributes(found.get(_RTA_METRICS, b""))
+    device = socket.if_indextoname(struct.unpack("=I", found[_RTA_OIF])[0])
+    return {
+        "device": device,
+        "gateway": socket.inet_ntop(family, found[_RTA_GATEWAY]) if _RTA_GATEWAY in found else "",
+        "source": socket.inet_ntop(family, found[_RTA_PREFSRC]) if _RTA_PREFSRC in found else "",
+        "mtu": _mtu(device, family),
+        "type": _about(device, _SIOCGIFHWADDR, "H"),
+        "path_mtu": struct.unpack("=I", metrics.get(_RTAX_MTU, bytes(4)))[0],
+        "mss": struct.unpack("=I", metrics.get(_RTAX_ADVMSS, bytes(4)))[0],
+    }
+
+
+def _mtu(device: str, family: int) -> int:
+    """That of a device, which may have a smaller one for IPv6 (RFC 4861, section 4.6.4)."""
+    mtu = _about(device, _SIOCGIFMTU, "i")
+    own = Path(f"/proc/sys/net/ipv6/conf/{device}/mtu")
+    return min(mtu, int(own.read_text())) if family == socket.AF_INET6 and own.exists() else mtu
+
+
+def _about(device: str, request: int, form: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        answer = fcntl.ioctl(sock, request, struct.pack("16s", device.encode()) + bytes(24))
+    value: int = struct.unpack_from(form, answer, 16)[0]
+    return value
+
+
+def fit_sizes(mtu: int, ipver: int) -> tuple[int, int]:
+    """The two probes of a path, in bytes: the largest packet that must fit and one that must not (RFC 4821).
+
+    IPv4 cannot carry more than 65535 bytes, however large the device's MTU is.
+    """
+    largest = mtu if ipver == 6 else min(mtu, 65535)
+    return largest, largest + 1
+
+
+def fits(resolver: str, port: int, name: str, packet_bytes: int) -> str:
+    """Whether one unfragmented packet of that size reaches the name server: `yes`, `too big` or `no answer`.
+
+    `silence` when a small one has no answer either. The packet is a padded DNS query with don't-fragment set, so it
+    takes the very path that look-ups take; whatever answers it, it has arrived.
+    """
+    six = ":" in resolver
+    headers = (40 if six else 20) + 8
+    if not six and packet_bytes > 65535:
+        return "too big"
+    rtype = dns.record_type(6 if six else 4)
+    found = _probed(resolver, port, dns.query(name, rtype, 1, size=packet_bytes - headers))
+    if found == "no answer" and _probed(resolver, port, dns.query(name, rtype, 2)) == "no answer":
+        return "silence"
+    return found
+
+
+def _probed(resolver: str, port: int, query: bytes) -> str:
+    six = ":" in resolver
+    with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        if six:
+            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_PROBE)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * len(query))
+        sock.settimeout(_PROBE_WAIT_S)
+        for _ in range(_PROBE_TRIES):
+            try:
+                sock.connect((resolver, port))
+                sock.send(query)
+                if sock.recv(4096)[:2] == query[:2]:
+                    return "yes"
+            except OSError as error:
+                if error.errno == errno.EMSGSIZE:
+                    return "too big"
+                if error.errno in _NO_ANSWER:  # told at once, unlike silence, which has been waited for
+                    time.sleep(_PROBE_WAIT_S)
+                elif not isinstance(error, TimeoutError):
+                    raise
+    return "no answer"

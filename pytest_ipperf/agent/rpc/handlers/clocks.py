@@ -1,0 +1,24 @@
+"""Orders about this host's clocks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.agent.rpc.handlers.base import Part
+
+
+class Clocks(Part):
+    """CLOCK_MONOTONIC is what is measured by; the others tell what has become of it."""
+
+    def clock(self) -> dict[str, Any]:
+        """Whose clock it is, how far the wall clock is ahead of it, and for how long the host has slept so far."""
+        return look()
+
+    def stamp(self) -> tuple[int, int]:
+        """When the question came, and when it was answered, in ns."""
+        return time.monotonic_ns(), time.monotonic_ns()
+
+
+part = Clocks

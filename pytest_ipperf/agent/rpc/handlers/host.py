@@ -1,0 +1,54 @@
+"""Orders about the host as it is: who answers, its lease, its processors."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from typing import Any
+
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.agent.kernel.fingerprint import fingerprint
+from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.servers.containment import process_of
+
+
+class Host(Part):
+    """What is asked before anything is built."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        self._lease: Lease | None = None
+
+    def hello(self) -> dict[str, Any]:
+        """Who answers here; number and start together name its process for ever."""
+        mine = process_of(os.getpid())
+        who = {"pid": os.getpid(), "started_ticks": mine.started_ticks if mine else 0}
+        return {"python": platform.python_version(), "host": socket.gethostname(), **who}
+
+    def leashed(self, leash_s: float) -> None:
+        """The controller is on another machine: silence while something is measured, and none for longer than that."""
+        self._here.line.is_far(leash_s)
+
+    def pin(self, cpus: list[int]) -> list[int]:
+        """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""
+        allowed = os.sched_getaffinity(0) & set(cpus)
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+        return sorted(os.sched_getaffinity(0))
+
+    def lease(self, owner: str, wait_s: float) -> str:
+        """Empty when this host is ours now, else who holds it.
+
+        Nobody releases it: it goes with this process, so when all is undone and what stays is marked.
+        """
+        if self._lease is None:
+            self._lease = Lease(owner)
+        return self._lease.acquire(wait_s)
+
+    def fingerprint(self, device: str) -> dict[str, Any]:
+        """What the results of this host may depend on."""
+        return fingerprint(device)
+
+
+part = Host

@@ -1,0 +1,73 @@
+"""Orders that change the host's network, and put it back."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.host_state.dirty_marks import marked
+from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
+from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
+from pytest_ipperf.agent.kernel.qdiscs import rates
+from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
+from pytest_ipperf.transports.base import End, Leg
+
+
+class Network(Part):
+    """What tunnels take, and what a lab's links do to packets."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        self._changes = Changes(here.code_fd)
+        here.stack.callback(self._changes.undo)
+        # What carries tunnels is closed before its device goes.
+        self._tunnels = here.stack.enter_context(contextlib.ExitStack())
+
+    def marked(self) -> str:
+        """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
+        return marked()
+
+    def passes(self) -> None:
+        """Takes note that the host goes as a whole, so that nothing which is changed here has to be put back."""
+        self._changes = Passing()
+
+    def watch(self, device: str) -> None:
+        """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""
+        self._here.counting.watch(device)
+
+    def cannot_carry(self, backend: str) -> str:
+        """Why that backend cannot carry a tunnel here; empty where it can."""
+        return BACKENDS[backend].missing()
+
+    def tunnel(self, backend: str, end: dict[str, Any]) -> None:
+        """Makes the end of a tunnel, with its addresses and routes."""
+        raise_tunnel(backend, End(**end), self._changes, self._tunnels)
+
+    def leg(self, leg: dict[str, Any]) -> None:
+        """Gives this host what it needs beside a tunnel."""
+        lay_leg(Leg(**leg), self._changes)
+
+    def unmerged(self, ports: list[str], carriers: list[str]) -> None:
+        """From now on every packet on these devices is one of the wire's, as a shaper counts packets.
+
+        TCP builds larger ones even for a port that has no such offload, unless its segments are limited too.
+        """
+        for device in ports:
+            set_offloads(device, dict.fromkeys(offloads(device), False))
+        for device in (*ports, *carriers):
+            self._changes.run(["ip", "link", "set", device, "gso_max_segs", "1"], None)
+
+    def rates(self, devices: list[str]) -> dict[str, float]:
+        """By device: the rate in bit/s that it is shaped to; 0 where it is not."""
+        return rates(devices)
+
+    def restore(self) -> list[str]:
+        """Puts back all that was changed here; a sentence for what is not as it was."""
+        self._tunnels.close()
+        return self._changes.undo()
+
+
+part = Network

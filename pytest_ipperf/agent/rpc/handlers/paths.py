@@ -1,0 +1,76 @@
+"""Orders by which the path of an arm is proven: routes, what fits through, and its rate."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+from pytest_ipperf.agent.paths import routes
+from pytest_ipperf.agent.paths.packet_train import Listener, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
+from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.servers.server_process import free_port
+
+
+class Paths(Part):
+    """At either end of a path, or on its way."""
+
+    def __init__(self, here: Here) -> None:
+        super().__init__(here)
+        self._trains = here.stack.enter_context(contextlib.ExitStack())
+        self._probes = here.stack.enter_context(contextlib.ExitStack())
+
+    def route(self, destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
+        """The route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
+        return routes.route(destination, source, arrives)
+
+    def fits(self, order: dict[str, Any]) -> dict[int, str]:
+        """What of the MTU, and of one byte more, gets to the name server unfragmented."""
+        sizes = routes.fit_sizes(order["mtu"], order["ipver"])
+        return {size: routes.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+
+    def back_listen(self, address: str, ports: tuple[int, int]) -> int:
+        """Answers probes of the way back from now on, on a free port; gives the port."""
+        self._probes.close()
+        port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
+        self._answerer = Answerer(address, port)
+        self._probes.callback(self._answerer.close)
+        return port
+
+    def back_open(self, source: str, address: str, port: int) -> None:
+        """Gets ready to ask there for packets of several sizes."""
+        self._probes.close()
+        self._asker = Asker(source, address, port)
+        self._probes.callback(self._asker.close)
+
+    def back_ask(self) -> None:
+        """Asks for them, once more where they have not come."""
+        self._asker.ask()
+
+    def back_answer(self, packets_bytes: list[int]) -> list[int]:
+        """Sends packets of these sizes to who has asked; gives those that this host refuses."""
+        return self._answerer.answer(packets_bytes)
+
+    def back_taken(self, packet_bytes: int) -> list[int]:
+        """The sizes that have come, up to that one."""
+        return self._asker.taken(packet_bytes)
+
+    def train_listen(self, address: str, datagrams: int) -> int:
+        """Takes trains from now on, none longer; gives the port."""
+        self._trains.close()
+        self._train = Listener(address, datagrams)
+        self._trains.callback(self._train.close)
+        return self._train.port
+
+    def train_send(self, order: dict[str, Any]) -> None:
+        """Sends one, from `source` to `address` and `port`; `ident`, `packet_bytes`, `datagrams`, `backlog`."""
+        destination = (order.pop("address"), order.pop("port"))
+        send_train(order.pop("source"), destination, **order)
+
+    def train_taken(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
+        """The rate in bit/s of a train that has been sent; None where too little of it came."""
+        return rate_bit_s(self._train.stamps_ns(ident, datagrams), wire_bytes)
+
+
+part = Paths

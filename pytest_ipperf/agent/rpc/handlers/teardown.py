@@ -1,0 +1,66 @@
+"""The last order: the end of all that the agent has made, told while somebody listens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from threading import Event, Thread
+
+from pytest_ipperf.agent.host_state.dirty_marks import mark_left
+from pytest_ipperf.agent.host_state.teardown import undone
+from pytest_ipperf.agent.rpc.channel import SIGN_S
+from pytest_ipperf.agent.rpc.handlers.base import Part
+from pytest_ipperf.core.portable.errors import LabError
+
+_PATIENCE_S = 300.0  # mailboxes by the hundred thousand are gone before
+_HANGS = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"
+
+
+class Leaving(Part):
+    """After it there are no others."""
+
+    def leave(self) -> list[str]:
+        """Ends and removes all that is here of this agent; a sentence for what stays, with which the host is marked.
+
+        One that hangs is told as that after some minutes.
+        """
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the line must not cut it short
+        with self._living():
+            return undone(self._here.stack)
+
+    @contextlib.contextmanager
+    def _living(self) -> Iterator[None]:
+        """Gives signs of life, as mailboxes by the thousand take their time, but not for ever."""
+        over, end = Event(), time.monotonic() + _PATIENCE_S
+
+        def live() -> None:
+            if not over.wait(SIGN_S):
+                watch = self._here.line.watch()
+                while not over.wait(SIGN_S) and time.monotonic() < end:
+                    watch.ended()
+                if not over.is_set():
+                    self._give_up()
+
+        thread = Thread(target=live, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _give_up(self) -> None:
+        """Marks the host, says so in place of what hangs, and ends this process; no controller can beyond ssh."""
+        said = [_HANGS]
+        try:
+            mark_left([{"said": _HANGS}])
+        except LabError as error:
+            said.append(str(error))
+        self._here.line.answer(said)
+        os._exit(1)
+
+
+part = Leaving

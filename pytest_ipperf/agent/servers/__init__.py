@@ -1,0 +1,1 @@
+"""Server processes: started, watched, contained and stopped."""

@@ -1,0 +1,247 @@
+"""A daemon: one server instance from its recipe to its last process, ready when started and gone when stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest_ipperf
+from pytest_ipperf.agent.host_state.dirty_marks import LeftError
+from pytest_ipperf.agent.host_state.private_dir import lay_out
+from pytest_ipperf.agent.servers.containment import Process, leash, search_path, survivors, tree
+from pytest_ipperf.agent.sockets.ports import knock, listed, open_connections, taken
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.servers.base import Entry, Server, Site
+
+_LOG = "log"
+_LOG_LINES = 3
+_LOG_BYTES = 1 << 16
+# What unshare says when it fails to end itself by the SIGKILL that has ended its child (util-linux 2.38).
+_UNSHARE_KILLED = "unshare: sigprocmask unblock failed: Invalid argument"
+_READY_S = 15.0
+_KNOCK_S = 1.0
+_TERM_S = 2.0
+_KILL_S = 2.0
+_POLL_S = 0.005
+
+
+def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
+    """A port that neither TCP nor UDP has on any of the addresses, tried in random order; LabError without one."""
+    kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    for port in rng.sample(range(low, high + 1), high + 1 - low):
+        if not any(taken(address, port, kind) for address in addresses for kind in kinds):
+            return port
+    raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
+
+
+class Daemon:
+    """One instance of a server; start it from a thread that outlives it, as it ends with the thread.
+
+    `code_fd` is an open file with the packed code for an embedded server (None: the code that runs here), `python`
+    its interpreter, `env` what its environment has on top. What it prints is `log` in the site's folder; the folder
+    stays when it stops, so that it can be started again.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        site: Site,
+        *,
+        code_fd: int | None = None,
+        python: Sequence[str] = (sys.executable,),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._server = server
+        self._site = site
+        self._code_fd = code_fd
+        self._python = python
+        self._env = env or {}
+        self._kind = socket.SOCK_DGRAM if server.datagram else socket.SOCK_STREAM
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._leash = leash()
+
+    def start(self, ready_s: float = _READY_S) -> None:
+        """Lays out the site, starts the server and returns when every address answers.
+
+        LabError when it cannot run here, exits, or is not ready after `ready_s` seconds; nothing runs then.
+        """
+        why = self._server.missing()
+        if why:
+            raise LabError(f"{self._server.name} cannot run here: {why}")
+        for address in self._site.addresses:
+            if taken(address, self._site.port, self._kind):
+                raise LabError(
+                    f"{self._server.name}: port {self._site.port} on {address} is in use; give it a free one"
+                )
+        lay_out(self._site.folder, [*self._server.entries(self._site), Entry(_LOG, b"", 0o644)])
+        try:
+            self._spawn()
+            self._wait_ready(ready_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def recipe(self) -> Server:
+        """What it was made from."""
+        return self._server
+
+    @property
+    def site(self) -> Site:
+        """Where it lives, and what it holds."""
+        return self._site
+
+    def alive(self) -> bool:
+        """Whether the server runs."""
+        return self._popen is not None and self._popen.poll() is None
+
+    def exit_sentence(self) -> str:
+        """How a server ended that should run, with the last lines of its log; empty while it is alive."""
+        if self._popen is None or self._popen.poll() is None:
+            return ""
+        status = self._popen.returncode
+        number = -status if status < 0 else status - 128  # a shell's way to tell a signal
+        if self._log_lines()[-1:] == [_UNSHARE_KILLED]:
+            number = signal.SIGKILL
+        how = f"was killed by signal {number}" if number > 0 else f"exited with status {status}"
+        return f"{self._server.name} {how}; {self._log_end()}"
+
+    def busy(self) -> str:
+        """What still goes on after a run, as a few words; empty when quiet."""
+        count = 0 if self._server.datagram else open_connections(self._site.port)
+        connections = f"{count} connection{'s' * (count != 1)} still open" if count else ""
+        return ", ".join(filter(None, (self._server.busy(self._site), connections)))
+
+    def wait_quiet(self, limit_s: float) -> str:
+        """Waits up to `limit_s` seconds until it is quiet or dead; who still does what then, empty when quiet."""
+        end = time.monotonic() + limit_s
+        while (said := self.busy()) and self.alive() and time.monotonic() < end:
+            time.sleep(2 * _POLL_S)
+        return f"{self._server.name}: {said}" if said else ""
+
+    def mute(self) -> str:
+        """That it runs and does not answer as it did when it started, in a sentence; empty when it does, or is dead."""
+        name, port = self._server.name, self._site.port
+        for address in self._site.addresses if self.alive() else ():
+            if trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
+                return f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
+        return ""
+
+    def log(self) -> str:
+        """The end of what it has printed, with what came before the last start."""
+        try:
+            with Path(self._site.folder, _LOG).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+                return file.read().decode(errors="replace")
+        except OSError:  # it was never laid out
+            return ""
+
+    def pids(self) -> list[int]:
+        """The server's processes, without those that hold them."""
+        return [process.pid for level in self._levels()[self._leash.holders :] for process in level]
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all its processes so far, in user and kernel mode."""
+        return sum(process.cpu_s for level in self._levels() for process in level)
+
+    def stop(self) -> None:
+        """Ends the server, politely for two seconds, and all it has started; LabError if something cannot be ended.
+
+        Stopping twice, or what was never started, is no error.
+        """
+        if self._popen is None:
+            return
+        levels = self._levels()
+        everything = [process for level in levels for process in level]
+        asked = self._leash.holders - self._leash.relayed
+        _send(signal.SIGTERM, [process for level in levels[asked : asked + 1] for process in level])
+        self._wait_gone(everything)
+        self._kill(everything)
+        self._popen.wait()
+        self._popen = None
+
+    def _spawn(self) -> None:
+        command = list(self._server.argv(self._site))
+        env = {**search_path(), **self._env}
+        if self._server.embedded:
+            command[:1] = self._python
+            env |= self._python_env()
+        # To append keeps what servers write there themselves.
+        with open(os.path.join(self._site.folder, _LOG), "ab") as log:  # noqa: PTH118, PTH123 - a folder in plain text
+            self._popen = subprocess.Popen(
+                self._leash.argv(command),
+                cwd=self._site.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=() if self._code_fd is None else (self._code_fd,),
+                start_new_session=True,  # a Ctrl-C at the terminal is the controller's to handle
+            )
+
+    def _python_env(self) -> dict[str, str]:
+        source = Path(pytest_ipperf.__file__).parents[1]
+        code = str(source) if self._code_fd is None else f"/proc/self/fd/{self._code_fd}"
+        path = os.pathsep.join(filter(None, (code, self._env.get("PYTHONPATH"))))
+        # The site's folder, in which it runs, is no place for code.
+        return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def _wait_ready(self, ready_s: float) -> None:
+        end = time.monotonic() + ready_s
+        name, port = self._server.name, self._site.port
+        for address in self._site.addresses:
+            while trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
+                if not self.alive():
+                    raise LabError(self.exit_sentence())
+                if time.monotonic() > end:
+                    late = f"{name} was not ready on {address} port {port} after {ready_s:g} s"
+                    raise LabError(f"{late}: {trouble}; {self._log_end()}")
+                time.sleep(_POLL_S)
+        if not self.alive():  # and someone else has answered
+            raise LabError(self.exit_sentence())
+
+    def _log_end(self) -> str:
+        lines = [line for line in self._log_lines() if line != _UNSHARE_KILLED]
+        return f"its log ends: {' | '.join(lines[-_LOG_LINES:])}" if lines else "its log is empty"
+
+    def _log_lines(self) -> list[str]:
+        try:
+            return Path(self._site.folder, _LOG).read_text(errors="replace").splitlines()
+        except OSError:  # the folder may have been removed since
+            return []
+
+    def _levels(self) -> list[list[Process]]:
+        # Once it has been waited for, its number may be another's.
+        return tree(self._popen.pid) if self._popen and self.alive() else []
+
+    def _wait_gone(self, everything: Sequence[Process]) -> None:
+        end = time.monotonic() + _TERM_S
+        while (self.alive() or survivors(everything)) and time.monotonic() < end:
+            time.sleep(_POLL_S)
+
+    def _kill(self, everything: Sequence[Process]) -> None:
+        end = time.monotonic() + _KILL_S
+        # Again and again, as what is being killed may be starting others.
+        while left := survivors([*everything, *(process for level in self._levels() for process in level)]):
+            _send(signal.SIGKILL, left)
+            if time.monotonic() > end:
+                first = left[0]
+                raise LeftError(
+                    f"{self._server.name}: process {first.pid} cannot be killed",
+                    process=[first.pid, first.started_ticks],
+                )
+            time.sleep(_POLL_S)
+
+
+def _send(number: signal.Signals, processes: Sequence[Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)

@@ -1,0 +1,1 @@
+"""Sockets: batches, timestamps, options, filters and ports."""

@@ -1,0 +1,115 @@
+"""The control connection: the one by which a controller on another machine reaches this host, as the kernel counts it.
+
+sshd names its two ends in the environment (ssh(1), SSH_CONNECTION), and the kernel tells of any connection by netlink
+(sock_diag(7)), whoever it belongs to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+
+from pytest_ipperf.agent.kernel.netlink import SOCK_DIAG, ask, attributes
+from pytest_ipperf.agent.servers.containment import process_of
+from pytest_ipperf.agent.sockets.tcp_info import segments
+
+_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+_REQUEST = struct.Struct("=BBBBI")
+_ENDS = struct.Struct("!HH16s16s")
+_ANY_DEVICE, _ANY_SOCKET = b"\0" * 4, b"\xff" * 8
+_INFO = 2  # INET_DIAG_INFO, a `tcp_info`
+_MESSAGE_BYTES = 72  # struct inet_diag_msg
+_LOOK_S = 0.005
+# 50 ms, as Linux keeps an acknowledgement back for 40 (RFC 1122 section 4.2.3.2 allows 500), and a second.
+_STILL_LOOKS, _MOST_LOOKS = 10, 200
+
+_CONNECTION = "SSH_CONNECTION"
+_MOST_PARENTS = 5
+
+Ends = tuple[str, int, str, int]
+"""Address and port of the other end, then of ours."""
+
+
+class ControlLine:
+    """The connection, if sshd has told of one and the kernel of it; else nothing is known of it."""
+
+    def __init__(self, ends: Ends | None) -> None:
+        self._question = _question(ends) if ends else b""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> ControlLine:
+        """That of a process which sshd has started, perhaps by sudo, which takes the environment away."""
+        return cls(ends_of(told(environment)))
+
+    def packets(self) -> int | None:
+        """The segments of both directions so far; None where they are not counted."""
+        return None if (told := self._look()) is None else told[1]
+
+    def settle(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Waits until the last word has passed, whatever the round trip, and what answers it; a second at most."""
+        before, still = self._look(), 0
+        for _ in range(_MOST_LOOKS):
+            sleep(_LOOK_S)
+            now = self._look()
+            on_its_way = now is not None and now[0] > 0
+            before, still = now, still + 1 if now == before and not on_its_way else 0
+            if still == _STILL_LOOKS:
+                break
+
+    def _look(self) -> tuple[int, int] | None:
+        """How many of our segments are not acknowledged yet, and how many passed in both directions."""
+        if not self._question:
+            return None
+        try:
+            (answer,) = ask(_BY_FAMILY, self._question, family=SOCK_DIAG)
+            return segments(attributes(answer[_MESSAGE_BYTES:])[_INFO])
+        except (OSError, ValueError, KeyError, struct.error):  # an older kernel, or another network than sshd's
+            self._question = b""
+            return None
+
+
+def told(environment: Mapping[str, str]) -> str:
+    """What sshd has told this process of the connection; empty where it has told nothing."""
+    return environment.get(_CONNECTION) or (_told_to_sudo() if "SUDO_UID" in environment else "")
+
+
+def _told_to_sudo() -> str:
+    """What sshd has told a process above this one, as far as the kernel shows it; empty where none was told."""
+    pid = os.getppid()
+    for _ in range(_MOST_PARENTS):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                name, _, value = line.decode(errors="replace").partition("=")
+                if name == _CONNECTION:
+                    return value
+        if (found := process_of(pid)) is None:
+            break
+        pid = found.parent
+    return ""
+
+
+def ends_of(told: str) -> Ends | None:
+    """The two ends that sshd tells, `192.0.2.1 50000 192.0.2.2 22`; None for anything else."""
+    try:
+        theirs, their_port, ours, our_port = told.split()
+        ip_address(theirs.partition("%")[0]), ip_address(ours.partition("%")[0])
+        return theirs.partition("%")[0], int(their_port), ours.partition("%")[0], int(our_port)
+    except ValueError:
+        return None
+
+
+def _question(ends: Ends) -> bytes:
+    """A request for one connection, `struct inet_diag_req_v2` of linux/inet_diag.h."""
+    theirs, their_port, ours, our_port = ends
+    address = ip_address(ours)
+    mapped = getattr(address, "ipv4_mapped", None)
+    family = socket.AF_INET if address.version == 4 or mapped else socket.AF_INET6
+    packed = [(getattr(ip_address(each), "ipv4_mapped", None) or ip_address(each)).packed for each in (ours, theirs)]
+    head = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, 0xFFFFFFFF)
+    return head + _ENDS.pack(our_port, their_port, *packed) + _ANY_DEVICE + _ANY_SOCKET

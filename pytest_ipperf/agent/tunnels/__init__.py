@@ -1,0 +1,1 @@
+"""Tunnel devices and the backends that make them."""

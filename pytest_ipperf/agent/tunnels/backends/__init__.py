@@ -1,0 +1,11 @@
+"""Backends: how a host carries the end of a tunnel, one file each. Each offers `backend`."""
+
+from pytest_ipperf.agent.tunnels.backends.base import Backend
+from pytest_ipperf.core.portable.registry import Shelf
+
+BACKENDS: Shelf[Backend] = Shelf(__name__, list(__path__), "backend")
+
+
+def preferred() -> tuple[str, ...]:
+    """In this order they are tried: what real hosts use first, then what comes closest to it."""
+    return tuple(sorted(BACKENDS, key=lambda name: BACKENDS[name].rank))

@@ -1,0 +1,92 @@
+"""The end of a tunnel on this host, its device by a backend, then addresses and routes; and what it needs beside."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_ipperf.agent.host_state.changes import Changes
+from pytest_ipperf.agent.paths import routes
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.transports.base import End, Leg
+
+_SETTINGS = Path("/proc/sys/net/ipv6/conf")
+_ADDRESSES = Path("/proc/net/if_inet6")
+
+
+def raise_tunnel(backend: str, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
+    """Makes the end; LabError where that fails, and nothing of it is left, or what stands in its place is not ours."""
+    with contextlib.suppress(OSError):
+        socket.if_nametoindex(end.device)
+        raise LabError(f"device {end.device} is there already, and not ours; remove it: ip link del {end.device}")
+    _expect_free(end.addresses)
+    with changes.together(), contextlib.ExitStack() as own:
+        BACKENDS[backend].up(end, changes, own)
+        # All of it goes with the device. A host may have IPv6 switched off for new ones, and a driver may have made
+        # its link-local address itself.
+        changes.write(str(_SETTINGS / end.device / "disable_ipv6"), "0")
+        for address in end.addresses:
+            changes.run(["ip", "-6", "addr", "replace", address, "dev", end.device, "nodad"], None)
+        for prefix, hop in end.routes:
+            changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, end.device)], None)
+        stack.push(own.pop_all())
+
+
+def lay_leg(leg: Leg, changes: Changes) -> None:
+    """Gives the host what it needs beside a tunnel; LabError where that fails, as where an address is there already.
+
+    Nothing of it is left then.
+    """
+    found = routes.route(leg.towards)
+    if "error" in found:
+        raise LabError(f"no route to {leg.towards}: {found['error']}")
+    device = found["device"]
+    _expect_free(leg.addresses)
+    if (_SETTINGS / device / "disable_ipv6").read_text().strip() != "0":
+        raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")
+    with changes.together():
+        for address in leg.addresses:
+            # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
+            given = [address, "dev", device]
+            changes.run(["ip", "-6", "addr", "add", *given, "nodad"], ["ip", "-6", "addr", "del", *given])
+        for prefix, hop in leg.routes:
+            way = _way(prefix, hop, device)
+            changes.run(["ip", "-6", "route", "add", *way], ["ip", "-6", "route", "del", *way])
+        if leg.forwards:
+            _forward(changes)
+
+
+def _way(prefix: str, hop: str, device: str) -> list[str]:
+    return [prefix, *(["via", hop] if hop else []), "dev", device]
+
+
+def _forward(changes: Changes) -> None:
+    """Makes the host forward IPv6, on every device, and keeps the routes that routers have told it.
+
+    A host that forwards drops them, and hears no routers any more, except on devices with `accept_ra` 2 (Linux,
+    Documentation/networking/ip-sysctl.rst).
+    """
+    if (_SETTINGS / "all/forwarding").read_text().strip() == "1":
+        return
+    for each in sorted(_SETTINGS.glob("*/accept_ra")):
+        if each.parent.name not in {"all", "default"} and each.read_text().strip() == "1":
+            changes.write(str(each), "2")
+    changes.write(str(_SETTINGS / "all/forwarding"), "1")
+
+
+def _expect_free(addresses: Iterable[str]) -> None:
+    """LabError where one of them is this host's already; every link has its own link-local ones."""
+    if not _ADDRESSES.exists():
+        raise LabError("this host has no IPv6: its kernel was started with ipv6.disable=1, or has none")
+    wanted = {ipaddress.IPv6Interface(address).ip for address in addresses}
+    for line in _ADDRESSES.read_text(encoding="ascii").splitlines():
+        digits, *_, device = line.split()
+        found = ipaddress.IPv6Address(bytes.fromhex(digits))
+        if found in wanted and not found.is_link_local:
+            raise LabError(
+                f"address {found} is there already, on device {device}, and not ours; give the testbed others"
+            )
