@@ -24,7 +24,7 @@ SERVERS := apache2-bin postfix proftpd-core dovecot-imapd bind9
 # Where a lab stands, its links have a rate: then tunnels are there for everyone, and figures are those of links.
 measure: ARGS ?= --connections=1,10
 measure: venv network
-	@testbed=$$($(PYTHON) -c "from pytest_ipperf.lab.namespaces import unusable; \
+	@testbed=$$($(PYTHON) -c "from pytest_ipperf.lab.netns.namespaces import unusable; \
 	    print('' if unusable() else 'lab.100mbit')") && \
 	$(PYTEST) suites -m "smtp or http" -p no:randomly -o ipperf_testbed=$$testbed $(ARGS) || { status=$$?; \
 	    echo "pytest ended with status $$status; docs/exit-status.md says what each status means" >&2; exit $$status; }

@@ -33,7 +33,7 @@ from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.agent.servers.server_process import Daemon, free_port
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.sending.parcel import check_library
+from pytest_ipperf.lab.deploy.install import check_library
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site

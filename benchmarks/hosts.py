@@ -31,9 +31,9 @@ from pathlib import Path
 import execnet
 
 from benchmarks.rounds import head, interleaved, measured, paired, row, spread
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.sending.parcel import equip
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
 
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"

@@ -29,10 +29,10 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
 from pytest_ipperf.core.portable.units import parse_rate, rate_text
-from pytest_ipperf.lab.building import built
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.leasing import leased
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.agents.leases import leased
+from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.transports import TRANSPORTS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")

@@ -37,14 +37,15 @@ from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import epoch_spread, minimum_detectable
-from pytest_ipperf.lab import standing, wires
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import leased
-from pytest_ipperf.lab.receipt import Service
-from pytest_ipperf.lab.sending import boot
-from pytest_ipperf.lab.sending.cargo import cargo
-from pytest_ipperf.lab.standing import Standing, stand
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.agents import bootstrap
+from pytest_ipperf.lab.agents.code_archive import cargo
+from pytest_ipperf.lab.agents.leases import leased
+from pytest_ipperf.lab.epoch import live_testbed
+from pytest_ipperf.lab.epoch.live_testbed import Standing, stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns import veth
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.metrics import METRICS
 
 V4, V6 = Arm(4, "native"), Arm(6, "native")
@@ -88,10 +89,10 @@ def conditions() -> list[Condition]:
         LAB, client=dataclasses.replace(LAB.client, cpus=()), server=dataclasses.replace(LAB.server, cpus=())
     )
     collected = collecting_cargo()
-    garbage = (boot, "cargo", lambda _: collected)
-    hot = (standing, "_SETTLE_S", 0.0)
-    kernel = {name: value for name, value in wires._SYSCTLS.items() if "ipv6" in name}  # noqa: SLF001 - undone here
-    narrow = (wires, "_SYSCTLS", kernel)
+    garbage = (bootstrap, "cargo", lambda _: collected)
+    hot = (live_testbed, "_SETTLE_S", 0.0)
+    kernel = {name: value for name, value in veth._SYSCTLS.items() if "ipv6" in name}  # noqa: SLF001 - undone here
+    narrow = (veth, "_SYSCTLS", kernel)
     return [
         Condition("as a session measures"),
         Condition("not pinned", loose),

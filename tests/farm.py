@@ -26,8 +26,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.wires import _FORWARDING, _SYSCTLS
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
 from tests import machines
 from tests.machines import ADMIN, CLERK, Machine, bare_pythons, said
 from tests.needs import lacking

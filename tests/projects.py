@@ -34,8 +34,8 @@ SYNTHETIC = """
     from array import array
     from pytest_ipperf.core.portable.errors import LabError
     from pytest_ipperf.experiment import workload as experiment
-    from pytest_ipperf.lab.receipt import Receipt, Service
-    from pytest_ipperf.lab.tunnelling import Tunnels
+    from pytest_ipperf.lab.runs.result import Receipt, Service
+    from pytest_ipperf.lab.tunnels.setup import Tunnels
     from pytest_ipperf.plugin import measuring, session
     from pytest_ipperf.protocols.base import PHASES
 

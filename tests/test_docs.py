@@ -35,12 +35,12 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.lab import inventory
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.examining.checks import CHECKS
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.proving import expected
-from pytest_ipperf.lab.testbed import AUTO, DEFAULT_PORTS, Links
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.doctor.checks import CHECKS
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import AUTO, DEFAULT_PORTS, Links
+from pytest_ipperf.lab.runs.path_facts import expected
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.declaring import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
@@ -337,12 +337,12 @@ def test_shelves_are_those_of_the_code():
         "servers/": list(SERVERS),
         "transports/": list(TRANSPORTS),
         "metrics/": list(METRICS),
-        "lab/ways/": list(WAYS),
+        "lab/access/": list(WAYS),
         "agent/tunnels/backends/": list(BACKENDS),
         "agent/flows/engines/": list(ENGINES),
         "agent/facts/": list(FACTS),
         "agent/rpc/handlers/": list(PARTS),
-        "lab/examining/checks/": list(CHECKS),
+        "lab/doctor/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
         "cli/orders/": list(ORDERS),
     }

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pytest_ipperf.lab.sending.cargo import TRAVELS, cargo
+from pytest_ipperf.lab.agents.code_archive import TRAVELS, cargo
 from tests.shadowing import shadowed
 
 TOP = Path(__file__).parents[1]

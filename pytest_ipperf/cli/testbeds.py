@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, testbed_of
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, testbed_of
+from pytest_ipperf.lab.inventory.model import Testbed
 
 HOSTS = "hosts.ini"
 

@@ -25,8 +25,8 @@ from pytest_ipperf.core.records.record import ArmSummary, Record, cell_facts, su
 from pytest_ipperf.core.records.workload_version import fingerprint_digest, workload_version
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment.measurement import Conditions, Measurement
-from pytest_ipperf.lab.driving import SKEW
-from pytest_ipperf.lab.pace import arms_header_cost, layers
+from pytest_ipperf.lab.runs.link_rate import arms_header_cost, layers
+from pytest_ipperf.lab.runs.multi_client import SKEW
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.protocols.base import CONTENT, PHASES

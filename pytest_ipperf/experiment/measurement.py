@@ -15,9 +15,9 @@ from pytest_ipperf.core.measurement.link_rate import Trains
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.lab.receipt import Receipt, Service
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.runs.result import Receipt, Service
 
 _NOTHING = ServerState()
 WARMUP = -1

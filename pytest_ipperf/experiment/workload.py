@@ -23,16 +23,16 @@ from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.experiment.measurement import WARMUP, Conditions, Listener, Measurement, Network
-from pytest_ipperf.lab.descriptors import enough_descriptors
-from pytest_ipperf.lab.flowing import Duration
-from pytest_ipperf.lab.leasing import leased, lessee
-from pytest_ipperf.lab.limits import check_rebootable
-from pytest_ipperf.lab.metering import Meters
-from pytest_ipperf.lab.pace import arms_header_cost
-from pytest_ipperf.lab.rebooting import start_anew
-from pytest_ipperf.lab.receipt import Receipt, Service
-from pytest_ipperf.lab.standing import Standing, stand
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
+from pytest_ipperf.lab.agents.leases import leased, lessee
+from pytest_ipperf.lab.agents.reboot import start_anew
+from pytest_ipperf.lab.epoch.live_testbed import Standing, stand
+from pytest_ipperf.lab.inventory.limits import check_rebootable
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.runs.flows import Duration
+from pytest_ipperf.lab.runs.link_rate import arms_header_cost
+from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.snmp.counters import Meters
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.protocols.base import CONTENT

@@ -12,7 +12,7 @@ from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload, levels_tex
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.portable.factor import Level, levels_of_text
-from pytest_ipperf.lab.limits import beyond, too_many
+from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.effects import check_effects
 from pytest_ipperf.plugin.levels import levels_of, refused

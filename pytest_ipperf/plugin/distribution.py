@@ -19,7 +19,7 @@ from pytest_ipperf.core.design.cell import MODE_PATTERN, Arm, Cell
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.core.portable.units import parse_bytes
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.collection import cell_from
 from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.following import Following

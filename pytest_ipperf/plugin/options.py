@@ -24,8 +24,8 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Value
 from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated, testbed_of
+from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS

@@ -15,7 +15,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.receipt import Receipt, Service
+from pytest_ipperf.lab.runs.result import Receipt, Service
 from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.plugin.headway import Headway
 from pytest_ipperf.plugin.keeping import journal_of

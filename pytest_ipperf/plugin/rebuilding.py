@@ -15,8 +15,8 @@ from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageE
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Measurement
 from pytest_ipperf.experiment.measurement import Network
-from pytest_ipperf.lab.receipt import Service
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import KeptWorkload

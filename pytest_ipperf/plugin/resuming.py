@@ -20,7 +20,7 @@ from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.store import LAST, Archive, KeptSession, KeptWorkload, read_session

@@ -16,12 +16,12 @@ from pytest_ipperf.core.design.cell import LEAN, Arm, Cell, Workload
 from pytest_ipperf.core.design.plan import Plan, plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.descriptors import enough_descriptors
-from pytest_ipperf.lab.leasing import new_owner
-from pytest_ipperf.lab.limits import check_rebootable
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
+from pytest_ipperf.lab.agents.leases import new_owner
+from pytest_ipperf.lab.inventory.limits import check_rebootable
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.plugin.baseline import Baseline
 from pytest_ipperf.plugin.options import Settings
 from pytest_ipperf.plugin.presence import SESSION as SESSION  # noqa: PLC0414 - where it is looked for
@@ -141,7 +141,7 @@ class Session:
         """
         if self.settings.client == LEAN or self.is_worker:
             return
-        from pytest_ipperf.lab.sending.parcel import check_library  # noqa: PLC0415 - what only this client needs
+        from pytest_ipperf.lab.deploy.install import check_library  # noqa: PLC0415 - what only this client needs
 
         for protocol in {workload.protocol for workload in self.plans if not flow(workload.protocol)}:
             check_library(application(protocol))

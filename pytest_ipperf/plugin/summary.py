@@ -6,8 +6,8 @@ import pytest
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import client_text
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.aliases import worded
 from pytest_ipperf.plugin.ending import ENDING, PAGE
 from pytest_ipperf.plugin.forecast import forecast_lines

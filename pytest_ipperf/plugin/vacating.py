@@ -14,7 +14,7 @@ from pytest_ipperf.plugin.keeping import journal_of
 from pytest_ipperf.plugin.session import Session
 
 if TYPE_CHECKING:
-    from pytest_ipperf.lab.provisioning import Provisioning
+    from pytest_ipperf.lab.epoch.provisioning import Provisioning
 
 
 class Vacating:
@@ -31,7 +31,7 @@ class Vacating:
         No property: pytest 8 reads those of every plugin that it registers, and would load execnet for each user.
         """
         if self._provisioning is None:
-            from pytest_ipperf.lab.provisioning import Provisioning  # noqa: PLC0415 - loads execnet
+            from pytest_ipperf.lab.epoch.provisioning import Provisioning  # noqa: PLC0415 - loads execnet
 
             self._provisioning = Provisioning()
         return self._provisioning

@@ -12,7 +12,7 @@ from pytest_ipperf.core.closest_match import meant
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_seconds
-from pytest_ipperf.lab.testbed import AUTO
+from pytest_ipperf.lab.inventory.model import AUTO
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS

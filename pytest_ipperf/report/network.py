@@ -9,7 +9,7 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Pace
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.report.layout import Row, row
 
 _TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
 from pytest_ipperf.agent.flows.engines.rtt import engine
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
-from pytest_ipperf.lab import delaying
+from pytest_ipperf.lab.netns import delay_line
 
 NEAR = {4: "198.18.0.1", 6: "2001:2::1"}
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
@@ -79,7 +79,7 @@ class Pair:
         pid = self._far.pid
         if delay_s:
             ends = [str(os.getpid()), "eth0", str(pid), "eth0"]
-            subprocess.run(["unshare", "--net", sys.executable, delaying.__file__, str(delay_s), *ends], check=True)
+            subprocess.run(["unshare", "--net", sys.executable, delay_line.__file__, str(delay_s), *ends], check=True)
         else:
             ip(f"link add eth0 type veth peer name eth0 netns {pid}")
         for addresses, enter in ((NEAR, ()), (FAR, ("nsenter", f"--net=/proc/{pid}/ns/net"))):

@@ -19,9 +19,9 @@ import pytest
 from pytest_ipperf.agent.rpc.channel import ALIVE
 from pytest_ipperf.agent.rpc.handlers import PARTS
 from pytest_ipperf.agent.servers.containment import leash, survivors, tree
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.sending.boot import BOOT, board
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.bootstrap import BOOT, board
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 SERVED = {
     "protocol": "smtp", "addresses": ["127.0.0.1", "::1"], "ports": (20000, 29999), "connections": 10,

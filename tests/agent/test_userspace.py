@@ -15,7 +15,7 @@ import pytest
 from pytest_ipperf.agent.tunnels import encapsulation
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred, userspace
 from pytest_ipperf.agent.tunnels.encapsulation import Rules
-from pytest_ipperf.lab.sending.cargo import cargo
+from pytest_ipperf.lab.agents.code_archive import cargo
 from pytest_ipperf.transports.base import End
 from tests.needs import needs
 

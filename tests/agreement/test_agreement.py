@@ -11,7 +11,7 @@ import pytest
 from benchmarks.arena import BURST_BYTES, ROUTED, arena
 from benchmarks.ends import ends
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.netns.namespaces import unusable
 
 # The queue holds an eighth of a second of this: a machine that stalls for less leaves the link as busy as it was.
 RATE_BIT_S = 10e6

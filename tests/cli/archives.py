@@ -22,8 +22,8 @@ from pytest_ipperf.core.design.plan import Plan, plan_for
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.plugin.asking import order_of
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, Journal, accept, withdraw

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.cli.orders import doctor
-from pytest_ipperf.lab.examining import Finding, Grade
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.doctor import Finding, Grade
+from pytest_ipperf.lab.netns.namespaces import unusable
 
 INVENTORY = """
 [testbed one]

@@ -29,7 +29,7 @@ from pytest_ipperf.cli.night.deciding import decided
 from pytest_ipperf.cli.orders.night import _check
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.plugin.resuming import Earlier
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import SCHEMA, Archive, read_session

@@ -20,10 +20,10 @@ from pytest_ipperf.agent.servers.containment import survivors, tree
 from pytest_ipperf.cli.orders import lab as lab_order
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab import namespaces
-from pytest_ipperf.lab.building import Built
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.tunnelling import Tunnels
+from pytest_ipperf.lab.epoch.build import Built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns import namespaces
+from pytest_ipperf.lab.tunnels.setup import Tunnels
 from tests.needs import needs
 
 ROOT = Path(__file__).parents[2]

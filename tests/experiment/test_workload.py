@@ -19,11 +19,11 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Verdict, judge_looks
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, LabError, RestoreError, UsageError
 from pytest_ipperf.experiment import Conditions, answer, measure, workload
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.lab.receipt import Receipt, Service
-from pytest_ipperf.lab.testbed import Host, Testbed
-from pytest_ipperf.lab.tunnelling import Tunnels
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.tunnels.setup import Tunnels
 from pytest_ipperf.protocols.base import PHASES
 
 FOUR, SIX, TUNNEL, TWIN = Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(4, "native", twin=True)

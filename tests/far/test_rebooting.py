@@ -29,9 +29,9 @@ START = """
 import json, sys
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.lab import rebooting
+from pytest_ipperf.lab.agents import reboot as rebooting
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.rebooting import start_anew
+from pytest_ipperf.lab.agents.reboot import start_anew
 rebooting._SILENT_S = 2.0
 leased = []
 testbed = read_inventory(Path(sys.argv[1]))[sys.argv[3]]

@@ -18,7 +18,7 @@ REACHED = """
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.agents.client import Link
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     try:
         with Link(host) as link:
@@ -30,9 +30,9 @@ for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
 ROOTS_HERE = """
 import os, subprocess
 from pathlib import Path
-from pytest_ipperf.lab import link as link_module
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.agents import client as link_module
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.inventory.model import Host
 link_module._STOP_S = 1.0
 print(os.getuid())
 for stopped in (False, True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ipperf.lab.accepting import check_keeps, hands_over
-from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.runs.accepted_mail import check_keeps, hands_over
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 

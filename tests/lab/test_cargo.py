@@ -11,7 +11,7 @@ import zipfile
 from importlib.util import MAGIC_NUMBER
 
 from pytest_ipperf.agent.packages.bytecode import beside, compiled
-from pytest_ipperf.lab.sending.cargo import cargo, digests
+from pytest_ipperf.lab.agents.code_archive import cargo, digests
 
 
 def names(packed, tmp_path):

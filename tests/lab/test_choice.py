@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.choice import choose_resolver, choose_server
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.epoch.server_choice import choose_resolver, choose_server
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.servers import SERVERS
 
 USABLE = dict.fromkeys(SERVERS, "")

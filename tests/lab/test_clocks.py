@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths import clock_sync as agent_clocks
 from pytest_ipperf.agent.paths.clock_sync import ahead
-from pytest_ipperf.lab import clocks
-from pytest_ipperf.lab.clocks import HostClock, exchanged, mark_of
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.testbed import Host
-from pytest_ipperf.lab.ways.base import Way, quoted
+from pytest_ipperf.lab.access.base import Way, quoted
+from pytest_ipperf.lab.agents import clocks
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.clocks import HostClock, exchanged, mark_of
+from pytest_ipperf.lab.inventory.model import Host
 from tests.drifting import Truth
 
 SECOND = 10**9
@@ -146,7 +146,7 @@ class Elsewhere(Way):
 @pytest.mark.parametrize("ahead_s", [86400, -1])
 def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
     """Whose offset the kernel was told to the second, so the truth is known."""
-    monkeypatch.setattr("pytest_ipperf.lab.link.WAYS", {"elsewhere": Elsewhere()})
+    monkeypatch.setattr("pytest_ipperf.lab.agents.client.WAYS", {"elsewhere": Elsewhere()})
     with contextlib.ExitStack() as stack:
         link = stack.enter_context(Link(Host(name="alpha", way="elsewhere", settings={"ahead_s": str(ahead_s)})))
         clock = HostClock(link)

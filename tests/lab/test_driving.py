@@ -25,14 +25,16 @@ from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.agent.load.worker import Share
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab import building, clocks, driving
-from pytest_ipperf.lab.clocks import HostClock
-from pytest_ipperf.lab.driving import SKEW, shares
-from pytest_ipperf.lab.labs import lab
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.agents import clocks
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.clocks import HostClock
+from pytest_ipperf.lab.epoch import build
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import lab
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.runs import multi_client
+from pytest_ipperf.lab.runs.multi_client import SKEW, shares
 from pytest_ipperf.protocols.base import PHASES
 
 ARMS = [Arm(4, "native"), Arm(6, "native")]
@@ -80,7 +82,7 @@ def elsewhen(monkeypatch):
         words = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--kill-child")
         return Link(host, (*entry, *words) if host.name == "client2" else entry)
 
-    monkeypatch.setattr(building, "Link", link)
+    monkeypatch.setattr(build, "Link", link)
 
 
 def order(**changed):
@@ -192,7 +194,7 @@ def test_one_client_is_given_the_order_of_ever(monkeypatch):
             return {}
 
     only = shares(order(source="127.0.0.1"), {"client": "127.0.0.1"})
-    driving.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
+    multi_client.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
     assert said == [("load", dataclasses.asdict(order(source="127.0.0.1")))]
 
 
@@ -233,14 +235,14 @@ class Made:
 def made_up(monkeypatch):
     """A run by such hosts, ready for its bursts."""
     clock = SimpleNamespace(monotonic_ns=lambda: Made.now_ns)
-    monkeypatch.setattr(driving, "time", clock)
+    monkeypatch.setattr(multi_client, "time", clock)
     monkeypatch.setattr(clocks, "time", clock)
 
     def run(bursts, *hosts):
         links = {f"client{number}": host for number, host in enumerate(hosts)}
         each = {role: order(bursts=bursts) for role in links}
         clocks_of = {role: HostClock(link) for role, link in links.items()}
-        return driving._Together(each, links, Made(), clocks_of)  # type: ignore[arg-type]
+        return multi_client._Together(each, links, Made(), clocks_of)  # type: ignore[arg-type]
 
     return run
 
@@ -363,8 +365,8 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
     """Where the first client learns of it `soon` it has made the whole series before the other has made a burst."""
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    monkeypatch.setattr(driving, "_SERIES_S", 60.0)  # so that all after the first burst are one series
-    begun = driving._Together._begun
+    monkeypatch.setattr(multi_client, "_SERIES_S", 60.0)  # so that all after the first burst are one series
+    begun = multi_client._Together._begun
 
     def dying(self, roles, number, count, every_s):
         del every_s
@@ -374,7 +376,7 @@ def test_a_server_that_dies_in_a_series_costs_three_deadlines(up, monkeypatch, s
                 inside(standing, "client", "ip route replace unreachable 198.18.1.0/24")
         return begun(self, roles, number, count, 0.05)
 
-    monkeypatch.setattr(driving._Together, "_begun", dying)
+    monkeypatch.setattr(multi_client._Together, "_begun", dying)
     receipt = standing.run(ARMS[0], service, job, bursts=20, deadline_s=1.0)
     clients = receipt.proof["clients"]
     made = {role: len(each["began_s"]) for role, each in clients.items()}
@@ -435,7 +437,7 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
     """Bursts that are all given one instant, so that each host goes on until it is too late, and is asked again."""
     standing, job = up(2), work(4)
     service = standing.serve(job, "embedded")
-    begun, told = driving._Together._begun, []
+    begun, told = multi_client._Together._begun, []
 
     def noted(self, roles, number, count, every_s):
         del every_s
@@ -443,7 +445,7 @@ def test_hosts_that_cannot_keep_up_make_what_they_lack_in_the_end(up, monkeypatc
         told.append((number, count, {role: len(each) for role, each in found.items()}))
         return found
 
-    monkeypatch.setattr(driving._Together, "_begun", noted)
+    monkeypatch.setattr(multi_client._Together, "_begun", noted)
     receipt = standing.run(ARMS[0], service, job, bursts=60, deadline_s=10.0)
     assert (receipt.attempted, receipt.failed, receipt.contradictions) == (240, {}, ())
     assert told[0] == (0, 1, {"client": 1, "client2": 1})

@@ -16,14 +16,14 @@ from pytest_ipperf.agent.host_state.dirty_marks import marks
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.paths.clock_sync import look
 from pytest_ipperf.core.portable.errors import RestoreError
-from pytest_ipperf.lab.examining import Grade, examination, examined
-from pytest_ipperf.lab.examining.checks import CHECKS
-from pytest_ipperf.lab.examining.checks.reboot import programs
-from pytest_ipperf.lab.examining.seen import Crossing, Examined, Seen
-from pytest_ipperf.lab.labs import BUILTIN, lab
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.doctor import Grade, examination, examined
+from pytest_ipperf.lab.doctor.checks import CHECKS
+from pytest_ipperf.lab.doctor.checks.reboot import programs
+from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports.base import End
 from pytest_ipperf.transports.base import Path as Way

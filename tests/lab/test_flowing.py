@@ -9,13 +9,13 @@ from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text
-from pytest_ipperf.lab import flowing
-from pytest_ipperf.lab.flowing import Duration, flow_order
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.pace import arms_header_cost
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.runs import flows
+from pytest_ipperf.lab.runs.flows import Duration, flow_order
+from pytest_ipperf.lab.runs.link_rate import arms_header_cost
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
@@ -136,7 +136,7 @@ def test_a_tunnel_whose_packets_go_another_way_is_invalid_in_words(up):
 
 def test_more_than_the_links_let_through_is_invalid_in_words(up):
     facts = {"seconds": 1.0, "unique": 10000.0}
-    (sentence,) = flowing.flow_too_much(up._testbed, FOUR, work("udp", "20mbit"), facts)
+    (sentence,) = flows.flow_too_much(up._testbed, FOUR, work("udp", "20mbit"), facts)
     assert sentence == "expected at most 19.1 Mbit/s of payload, seen 112 Mbit/s"
 
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.inventory import HOST_KEYS as KEYS_OF_HOSTS
 from pytest_ipperf.lab.inventory import LAB_KEYS, TESTBED_KEYS, read_inventory
-from pytest_ipperf.lab.inventory.reading import read_sections
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.snmp import Source
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host, Links
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.ini_reader import read_sections
+from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host, Links
+from pytest_ipperf.lab.snmp.client import Source
 from pytest_ipperf.servers import SERVERS
 from tests.needs import needs
 

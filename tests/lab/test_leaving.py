@@ -15,11 +15,12 @@ import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_left, marks
 from pytest_ipperf.core.portable.errors import AgentError, LabError, RestoreError
-from pytest_ipperf.lab import building, tunnelling
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leaving import left
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.agents.shutdown import left
+from pytest_ipperf.lab.epoch import build
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.tunnels import setup
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 
@@ -131,7 +132,7 @@ NETWORK, FOLDERS = (
     ],
 )
 def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypatch):
-    monkeypatch.setattr(tunnelling, "_raised", lambda *_: "existing")
+    monkeypatch.setattr(setup, "_raised", lambda *_: "existing")
     link: Any = Leaves("x")
     path: Any = SimpleNamespace(ends={"client": None})
     testbed: Any = SimpleNamespace(name="office", is_lab=False, paths={"6in4": path})
@@ -140,8 +141,8 @@ def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypa
 
     def ended():
         with contextlib.ExitStack() as stack:
-            stack.push(partial(building._end, testbed, [start]))
-            stack.enter_context(tunnelling.tunnels(testbed, {"client": link}, ["6in4"], "auto"))
+            stack.push(partial(build._end, testbed, [start]))
+            stack.enter_context(setup.tunnels(testbed, {"client": link}, ["6in4"], "auto"))
             if raised:
                 raise raised
 
@@ -165,7 +166,7 @@ def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
 @pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
 def test_no_lab_is_built_on_a_marked_machine(tmp):
     mark_left([{"said": "process 7 cannot be killed"}])
-    with pytest.raises(LabError) as refused, building.built(BUILTIN["pair"]):
+    with pytest.raises(LabError) as refused, build.built(BUILTIN["pair"]):
         pass
     assert str(refused.value) == (
         "this machine: an earlier measurement has not left it as it was: process 7 cannot be killed; put it in order, "

@@ -7,9 +7,9 @@ import pytest
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.limits import beyond, check_rebootable
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.limits import beyond, check_rebootable
+from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 
 

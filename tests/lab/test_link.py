@@ -13,11 +13,11 @@ import pytest
 
 from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab import link as link_module
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.namespaces import namespaces, unusable
-from pytest_ipperf.lab.ways import WAYS, base
+from pytest_ipperf.lab.access import WAYS, base
+from pytest_ipperf.lab.agents import client as link_module
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 
 HOST = BUILTIN["loopback"].server
 DIED = "; its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
@@ -206,8 +206,8 @@ def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
 
 
 PAUSED = """
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.agents.client import Link
 with Link(BUILTIN["loopback"].server) as link:
     print(flush=True)
     for _ in range(3000):
@@ -327,8 +327,8 @@ def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeyp
 
 INTERRUPTED = """
 import os, signal, time
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.agents.client import Link
 with Link(BUILTIN["loopback"].server) as link:
     try:
         os.killpg(0, signal.SIGINT)
@@ -351,8 +351,8 @@ def test_a_ctrl_c_at_the_terminal_leaves_the_agent_to_the_one_who_holds_the_link
 def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, number):
     code = f"""
 import time
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.agents.client import Link
 link = Link(BUILTIN["loopback"].server)
 link.order("serve", "nameserver", {SERVED!r})
 print(flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.design.cell import Workload
-from pytest_ipperf.lab.loading import client_facts, disturbances
+from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances
 
 AFTER = {"tcp": {"ListenDrops": 3}}
 

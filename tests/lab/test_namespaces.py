@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab import namespaces as lab
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns import namespaces as lab
 
 # Builds labs, tells all about them as one line of JSON, and keeps them until its standard input ends.
 BUILDS = """
 import json, socket, subprocess, sys, time
 from contextlib import ExitStack
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.namespaces import namespaces
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns.namespaces import namespaces
 
 def inside(entry, *argv):
     return subprocess.run([*entry, *argv], capture_output=True, text=True, check=True, cwd="/").stdout
@@ -75,7 +75,7 @@ with ExitStack() as stack:
     print(json.dumps([told(*each) for each in labs]), flush=True)
     sys.stdin.read()
 """
-WHY_NOT = "from pytest_ipperf.lab.namespaces import unusable; print(unusable())"
+WHY_NOT = "from pytest_ipperf.lab.netns.namespaces import unusable; print(unusable())"
 
 
 class Owner:

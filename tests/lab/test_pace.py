@@ -9,10 +9,10 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import rate_contradictions, rate_misses
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.pace import layers, too_much, train_rates
-from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.runs.link_rate import layers, too_much, train_rates
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
 WORKLOAD = Workload(testbed="lab.50mbit", protocol="http", client="lean", connections=10, payload_bytes=20000)

@@ -19,13 +19,13 @@ import pytest
 from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.sending import needs, wheels
-from pytest_ipperf.lab.sending.parcel import check_library, equip, equip_client, parcel
-from pytest_ipperf.lab.sending.pythons import Python
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.ways import local
+from pytest_ipperf.lab.access import local
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.deploy import resolver, wheels
+from pytest_ipperf.lab.deploy.install import check_library, equip, equip_client, parcel
+from pytest_ipperf.lab.deploy.interpreters import Python
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import Application
 from tests.machines import TOLD, bare_pythons
@@ -83,7 +83,7 @@ def _own_tmpdir(tmp_path, monkeypatch):
 def _without_index(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr(wheels, "_pip", lambda: ())
-    monkeypatch.setattr(needs, "WHEELS", wheels.Wheels())
+    monkeypatch.setattr(resolver, "WHEELS", wheels.Wheels())
     parcel.cache_clear()
 
 

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.addresses import literal, network, unfit
-from pytest_ipperf.lab.paths import TUNNELLED, paths, read_device
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.inventory.addresses import literal, network, unfit
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, paths, read_device
 from pytest_ipperf.transports import TRANSPORTS
 
 unicast = st.integers(0x2000 << 112, (0x4000 << 112) - 1).map(lambda number: str(ipaddress.IPv6Address(number)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.lab.paths import paths
-from pytest_ipperf.lab.proving import expected, run_troubles
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.inventory.tunnel_paths import paths
+from pytest_ipperf.lab.runs.path_facts import expected, run_troubles
 from pytest_ipperf.transports.base import CLIENT, SERVER
 
 

@@ -18,12 +18,12 @@ import pytest
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab import provisioning
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.epoch import provisioning
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
@@ -248,8 +248,8 @@ HOLDS = """
 import sys, time
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.provisioning import Provisioning
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
 work = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)
 with Provisioning() as keeper:
     folder = keeper.folder(BUILTIN["loopback"].server, "dovecot", work, ServerState(users=20, password="secret"))

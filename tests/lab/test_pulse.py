@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.lab.pulse import LEASH_S, Pulse
+from pytest_ipperf.lab.agents.heartbeat import LEASH_S, Pulse
 
 
 class Agent:

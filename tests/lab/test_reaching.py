@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from pytest_ipperf.core.portable.errors import AgentError
-from pytest_ipperf.lab.reaching import Reaching
-from pytest_ipperf.lab.testbed import Host
-from pytest_ipperf.lab.ways import ssh
-from pytest_ipperf.lab.ways.ssh import Ssh
+from pytest_ipperf.lab.access import ssh
+from pytest_ipperf.lab.access.ssh import Ssh
+from pytest_ipperf.lab.agents.unreachable import Reaching
+from pytest_ipperf.lab.inventory.model import Host
 from tests.needs import needs
 
 ALPHA = Host(name="alpha", way="ssh", settings={"ssh": "ssh://alpha.invalid:22"})

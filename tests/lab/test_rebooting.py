@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab import rebooting
-from pytest_ipperf.lab.rebooting import start_anew
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.agents import reboot
+from pytest_ipperf.lab.agents.reboot import start_anew
+from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 FULL = "host far: OSError: [Errno 28] No space left on device ('/tmp/x/reboot') (reboots.py, line 34)"
 FAR = Host(name="far", way="ssh", settings={"ssh": "far.invalid"}, reboot="reboot now")
@@ -46,7 +46,7 @@ class Answering:
 
 @pytest.fixture
 def answering(monkeypatch):
-    monkeypatch.setattr(rebooting, "Link", Answering)
+    monkeypatch.setattr(reboot, "Link", Answering)
     monkeypatch.setattr(Answering, "boots", 0)
     return Testbed(name="office", client=FAR, server=FAR)
 
@@ -82,7 +82,7 @@ class Several(Answering):
 
 def test_where_one_refuses_the_others_are_told_to_stay(monkeypatch):
     near = dataclasses.replace(FAR, name="near", settings={"ssh": "near.invalid"})
-    monkeypatch.setattr(rebooting, "Link", Several)
+    monkeypatch.setattr(reboot, "Link", Several)
     monkeypatch.setattr(Several, "done", [])
     with pytest.raises(LabError, match=r"^host far: no$"):
         start_anew(Testbed(name="office", client=FAR, server=near), lambda _: None, down_s=0.2)

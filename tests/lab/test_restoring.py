@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import RestoreError
-from pytest_ipperf.lab import tunnelling
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.tunnels import setup
 
 
 class Returned:
@@ -26,7 +26,7 @@ class Returned:
 def test_what_is_left_of_tunnels_is_told_with_how_the_marks_are_cleared():
     links: Any = {role: Returned(role) for role in ("client", "server")}
     with pytest.raises(RestoreError) as raised:
-        tunnelling._restore(BUILTIN["pair"], links)
+        setup._restore(BUILTIN["pair"], links)
     left = "device ipperf-6in4 is still there"
     assert str(raised.value) == (
         f"not everything is as it was: host client: {left}; host server: {left}; "

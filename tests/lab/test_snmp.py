@@ -20,9 +20,9 @@ import pytest
 
 from pytest_ipperf.agent.servers.server_process import free_port
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab import snmp
-from pytest_ipperf.lab.snmp import Source, counters, description, read_source
-from pytest_ipperf.lab.testbed import Host
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.snmp import client
+from pytest_ipperf.lab.snmp.client import Source, counters, description, read_source
 
 COMMUNITY = "s3cr@t!"
 CONFIGURATION = """
@@ -86,16 +86,16 @@ def test_interfaces_are_counted(source):
 
 
 def test_counters_of_32_bits_are_taken_where_there_are_no_others(source, monkeypatch):
-    monkeypatch.setattr(snmp, "_OCTETS", {key: (".1.3.6.1.9", short) for key, (_, short) in snmp._OCTETS.items()})
-    monkeypatch.setattr(snmp, "_IF_NAME", ".1.3.6.1.9")
+    monkeypatch.setattr(client, "_OCTETS", {key: (".1.3.6.1.9", short) for key, (_, short) in client._OCTETS.items()})
+    monkeypatch.setattr(client, "_IF_NAME", ".1.3.6.1.9")
     told = counters(source)["interfaces"]
     assert told["lo"]["bits"] == 32
-    monkeypatch.setattr(snmp, "_OCTETS", dict.fromkeys(snmp._OCTETS, (".1.3.6.1.9", ".1.3.6.1.9")))
+    monkeypatch.setattr(client, "_OCTETS", dict.fromkeys(client._OCTETS, (".1.3.6.1.9", ".1.3.6.1.9")))
     assert counters(source)["interfaces"] == {}
 
 
 def test_who_does_not_answer_is_told(snmpd, monkeypatch):
-    monkeypatch.setattr(snmp, "_WORDS", ("-Oqnt", "-t", "0.1", "-r", "0"))
+    monkeypatch.setattr(client, "_WORDS", ("-Oqnt", "-t", "0.1", "-r", "0"))
     port = free_port(["127.0.0.1"], 20000, 29999, random.Random())
     sentences = []
     for text in (f"wrong@{snmpd[4]}", f"{COMMUNITY}@127.0.0.1:{port}"):
@@ -155,7 +155,7 @@ def asked(told):
     assert rest.split() == ["0o600", "defVersion", "2c", "defCommunity", COMMUNITY]
 
 
-ASKS = "import sys; from pytest_ipperf.lab.snmp import *; description(read_source(sys.argv[1]))"
+ASKS = "import sys; from pytest_ipperf.lab.snmp.client import *; description(read_source(sys.argv[1]))"
 
 
 def test_no_community_is_left_by_one_who_was_killed(tmp_path, monkeypatch, me):
@@ -197,7 +197,7 @@ def test_a_copy_of_a_source_does_not_know_the_community():
     ],
 )
 def test_answers_are_taken_apart(text, found):
-    assert dict(snmp._answers(text)) == found
+    assert dict(client._answers(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_answers_are_taken_apart(text, found):
     ],
 )
 def test_what_is_told_is_shown_without_what_a_terminal_would_obey(value, shown):
-    assert snmp._text(value) == shown
+    assert client._text(value) == shown
 
 
 # --- in a session -----------------------------------------------------------------------------------------------------

@@ -32,16 +32,17 @@ from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.access import base
+from pytest_ipperf.lab.agents import bootstrap
+from pytest_ipperf.lab.agents import client as link_module
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.code_archive import cargo
+from pytest_ipperf.lab.agents.heartbeat import PULSE
+from pytest_ipperf.lab.deploy import wheels
+from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.provisioning import Provisioning
-from pytest_ipperf.lab.pulse import PULSE
-from pytest_ipperf.lab.sending import boot, wheels
-from pytest_ipperf.lab.sending.cargo import cargo
-from pytest_ipperf.lab.sending.parcel import equip
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.ways import base
 from pytest_ipperf.servers import SERVERS
 from tests.machines import SSHD_CONFIG, bare_pythons, sshd_program
 
@@ -213,7 +214,7 @@ def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes
 import time
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.link import Link
+from pytest_ipperf.lab.agents.client import Link
 link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
 link.order("serve", "nameserver", {SERVED!r})
 print(flush=True)
@@ -423,7 +424,7 @@ def sent(monkeypatch):
         sizes.append(len(packed := cargo(magic)))
         return packed
 
-    monkeypatch.setattr(boot, "cargo", told)
+    monkeypatch.setattr(bootstrap, "cargo", told)
     return sizes
 
 

@@ -23,12 +23,12 @@ from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab import leasing
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.leasing import lease_there, leased, new_owner
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.agents import leases
+from pytest_ipperf.lab.agents.leases import lease_there, leased, new_owner
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.protocols.base import PHASES
 
 HOST = BUILTIN["loopback"].server
@@ -308,8 +308,8 @@ def test_a_path_without_a_route_contradicts():
 def name(monkeypatch):
     """Not the lease of this machine, on which someone may measure just now; and of nobody it has been told yet."""
     found = f"\0pytest-ipperf.test.standing.{os.getpid()}"
-    monkeypatch.setattr(leasing, "_TOLD", set())
-    monkeypatch.setattr(leasing, "Lease", functools.partial(Lease, name=found))
+    monkeypatch.setattr(leases, "_TOLD", set())
+    monkeypatch.setattr(leases, "Lease", functools.partial(Lease, name=found))
     return found
 
 

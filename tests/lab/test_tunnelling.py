@@ -13,14 +13,15 @@ import pytest
 from pytest_ipperf.agent.tunnels.backends import preferred
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import path_contradictions
-from pytest_ipperf.lab import carrying, proving, tunnelling
-from pytest_ipperf.lab.carrying import lab_backend
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab, rated
+from pytest_ipperf.lab.inventory.model import AUTO, Links
 from pytest_ipperf.lab.inventory.testbeds import _LONGEST_DELAY_S
-from pytest_ipperf.lab.labs import BUILTIN, lab, rated
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.proving import expected, path_facts
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.testbed import AUTO, Links
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.runs import path_facts as proving
+from pytest_ipperf.lab.runs.path_facts import expected, path_facts
+from pytest_ipperf.lab.tunnels import backend_choice, setup
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 
 ARMS = [Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap")]
 TRANSPORTS = ("tunnel", "isatap")
@@ -39,9 +40,9 @@ def test_auto_means_one_thing_wherever_it_is_written(own):
     far = lab("far", 3, backend=own)
     office = dataclasses.replace(BUILTIN["loopback"], name="office", backend=own)
     for testbed, auto in ((far, preferred()), (office, ("kernel",))):
-        assert carrying.candidates(testbed, AUTO) == auto
-        assert carrying.candidates(testbed, "") == (auto if own == AUTO else (own,))
-        assert carrying.candidates(testbed, "ebpf") == ("ebpf",)
+        assert backend_choice.candidates(testbed, AUTO) == auto
+        assert backend_choice.candidates(testbed, "") == (auto if own == AUTO else (own,))
+        assert backend_choice.candidates(testbed, "ebpf") == ("ebpf",)
 
 
 @pytest.fixture
@@ -292,8 +293,8 @@ def test_the_way_back_is_as_wide_as_the_tunnel_and_no_wider(up):
 
 
 def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch):
-    monkeypatch.setattr(carrying, "_missing_here", lambda name: f"no {name} today")
-    monkeypatch.setattr(tunnelling, "lab_backend", carrying.lab_backend)
+    monkeypatch.setattr(backend_choice, "_missing_here", lambda name: f"no {name} today")
+    monkeypatch.setattr(setup, "lab_backend", backend_choice.lab_backend)
     testbed = BUILTIN["lab"]
     if why := unusable():
         pytest.skip(f"the lab cannot stand here: {why}")
@@ -307,7 +308,7 @@ def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch
 
 
 def test_userspace_is_refused_on_links_without_a_rate(monkeypatch):
-    monkeypatch.setattr(carrying, "_missing_here", lambda name: "" if name == "userspace" else "not here")
+    monkeypatch.setattr(backend_choice, "_missing_here", lambda name: "" if name == "userspace" else "not here")
     name, why = lab_backend(BUILTIN["lab"], AUTO)
     assert name == ""
     assert why.endswith("userspace: it needs links with a rate, and testbed lab.100mbit has one")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab import verification
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.verification import AT_ONCE, rounds, tried, within_s
+from pytest_ipperf.lab.epoch import account_check
+from pytest_ipperf.lab.epoch.account_check import AT_ONCE, rounds, tried, within_s
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.servers import SERVERS
 
 ARM = Arm(6, "native")
@@ -76,8 +76,8 @@ def test_more_accounts_are_verified_than_proftpd_has_room_for_sessions():
 
 
 def test_who_could_not_be_verified_in_time_is_tried_in_part_and_that_is_said(monkeypatch):
-    monkeypatch.setattr(verification, "_MOVED_BYTES", 100_000)
-    monkeypatch.setattr(verification, "_IN_FLIGHT_BYTES", 20_000)
+    monkeypatch.setattr(account_check, "_MOVED_BYTES", 100_000)
+    monkeypatch.setattr(account_check, "_IN_FLIGHT_BYTES", 20_000)
     said, orders = served("pyftpdlib", 40, dataclasses.replace(WORK, payload_bytes=10_000))
     assert said.startswith(" holds 10 of its 40 accounts, as a log-in to each of the 10 showed in ")
     assert said.endswith(" s; the others were not tried, as that would move much")

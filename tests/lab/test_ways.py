@@ -12,8 +12,8 @@ import pytest
 from execnet.gateway_io import popen_args, ssh_args
 from execnet.xspec import XSpec
 
-from pytest_ipperf.lab.ways import local, ssh
-from pytest_ipperf.lab.ways.base import SUDO
+from pytest_ipperf.lab.access import local, ssh
+from pytest_ipperf.lab.access.base import SUDO
 from tests.needs import needs
 
 SSH, LOCAL = ssh.way, local.way

@@ -22,10 +22,10 @@ from packaging.tags import sys_tags
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.sending import needs, wheels
-from pytest_ipperf.lab.sending.parcel import parcel
-from pytest_ipperf.lab.sending.pythons import Python
-from pytest_ipperf.lab.sending.wheels import ROOM, Wheel, Wheels
+from pytest_ipperf.lab.deploy import resolver, wheels
+from pytest_ipperf.lab.deploy.install import parcel
+from pytest_ipperf.lab.deploy.interpreters import Python
+from pytest_ipperf.lab.deploy.wheels import ROOM, Wheel, Wheels
 from tests.machines import TOLD, bare_pythons
 
 OURS = Python.told(interpreter())
@@ -104,7 +104,7 @@ def index(tmp_path, monkeypatch):
 
 def afresh(monkeypatch):
     """As another process finds it."""
-    monkeypatch.setattr(needs, "WHEELS", Wheels())
+    monkeypatch.setattr(resolver, "WHEELS", Wheels())
     parcel.cache_clear()
 
 

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.lab import delaying
-from pytest_ipperf.lab.building import built
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.labs import BUILTIN, lab
-from pytest_ipperf.lab.namespaces import namespaces, unusable
-from pytest_ipperf.lab.pace import train_rates
-from pytest_ipperf.lab.testbed import Links
-from pytest_ipperf.lab.wires import lay_wires, ports
+from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.netns import delay_line
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
+from pytest_ipperf.lab.netns.veth import lay_wires, ports
+from pytest_ipperf.lab.runs.link_rate import train_rates
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from tests.needs import require
 from tests.uml import guest
 
@@ -244,9 +244,9 @@ def test_a_rate_beside_a_delay_is_the_rate():
 
 WIRE = """
 import json, subprocess, sys
-from pytest_ipperf.lab.labs import lab
-from pytest_ipperf.lab.namespaces import namespaces
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.inventory.builtin import lab
+from pytest_ipperf.lab.netns.namespaces import namespaces
+from pytest_ipperf.lab.inventory.model import Links
 testbed = lab("far", 3, Links(delay_s=0.02, loss=0.01, rate_bit_s=1e8))
 with namespaces(testbed) as entries:
     ping = [*entries["client"], "ping", "-q", "-c5", "-i0.2", "-W2", testbed.server.ipv6]
@@ -314,7 +314,7 @@ kill $pid1 $pid2
 
 
 def test_a_kernel_with_netem_delays_as_the_program_does(uml):
-    wire = shlex.join([sys.executable, "-I", "-S", delaying.__file__, str(DELAY_S)])
+    wire = shlex.join([sys.executable, "-I", "-S", delay_line.__file__, str(DELAY_S)])
     done = uml.sh(MODULES + WIRED.format(wire=wire))
     assert done.returncode == 0, done.stderr
     fastest = re.search(r"= ([\d.]+)/", done.stdout)
@@ -326,7 +326,7 @@ def test_a_kernel_with_netem_delays_as_the_program_does(uml):
 
 def test_a_wire_that_cannot_be_made_is_told_in_the_words_of_ip():
     with namespaces(BUILTIN["pair"]) as entries:
-        argv = [*entries["client"], "unshare", "--net", sys.executable, "-I", delaying.__file__]
+        argv = [*entries["client"], "unshare", "--net", sys.executable, "-I", delay_line.__file__]
         done = subprocess.run(
             [*argv, "0.01", "1", "eth0", "4194000", "eth0"], capture_output=True, text=True, check=False
         )
@@ -342,7 +342,7 @@ def test_one_wire_is_delayed_the_servers(nodes, delayed):
     testbed = lab("far", nodes, Links(delay_s=0.5))
     ran = []
     lay_wires(testbed, dict.fromkeys(testbed.roles, 7), lambda role, argv, text: ran.append((role, list(argv), text)))
-    wires = [argv for _, argv, _ in ran if delaying.__file__ in argv]
+    wires = [argv for _, argv, _ in ran if delay_line.__file__ in argv]
     devices = {(one.role, other.role): (one.device, other.device) for one, other in ports(testbed)}
     assert [wire[-5:] for wire in wires] == [["0.5", "7", devices[each][0], "7", devices[each][1]] for each in delayed]
     pairs = [text for _, argv, text in ran if argv[0] == "ip" and "type veth" in text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 LAB = BUILTIN["lab"]
 ARMS = (Arm(4, "native"), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"))

@@ -11,10 +11,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pytest_ipperf.lab.building import built
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.transports.base import Path
 
 

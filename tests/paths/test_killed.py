@@ -20,11 +20,11 @@ import pytest
 
 from pytest_ipperf.agent.servers import containment
 from pytest_ipperf.agent.servers.containment import tree
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.testbed import AUTO
-from pytest_ipperf.lab.wires import ports
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import AUTO
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.netns.veth import ports
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.servers.base import true_root
 
 HERE = Path(__file__).parent

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.testbed import AUTO
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import AUTO
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 
 SUITE = """
 import pytest

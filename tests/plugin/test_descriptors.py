@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.descriptors import enough_descriptors
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 SUITE = """
 import pytest

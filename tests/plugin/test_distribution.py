@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.portable.units import bytes_text
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.testbed import Host, Testbed
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.plugin.declaring import CLIENTS
 from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
 from pytest_ipperf.protocols import PROTOCOLS

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import plan_for
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.plugin.following import Journal, Worker
 from pytest_ipperf.plugin.screen import Board
 from tests.workers import add_hook, run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_ipperf.lab import namespaces
+from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 
 # One workload is within its margin at once, the other near it for ever.

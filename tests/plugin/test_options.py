@@ -148,7 +148,7 @@ def test_a_session_without_measurements_says_nothing_of_them(project):
 
 def test_whoever_measures_nothing_does_not_wait_for_scipy(project):
     project.pytester.makepyfile(
-        "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.link'} & set(sys.modules)"
+        "import sys\ndef test_plain(): assert not {'scipy', 'pytest_ipperf.lab.agents.client'} & set(sys.modules)"
     )
     # As a user starts it, and not forked from a process that has loaded it.
     project.pytester.run(sys.executable, "-m", "pytest", "-p", "no:randomly").assert_outcomes(passed=1)

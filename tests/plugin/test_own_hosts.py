@@ -18,11 +18,11 @@ import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.lab.epoch.live_testbed import stand
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.labs import lab
-from pytest_ipperf.lab.namespaces import namespaces, unusable
-from pytest_ipperf.lab.standing import stand
-from pytest_ipperf.lab.tunnelling import EXISTING
+from pytest_ipperf.lab.inventory.builtin import lab
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
+from pytest_ipperf.lab.tunnels.setup import EXISTING
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import Place

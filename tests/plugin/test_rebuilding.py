@@ -15,8 +15,8 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
-from pytest_ipperf.lab.receipt import Service
-from pytest_ipperf.lab.testbed import Links
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.plugin.rebuilding import rebuild
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import Journal

@@ -20,7 +20,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.plugin.asking import asked_texts, order_of
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.plugin.resuming import _check_workload

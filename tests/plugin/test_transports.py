@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from pytest_ipperf.lab.carrying import lab_backend
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.testbed import AUTO
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.inventory.model import AUTO
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 
 NEEDS_RATE = not lab_backend(BUILTIN["lab"], AUTO)[0]
@@ -22,8 +22,8 @@ ORDINARY = [] if os.geteuid() else ["unshare", "--user", "--map-user=1000", "--m
 MISCONFIGURED = """
     import subprocess
 
-    from pytest_ipperf.lab import standing
-    from pytest_ipperf.lab.building import built
+    from pytest_ipperf.lab.epoch import live_testbed as standing
+    from pytest_ipperf.lab.epoch.build import built
 
     def inside(made, host, line):
         subprocess.run([*made.entries[host.name], "ip", "-batch", "-"], input=line, text=True, check=True)
@@ -106,7 +106,12 @@ def test_a_tunnel_that_leads_to_the_native_path_is_invalid_and_the_other_arms_ar
 @pytest.fixture
 def ordinary(project):
     """Runs an inner pytest as a user without rights."""
-    asked = [*ORDINARY, sys.executable, "-c", "from pytest_ipperf.lab.namespaces import unusable; print(unusable())"]
+    asked = [
+        *ORDINARY,
+        sys.executable,
+        "-c",
+        "from pytest_ipperf.lab.netns.namespaces import unusable; print(unusable())",
+    ]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     if done.returncode or done.stdout.strip():
         pytest.skip(f"an ordinary user cannot have a lab here: {done.stdout.strip() or done.stderr.strip()}")

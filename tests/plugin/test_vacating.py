@@ -24,7 +24,7 @@ import os, subprocess
 from pathlib import Path
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 
 serve = Standing.serve
 

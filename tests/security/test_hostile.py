@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab import link as link_module
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents import client as link_module
+from pytest_ipperf.lab.agents.client import Link
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.store.journal import Journal
 
 CANARY = "canary-of-the-tests"
@@ -209,7 +209,7 @@ TRIES = """
 import json
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import AgentError, UsageError
-from pytest_ipperf.lab import link
+from pytest_ipperf.lab.agents import client as link
 from pytest_ipperf.lab.inventory import read_inventory
 link._START_S = 5.0
 for key, value in {tries!r}:

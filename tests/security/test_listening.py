@@ -12,10 +12,10 @@ import pytest
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.flowing import Duration
-from pytest_ipperf.lab.labs import BUILTIN, rated
-from pytest_ipperf.lab.namespaces import unusable
-from pytest_ipperf.lab.standing import stand
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.runs.flows import Duration
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.servers import SERVERS
 from tests.security.watching import Watch, below

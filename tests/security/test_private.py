@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.host_state import dirty_marks, state_dir
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.namespaces import namespaces, unusable
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from pytest_ipperf.store.journal import Journal
 
 STRANGER = 65533

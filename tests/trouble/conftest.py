@@ -27,7 +27,7 @@ import pytest
 
 import pytest_ipperf
 from pytest_ipperf.agent.servers.containment import Process, survivors, tree
-from pytest_ipperf.lab.labs import BUILTIN
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
 from tests.settings import STRICT
 from tests.trouble.rows import Row

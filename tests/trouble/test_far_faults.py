@@ -69,7 +69,7 @@ HASTE = [
     ("lab/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
     ("lab/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
     ("lab/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
-    ("lab/ways/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
+    ("lab/access/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
 ]
 # Longer than patience with an agent, as it is for a user.
 LEASH_S = {"short": "20.0", "long": "60.0"}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.lab import namespaces
+from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from tests.trouble.hours import CLOCK_BY_HOURS
 
@@ -28,9 +28,9 @@ BOUND_S = {"short": 120.0, "long": 240.0}
 FORMS = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.evidence)])
 HASTE = (
     ("agent/paths/routes.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
-    ("lab/driving.py", "_BURST_S = 10.0", "_BURST_S = 2.0"),
-    ("lab/link.py", "patience_s: float = 30.0", "patience_s: float = 5.0"),
-    ("lab/link.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
+    ("lab/runs/multi_client.py", "_BURST_S = 10.0", "_BURST_S = 2.0"),
+    ("lab/agents/client.py", "patience_s: float = 30.0", "patience_s: float = 5.0"),
+    ("lab/agents/client.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("agent/servers/server_process.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
 )
 SMALL = (
@@ -260,7 +260,7 @@ CLIENT_FAULTS = [
     ),
 ]
 FEW_PORTS = (
-    "lab/wires.py",
+    "lab/netns/veth.py",
     '"net/ipv4/ip_local_port_range": "30000 65535"',
     '"net/ipv4/ip_local_port_range": "40000 40049"',
 )

@@ -17,13 +17,13 @@ import pytest
 from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.link import Link
-from pytest_ipperf.lab.namespaces import namespaces, unusable
-from pytest_ipperf.lab.receipt import Service
-from pytest_ipperf.lab.serving import Serving
-from pytest_ipperf.lab.standing import Standing
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.epoch.live_testbed import Standing
+from pytest_ipperf.lab.epoch.servers import Serving
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 

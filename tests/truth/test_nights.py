@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.netns.namespaces import unusable
 
 SLOWER_SERVER = Path(__file__).parent / "slower.py"
 SUITE = """

@@ -34,7 +34,7 @@ import pytest
 
 from pytest_ipperf.agent.servers.containment import tree
 from pytest_ipperf.core.design.cell import Workload
-from pytest_ipperf.lab.receipt import Service
+from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import pytest
 
-from pytest_ipperf.lab.namespaces import unusable
+from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
 from tests.settings import STRICT
 

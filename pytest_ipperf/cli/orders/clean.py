@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pytest_ipperf.cli.orders.base import Order, write_lines
 from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.lab.cleaning import Cleaned, clean, clean_here, keeping
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.lab.deploy.caches import Cleaned, clean, clean_here, keeping
+from pytest_ipperf.lab.inventory.model import Testbed
 
 _TROUBLE = 1
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from pytest_ipperf.cli.orders.base import Order, screen_width, write_lines
 from pytest_ipperf.cli.testbeds import inventory, named, of_a_session, testbed_arguments
-from pytest_ipperf.lab.examining import Finding, Grade, examined
-from pytest_ipperf.lab.labs import BUILTIN
-from pytest_ipperf.lab.sentences import printable
-from pytest_ipperf.lab.testbed import Testbed
+from pytest_ipperf.core.printable import printable
+from pytest_ipperf.lab.doctor import Finding, Grade, examined
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Testbed
 
 _TROUBLE = 1
 _COLUMNS = 110

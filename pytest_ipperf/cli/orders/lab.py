@@ -26,12 +26,12 @@ from pytest_ipperf.cli.testbeds import HOSTS, inventory
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.lab import namespaces
-from pytest_ipperf.lab.building import Built, built
-from pytest_ipperf.lab.descriptors import enough_descriptors
-from pytest_ipperf.lab.labs import BUILTIN, rated, testbed_of
-from pytest_ipperf.lab.testbed import AUTO, Testbed
-from pytest_ipperf.lab.wires import ports
+from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
+from pytest_ipperf.lab.epoch.build import Built, built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated, testbed_of
+from pytest_ipperf.lab.inventory.model import AUTO, Testbed
+from pytest_ipperf.lab.netns import namespaces
+from pytest_ipperf.lab.netns.veth import ports
 
 _INTERRUPTED = 2
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

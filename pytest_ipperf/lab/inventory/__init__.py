@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, ends_in_rate
 from pytest_ipperf.lab.inventory.hosts import HOST_KEYS, read_host
-from pytest_ipperf.lab.inventory.reading import Section, read_sections
+from pytest_ipperf.lab.inventory.ini_reader import Section, read_sections
+from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.inventory.testbeds import LAB_KEYS, TESTBED_KEYS, read_lab, read_testbed
-from pytest_ipperf.lab.labs import BUILTIN, ends_in_rate
-from pytest_ipperf.lab.testbed import Testbed
 
 __all__ = ["HOST_KEYS", "LAB_KEYS", "TESTBED_KEYS", "read_inventory"]
 

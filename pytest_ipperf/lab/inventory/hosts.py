@@ -7,12 +7,12 @@ import shlex
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_rate
-from pytest_ipperf.lab.addresses import literal, unfit
-from pytest_ipperf.lab.inventory.reading import Section, listed
-from pytest_ipperf.lab.paths import TUNNELLED, read_device
-from pytest_ipperf.lab.snmp import read_source
-from pytest_ipperf.lab.testbed import DEFAULT_PORTS, Host
-from pytest_ipperf.lab.ways import WAYS
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.inventory.addresses import literal, unfit
+from pytest_ipperf.lab.inventory.ini_reader import Section, listed
+from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host
+from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, read_device
+from pytest_ipperf.lab.snmp.client import read_source
 from pytest_ipperf.servers import SERVERS
 
 _LONGEST_COMMAND = 4096

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_seconds
-from pytest_ipperf.lab.inventory.reading import Section, listed, word
-from pytest_ipperf.lab.labs import lab, link_rate
-from pytest_ipperf.lab.paths import TUNNELLED, check_alike, paths
-from pytest_ipperf.lab.testbed import AUTO, Host, Links, Testbed
+from pytest_ipperf.lab.inventory.builtin import lab, link_rate
+from pytest_ipperf.lab.inventory.ini_reader import Section, listed, word
+from pytest_ipperf.lab.inventory.model import AUTO, Host, Links, Testbed
+from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, check_alike, paths
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 
 TESTBED_KEYS = frozenset({CLIENT, SERVER, ROUTER, "domain", "backend", *TUNNELLED})

@@ -1,0 +1,26 @@
+"""Local: a process of this machine, in its own network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from pytest_ipperf.lab.access.base import Way, quoted
+
+# -P keeps the current folder off the path, where a user's http.py would shadow the library's.
+PYTHON = (sys.executable, "-P")
+
+
+class Local(Way):
+    """The interpreter that runs pytest, so that its packages are there for the embedded servers."""
+
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
+        del settings
+        return {"popen": True, "python": quoted([*entry, *PYTHON])}
+
+    def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
+        del settings
+        return [*entry, *PYTHON, "-c", "pass"]
+
+
+way = Local()

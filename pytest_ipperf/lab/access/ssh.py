@@ -1,0 +1,182 @@
+"""Ssh: a host that the user's own ssh reaches, with the user's own configuration, keys and jump hosts.
+
+Nothing is asked at the terminal (BatchMode).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pytest_ipperf.lab.access.base import FarWay, quoted
+
+# Without ssh's own questions to its server, which would come in the midst of runs; the heartbeat asks in its place.
+_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=0")
+# What ssh says goes into our sentence; said by the agent's line as well it would stand in the midst of what we print.
+_SAYING, _SILENT = "-oLogLevel=ERROR", "-oLogLevel=QUIET"
+_SOON = "-oConnectTimeout=4"
+# What may stand after `ssh` as a destination; in particular nothing that ssh would read as an option.
+_USER = r"(?:[A-Za-z0-9_][A-Za-z0-9_.:@%+-]*@)?"
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?"
+_DESTINATION = re.compile(rf"{_USER}(?:{_NAME}|{_IPV6}|\[{_IPV6}\])")
+_URI = re.compile(rf"ssh://({_USER}(?:{_NAME}|\[{_IPV6}\]))(?::(\d{{1,5}}))?/?", re.ASCII)
+_PORTED = re.compile(rf"({_USER}(?:{_NAME}|\[{_IPV6}\])):\d{{1,5}}", re.ASCII)
+_PYTHON = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
+_CHECK = (
+    'import sys; sys.exit(sys.version_info < (3, 10) and "Python " + sys.version.split()[0]'
+    ' + " is too old; 3.10 is needed")'
+)
+# Of such a host the last line says no more than of one that nobody knows.
+_OTHER_KEY = re.compile(r"Host key for \S+ has changed\b")
+_PORT = 22
+_ANY = "ipperf.invalid"
+# By what ssh_config(5) leads a name elsewhere, or asks whether it does.
+_WHERE = re.compile(r"^\s*(?:hostname|port|proxyjump|proxycommand|match|canonical\w*)\b", re.IGNORECASE | re.MULTILINE)
+_INCLUDE = re.compile(r"^\s*include[\s=]+(.+)$", re.IGNORECASE | re.MULTILINE)
+_DEEPEST = 16  # as deep as ssh itself goes
+_CONFIG = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+-]*")
+
+
+class Ssh(FarWay):
+    """`ssh` is the destination, `python` the interpreter there (default `python3`), `ssh_config` a configuration."""
+
+    keys = frozenset({"ssh", "python", "ssh_config"})
+
+    def trouble(self, settings: Mapping[str, str]) -> str:
+        if "ssh" not in settings:
+            return "key 'ssh' is missing; it is what you would type after `ssh`, such as user@host"
+        if _PORTED.fullmatch(settings["ssh"]):
+            return f"ssh = {settings['ssh']!r} has a port, which only a URI can have; write ssh://{settings['ssh']}"
+        if settings.get("python", "").startswith("~"):  # which the shell there finds only where nothing is quoted
+            return f"python = {settings['python']!r} begins with a home, which is not looked up; give the whole path"
+        for key, forms, example in (
+            ("ssh", (_DESTINATION, _URI), "user@host"),
+            ("python", (_PYTHON,), "/usr/bin/python3"),
+            ("ssh_config", (_CONFIG,), "/etc/lab/ssh_config"),
+        ):
+            value = settings.get(key)
+            if value is not None and not any(form.fullmatch(value) for form in forms):
+                return f"{key} = {value!r} is not of a form such as {example}"
+        try:
+            _config(settings)
+        except RuntimeError:  # of `~name/`
+            return f"ssh_config = {settings['ssh_config']!r} is in the home of a user that there is not here"
+        return ""
+
+    def machine(self, settings: Mapping[str, str]) -> str:
+        """By where ssh's configuration leads, as it may have several names for one machine."""
+        return _leads_to(settings["ssh"], _config(settings))
+
+    def spec(self, settings: Mapping[str, str], entry: Sequence[str]) -> Mapping[str, str | bool]:
+        config = {"ssh_config": path} if (path := _config(settings)) else {}
+        words = " ".join((*_OPTIONS, _SILENT, *_target(settings["ssh"])))
+        return {"ssh": words, "python": _python(settings, entry), **config}
+
+    def command(self, settings: Mapping[str, str], entry: Sequence[str]) -> list[str]:
+        return self.asking(settings, entry, _CHECK)
+
+    def diagnosis(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        """The same without our code, which what is no Python takes for the name of a file and says again."""
+        return super().diagnosis(settings, entry).replace(_CHECK, "...")
+
+    def knock(self, settings: Mapping[str, str], entry: Sequence[str]) -> str:
+        ssh, *others = self.command(settings, entry)
+        return self._said([ssh, _SOON, *others]).replace(_CHECK, "...")  # of two, ssh takes the first
+
+    def _gist(self, lines: Sequence[str]) -> str:
+        return next(filter(_OTHER_KEY.match, lines), lines[-1])
+
+    def asking(self, settings: Mapping[str, str], entry: Sequence[str], code: str) -> list[str]:
+        there = f"{_python(settings, entry)} -c {shlex.quote(code)}"
+        return ["ssh", *_by(_config(settings)), *_OPTIONS, _SAYING, *_target(settings["ssh"]), there]
+
+
+def _target(destination: str) -> list[str]:
+    """What stands for a destination in a command: ssh takes a literal IPv6 address without brackets only."""
+    uri = _URI.fullmatch(destination)
+    port = ["-p", uri[2]] if uri and uri[2] else []
+    user, at, host = (uri[1] if uri else destination).rpartition("@")
+    return [*port, f"{user}{at}{host.removeprefix('[').removesuffix(']')}"]
+
+
+@cache
+def _leads_to(destination: str, config: str) -> str:
+    """Host and port, and what else leads there; the destination itself where ssh does not tell.
+
+    Ssh is asked only where its configuration may lead elsewhere: to ask takes so long that ten thousand hosts would
+    take minutes.
+    """
+    *option, who = _target(destination)
+    port = int(option[1]) if option else _PORT
+    if 0 < port < 65536 and shutil.which("ssh") and not _redirects(config):
+        return f"ssh {who.rpartition('@')[2].lower()} port {port}"
+    told = _told(destination, config)
+    if "hostname" not in told:
+        return f"ssh {destination}"
+    by = "".join(f" by {told[key]}" for key in ("proxyjump", "proxycommand") if told.get(key, "none") != "none")
+    return f"ssh {told['hostname'].lower()} port {told.get('port', _PORT)}{by}"
+
+
+def _told(destination: str, config: str) -> dict[str, str]:
+    """Return by keyword what ssh makes of a destination; empty where it does not say."""
+    asked = ["ssh", "-G", *_by(config), *_OPTIONS, *_target(destination)]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10, check=False
+        )
+        return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return {}
+
+
+@cache
+def _redirects(config: str) -> bool:
+    """Whether ssh's configuration (that file, or the user's and the system's) may lead a name elsewhere."""
+    home, system = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".ssh"), Path("/etc/ssh")
+    # What a file of the user's includes is looked for beside the user's own one, wherever that file is (ssh_config(5)).
+    files = [(Path(config), home)] if config else [(home / "config", home), (system / "ssh_config", system)]
+    if any(_says_where(path, folder) for path, folder in files if config or path.exists()):
+        return True
+    told = _told(_ANY, config)  # where ssh cannot read its configuration, it leads nowhere
+    return (told.get("hostname"), told.get("port")) != (_ANY, str(_PORT))
+
+
+def _says_where(path: Path, folder: Path, depth: int = 0) -> bool:
+    """Whether a file of ssh_config(5), or one that it includes, has such a keyword; also where it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        included = [word for line in _INCLUDE.findall(text) for word in shlex.split(line)]
+    except (OSError, ValueError):
+        return True
+    if _WHERE.search(text) or depth > _DEEPEST:
+        return True
+    patterns = (str(folder / Path(word).expanduser()) for word in included)
+    found = (each for pattern in patterns for each in glob.glob(pattern))  # noqa: PTH207 - it may be an absolute one
+    return any(_says_where(Path(each), folder, depth + 1) for each in found)
+
+
+def _by(config: str) -> list[str]:
+    return ["-F", config] if config else []
+
+
+def _config(settings: Mapping[str, str]) -> str:
+    """The file that stands in place of the user's own configuration; empty where none does."""
+    given = settings.get("ssh_config", "")
+    return str(Path(given).expanduser()) if given else ""  # which ssh leaves to the shell
+
+
+def _python(settings: Mapping[str, str], entry: Sequence[str]) -> str:
+    """The interpreter there, as the words of a shell."""
+    return f"{quoted([*entry, settings.get('python', 'python3')])} -I"
+
+
+way = Ssh()

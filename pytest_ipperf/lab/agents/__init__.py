@@ -1,0 +1,1 @@
+"""Agents: started on hosts, called, kept alive, leased and shut down."""

@@ -1,0 +1,301 @@
+"""A link: the line to the agent on a host. Orders out, answers back, with a patience for each sign of life.
+
+The only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever, so
+every step here has a deadline and ends in a sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import execnet
+from execnet.gateway_bootstrap import bootstrap
+from execnet.gateway_io import create_io
+
+from pytest_ipperf.agent.rpc.channel import ALIVE
+from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
+from pytest_ipperf.agent.servers.containment import Process, survivors, tree
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.printable import plain, printable
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access.base import SUDO, FarWay
+from pytest_ipperf.lab.agents.bootstrap import BOOT, board
+from pytest_ipperf.lab.agents.heartbeat import LEASH_S, PULSE
+from pytest_ipperf.lab.inventory.model import Host
+
+_START_S = 20.0
+# On this machine there is no network that could be silent: who has not answered yet has had no processor. The hosts of
+# a lab start theirs at once, for which each needs 0.2 s of it, and as much here; beside ten times as many busy
+# processes as processors that has been seen to take 20 s.
+_START_HERE_S = 60.0
+_LOOK_S = 0.25
+_KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
+_STOP_S = 5.0  # an agent ends its servers first, politely
+# One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
+_GRACE_S, _REAP_S = 60.0, 90.0
+# A pipe of Linux takes so much without anybody who reads (pipe(7)), less some words of the pulse.
+_PIPE_BYTES = 32768
+_DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
+_SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
+# Runs on a host whose agent was lost: one that was stopped is woken, and told to end, as its line may do neither.
+_REAP = """
+import os, signal, time
+def lives():
+    with open("/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return fields[19] == "{started_ticks}" and fields[0] not in "ZX"
+try:
+    for numbers, grace_s in (((signal.SIGCONT, signal.SIGTERM), {grace_s}), ((signal.SIGKILL,), 2)):
+        end = time.monotonic() + grace_s
+        for number in numbers:
+            lives() and os.kill({pid}, number)
+        while lives() and time.monotonic() < end:
+            time.sleep(0.05)
+except OSError:
+    pass  # it is gone
+"""
+
+
+class Link:
+    """Open from construction to `close`; use as a context manager.
+
+    A host on another machine `keeps` what it is sent, unless that is not wished.
+    """
+
+    def __init__(self, host: Host, entry: Sequence[str] = (), *, keeps: bool = True) -> None:
+        self.host = host
+        self.keeps = keeps and WAYS[host.way].far
+        self._entry = (*entry, *(SUDO if host.sudo else ()))
+        self._group = execnet.Group()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lost = self._asked = ""
+        self._hello: Mapping[str, Any] = {}
+        try:
+            self._channel, hello = self._started(self._entry)
+            if WAYS[host.way].far:
+                self._hello = hello
+                self.order("leashed", LEASH_S)
+                PULSE.join(self._speak)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _started(self, entry: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
+        """The channel to the agent, and who that is."""
+        way, settings = WAYS[self.host.way], self.host.settings
+        patience_s = _START_S if way.far else _START_HERE_S
+        opened: list[tuple[Any, Mapping[str, Any]] | BaseException] = []
+        sending: list[float] = []
+
+        def open_gateway() -> None:
+            try:
+                channel = self._gateway(way.spec(settings, entry)).remote_exec(BOOT)
+                opened.append((channel, board(channel, patience_s, sending.append, keeps=self.keeps)))
+            except BaseException as error:  # noqa: BLE001 - it crosses a thread and is told below
+                opened.append(error)
+
+        # execnet waits for a gateway's first byte without a deadline of its own.
+        thread = threading.Thread(target=open_gateway, daemon=True)
+        thread.start()
+        thread.join(patience_s)
+        thread.join(sum(sending))
+        found = opened[0] if opened else None
+        if isinstance(found, tuple):
+            return found
+        silence = f"no answer in {patience_s:g} s"
+        why = printable(way.diagnosis(settings, entry)) or (_reason(found) if found else silence)
+        raise AgentError(f"host {self.host.name}: no agent could be started by way {self.host.way}: {why}")
+
+    def _gateway(self, attributes: Mapping[str, str | bool]) -> execnet.Gateway:
+        """As execnet's `makegateway`, but its process is known, so that it can be ended before it has answered."""
+        # A process inherits what its thread has blocked: a Ctrl-C at the terminal is ours to handle, not the agent's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        spec = execnet.XSpec(f"execmodel={self._group.remote_execmodel.backend}")
+        for name, value in attributes.items():
+            setattr(spec, name, value)
+        self._group.allocate_id(spec)
+        line = create_io(spec, self._group.execmodel)
+        self._process = line.popen
+        try:
+            gateway = bootstrap(line, spec)
+        except BaseException:
+            with contextlib.suppress(OSError):  # what could not be written matters no more
+                line.close_write()
+            line.close_read()
+            raise
+        self._group._register(gateway)  # noqa: SLF001 - so that the group ends it
+        return gateway
+
+    @property
+    def ended(self) -> bool:
+        """Whether the agent's process, or the one that leads to it, is gone."""
+        return self._process is None or self._process.poll() is not None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it takes no orders any more: it has ended, or one was never answered."""
+        return self.ended or bool(self._lost)
+
+    def order(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+        """Sends one order and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
+
+        `patience_s` holds until the answer or the next sign of life, which a long order gives on its way. Raises the
+        LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
+        further orders, as their answers would be mistaken for each other.
+        """
+        self.ask(name, *arguments, patience_s=patience_s)
+        return self.answer(patience_s, beside)
+
+    def ask(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
+        """Sends one order, whose `answer` comes before the next; AgentError where nobody hears it."""
+        if self._lost:
+            raise AgentError(f"host {self.host.name}: {self._lost}")
+        self._asked, self._lost = name, f"the agent was left with order {name!r}"
+        try:
+            with self._bounded(_bytes(arguments), patience_s):
+                self._channel.send((name, arguments))
+        except OSError as error:
+            raise self._died() from error
+
+    @contextlib.contextmanager
+    def _bounded(self, message_bytes: int, patience_s: float) -> Iterator[None]:
+        """Ends the line where it does not take a message in time; what a pipe holds it takes from everybody."""
+        if message_bytes < _PIPE_BYTES or self._process is None:
+            yield
+            return
+        late = threading.Event()
+        everything = [process for level in tree(self._process.pid) for process in level]
+
+        def give_up() -> None:
+            late.set()
+            _kill(everything)
+
+        giving_up = threading.Timer(patience_s, give_up)
+        giving_up.start()
+        try:
+            yield
+        except OSError as error:
+            if late.is_set():
+                raise self._mute(patience_s) from error
+            raise
+        finally:
+            giving_up.cancel()
+
+    def answer(self, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+        """Waits for the answer to what was asked, as `order` does."""
+        try:
+            answer = self._answer(patience_s, beside)
+        except self._channel.TimeoutError:
+            raise self._mute(patience_s) from None
+        except (EOFError, OSError, self._channel.RemoteError) as error:
+            raise self._died() from error
+        self._lost = ""
+        if answer[0] == "ok":
+            return answer[1] if self._asked in _KEPT_RAW else plain(answer[1])
+        _, kind, sentence = answer
+        raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
+
+    def _mute(self, patience_s: float) -> AgentError:
+        self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
+        return AgentError(f"host {self.host.name}: {self._lost}")
+
+    def _died(self) -> AgentError:
+        self._lost = f"the agent died during order {self._asked!r}; {_DIED}"
+        return AgentError(f"host {self.host.name}: {self._lost}")
+
+    def _answer(self, patience_s: float, beside: Sequence[Link]) -> Any:
+        # Patience is counted in looks and not by a clock: who stops pytest for a while (Ctrl-Z) stops the looks too,
+        # and what the agent has said meanwhile is still to be read.
+        left = patience_s
+        while True:
+            for other in beside:
+                if other.ended:
+                    why = f"the agent died while host {self.host.name} needed it; {_DIED}"
+                    raise AgentError(f"host {other.host.name}: {why}")
+            look_s = min(left, _LOOK_S)
+            try:
+                answer = self._channel.receive(look_s)
+            except self._channel.TimeoutError:
+                left -= look_s
+                if left <= 0:
+                    raise
+                continue
+            if answer != ALIVE:
+                return answer
+            left = patience_s
+            PULSE.lull()
+
+    def _speak(self, leash_s: float) -> None:
+        with contextlib.suppress(OSError):  # of a line that has ended the next order tells
+            self._channel.send((PULSE_WORD, leash_s))
+
+    def close(self) -> None:
+        """Ends the agent; one that does not go by itself is killed."""
+        PULSE.leave(self._speak)
+        # By name, as it may have entered a namespace by a process that execnet knows, and ends, in its place.
+        levels = tree(self._process.pid) if self._process is not None and self._process.poll() is None else []
+        everything = [process for level in levels for process in level]
+        # execnet kills what it has started itself, then waits as long again for what that has led to.
+        killing = threading.Timer(_STOP_S, _kill, [everything])
+        killing.start()
+        self._group.terminate(timeout=2 * _STOP_S)
+        killing.cancel()
+        killing.join()
+        _kill(everything)
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # what is root's cannot be killed where sudo refuses
+                self._process.wait(_STOP_S)
+        if self._lost and self._hello:
+            self._reap()
+
+    def _reap(self) -> None:
+        """Sees that an agent on another machine is gone which did not answer; on one out of reach its leash does it."""
+        way = WAYS[self.host.way]
+        if isinstance(way, FarWay):
+            _run(way.asking(self.host.settings, self._entry, _REAP.format(**self._hello, grace_s=_GRACE_S)))
+
+
+def _bytes(value: Any) -> int:
+    """About how many bytes a message has, of which only large parts matter."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_bytes, value.values()))
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 8
+
+
+def _kill(processes: Sequence[Process]) -> None:
+    for process in survivors(processes):
+        try:
+            os.kill(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        except PermissionError:  # it is root's by sudo
+            _run([*SUDO, "kill", "-KILL", str(process.pid)])
+
+
+def _run(argv: Sequence[str]) -> None:
+    """Has a command done what it can."""
+    nowhere = subprocess.DEVNULL
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(argv, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=_REAP_S, check=False)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, EOFError | OSError):
+        return "what was started there ended before it answered; it has to be a Python"
+    lines = printable(str(error)).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"^[\w.]+: ", "", lines[-1])  # of a traceback, the last line without the exception's name

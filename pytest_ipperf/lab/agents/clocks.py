@@ -1,0 +1,100 @@
+"""Clocks of hosts against the controller's, by exchanges over the control channel (RFC 5905, section 8).
+
+All are CLOCK_MONOTONIC, which nobody sets. Whatever is said of one holds as long as none of them runs by more than a
+quartz may, which is looked for: what went beyond is told, and is part of the error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from pytest_ipperf.agent.paths.clock_exchange import Exchange, estimate
+from pytest_ipperf.agent.paths.clock_sync import DRIFT, Mark, ahead, beyond_s, look
+from pytest_ipperf.lab.agents.client import Link
+
+# The fastest counts; more of them are seldom faster.
+_EXCHANGES = 16
+_FEWEST = 3
+_MOST_S = 0.25
+_FRESH_S = 1.0
+_GRAIN_S = 2e-9  # what is lost where nanoseconds are halved and become seconds
+_STEP_S = 0.001
+_STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
+
+
+def exchanged(link: Link, most: int = _EXCHANGES) -> list[Exchange]:
+    """So many with the agent there, one after another; by a line that is slow only some."""
+    found: list[Exchange] = []
+    end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
+    while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
+        sent_ns = time.monotonic_ns()
+        came_ns, answered_ns = link.order("stamp")
+        found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
+    return found
+
+
+def mark_of(exchanges: Sequence[Exchange]) -> Mark:
+    """Where the far clock was by the fastest of them: our instant in ns, by how much it was ahead, and the most error.
+
+    That is half of what the exchange took beside the answering, plus what the clocks may have drifted meanwhile.
+    """
+    sent, came, answered, back = min(exchanges, key=lambda each: each[3] - each[0] - (each[2] - each[1]))
+    ahead_s, error_s = estimate([(sent, came, answered, back)])
+    return (sent + back) // 2, ahead_s, error_s + DRIFT * (back - sent) * 1e-9 + _GRAIN_S
+
+
+class HostClock:
+    """That of a host's agent against ours, as often as it is looked at; the first time when it is made."""
+
+    def __init__(self, link: Link) -> None:
+        self._host = link.host.name
+        self._link = link
+        self._first = (look(), link.order("clock"))
+        self.round_trip_s = 0.0
+        self.marks: list[Mark] = []
+        self.look()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the very same clock."""
+        here, there = self._first
+        return bool(here["whose"] == there["whose"])
+
+    def look(self) -> None:
+        """Compares them, with some exchanges one after another; `round_trip_s` is the slowest of these."""
+        exchanges = exchanged(self._link)
+        self.round_trip_s = max(back - sent for sent, _, _, back in exchanges) * 1e-9
+        self.marks.append((exchanges[-1][3], 0.0, 0.0) if self.is_ours else mark_of(exchanges))
+
+    def freshen(self) -> None:
+        """Looks again where the last time is long ago."""
+        if time.monotonic_ns() - self.marks[-1][0] > _FRESH_S * 1e9:
+            self.look()
+
+    def there(self, here_ns: int) -> int:
+        """That instant of our clock on the host's."""
+        return here_ns + round(ahead(self.marks, here_ns)[0] * 1e9)
+
+    def here(self, there_ns: int) -> tuple[int, float]:
+        """That instant of the host's clock on ours, and how many seconds it may be off."""
+        if self.is_ours:
+            return there_ns, 0.0
+        near_ns = there_ns - round(self.marks[-1][1] * 1e9)
+        ahead_s, error_s = ahead(self.marks, near_ns)
+        return there_ns - round(ahead_s * 1e9), error_s + max(0.0, self._beyond_s)
+
+    @property
+    def _beyond_s(self) -> float:
+        return max((beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
+
+    def troubles(self) -> Iterator[str]:
+        """What has become of the clocks since the first look, as sentences."""
+        now = (look(), self._link.order("clock"))
+        for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
+            for name, what in _STEPS.items():
+                if abs(after[name] - before[name]) > _STEP_S:
+                    yield f"the clock of {whose} {what.format(after[name] - before[name])} during a run"
+        if self._beyond_s > _STEP_S:
+            yield f"the clock of host {self._host} moved by {self._beyond_s:.3f} s against this machine's during a run"

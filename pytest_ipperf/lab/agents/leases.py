@@ -1,0 +1,82 @@
+"""Leasing: nothing is measured on a host on which another job measures."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shlex
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.inventory.model import Testbed
+
+if TYPE_CHECKING:  # execnet comes with it
+    from pytest_ipperf.lab.agents.client import Link
+
+_TOLD: set[tuple[str, str, str]] = set()
+"""Who was told of which host that which job holds it."""
+
+
+def new_owner(command: Sequence[str]) -> str:
+    """A job, as a `Lease` takes it: what no other job is called, and what those who wait for it are told."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # of a user without a name
+        user = str(os.getuid())
+    return f"{uuid.uuid4().hex}\n{user}@{socket.gethostname()}: {shlex.join(command)}"
+
+
+@contextlib.contextmanager
+def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], None]) -> Iterator[None]:
+    """Holds this machine, if the testbed uses it, until the context ends; says whom it waits for.
+
+    Hosts behind ssh are leased by their agents, see `lease_there`.
+    """
+    if all(WAYS[host.way].far for host in testbed.hosts):
+        yield
+        return
+    lease = Lease(owner)
+    try:
+        _acquire(lease.acquire, "this machine", wait_s, partial(_tell_once, owner, tell))
+        yield
+    finally:
+        lease.release()
+
+
+def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
+    """Has a host's agent hold it for as long as it lives; says whom it waits for."""
+
+    def acquire(wait_s: float) -> str:
+        holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
+        return holder
+
+    _acquire(acquire, f"host {link.host.name}", wait_s, partial(_tell_once, owner, tell))
+
+
+def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:
+    """Leases hosts for an owner, who waits so long for each."""
+    return lambda link: lease_there(link, owner, wait_s, tell)
+
+
+def _tell_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:
+    """Says whom an owner waits for: once of each job, which may take turns with it epoch by epoch."""
+    job = holder.partition(" (")[2] or holder  # each epoch's agent is another process
+    if (owner, what, job) not in _TOLD:
+        _TOLD.add((owner, what, job))
+        tell(f"waiting for {what}, which is held by {holder}")
+
+
+def _acquire(acquire: Callable[[float], str], what: str, wait_s: float, tell_of: Callable[[str, str], None]) -> None:
+    holder = acquire(0.0)
+    if holder:
+        tell_of(what, holder)
+        holder = acquire(wait_s)
+    if holder:
+        raise LabError(f"{what} is still held by {holder} after {wait_s:g} s; wait for it or end it")

@@ -1,0 +1,52 @@
+"""Reaching: a host on which no agent could be started a moment ago is not waited for as long again.
+
+What is measured next may be on the same host, and many workloads would each wait in vain; or it is well again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.core.portable.errors import AgentError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.access.base import FarWay
+from pytest_ipperf.lab.inventory.model import Host
+
+if TYPE_CHECKING:  # execnet comes with it
+    from pytest_ipperf.lab.agents.client import Link
+
+_MOMENT_S = 60.0
+
+
+class Reaching:
+    """What this process knows of machines: when an agent could last not be started there."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failed: dict[str, float] = {}
+
+    def started(self, host: Host, entry: Sequence[str], start: Callable[[], Link]) -> Link:
+        """What `start` gives, unless the host is asked shortly and does not answer; AgentError with its words."""
+        way = WAYS[host.way]
+        if not isinstance(way, FarWay):  # a start here costs nothing
+            return start()
+        try:
+            self._knock(way, host, entry)
+            link = start()
+        except AgentError:
+            self._failed[host.machine] = self._clock()
+            raise
+        self._failed.pop(host.machine, None)
+        return link
+
+    def _knock(self, way: FarWay, host: Host, entry: Sequence[str]) -> None:
+        failed_at = self._failed.get(host.machine)
+        if failed_at is None or self._clock() - failed_at >= _MOMENT_S:
+            return
+        if why := way.knock(host.settings, entry):
+            raise AgentError(f"host {host.name}: no agent could be started by way {host.way}: {why}")
+
+
+REACHING = Reaching()

@@ -1,0 +1,80 @@
+"""Cleaning: what agents and pip have left on hosts and on this machine, and may be removed at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pytest_ipperf.agent.host_state.private_dir import sweep
+from pytest_ipperf.agent.packages.cache import Cache
+from pytest_ipperf.core.portable.errors import IpperfError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.deploy.wheels import ROOM
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A host, or this machine, and what was removed there; or `trouble`, a sentence that names it.
+
+    `holder` is who measures on a host just now, whom it does not hurt: what is missing is sent anew.
+    """
+
+    name: str
+    removed: str = ""
+    trouble: str = ""
+    holder: str = ""
+
+
+def keeping(testbeds: Iterable[Testbed]) -> list[Host]:
+    """The hosts of these that keep something, each user's of a machine once."""
+    found = {(host.machine, host.sudo): host for each in testbeds for host in each.hosts if _keeps(host)}
+    return list(found.values())
+
+
+def clean(hosts: Sequence[Host]) -> list[Cleaned]:
+    """Cleans them side by side; those that cannot be reached keep none of the others from it."""
+    with ThreadPoolExecutor(max(len(hosts), 1)) as pool:
+        return list(pool.map(_cleaned, hosts))
+
+
+def clean_here() -> Cleaned:
+    """Removes the wheels that were fetched, and what agents on this machine have kept, or left that were killed."""
+    folders, wheels, kept = sweep(), Cache(ROOM), Cache()
+    if note := wheels.note or kept.note:
+        return Cleaned("this machine", trouble=note)
+    parts = [(wheels, "wheel"), (kept, "entry of agents")]
+    told = [_counted(len(sizes), what, sum(sizes)) for each, what in parts if (sizes := each.clear())]
+    told += [_counted(folders, "private folder")] if folders else []
+    return Cleaned("this machine", _listed(told))
+
+
+def _keeps(host: Host) -> bool:
+    return WAYS[host.way].far
+
+
+def _cleaned(host: Host) -> Cleaned:
+    try:
+        with Link(host, keeps=False) as link:
+            holder = link.order("examine", ["leftovers"], {})["leftovers"].get("holder", "")
+            told = link.order("clean")
+    except IpperfError as error:
+        return Cleaned(host.name, trouble=str(error))
+    if told["note"]:
+        return Cleaned(host.name, trouble=f"host {host.name}: {told['note']}")
+    parts = [_counted(told["entries"], "entry of the cache", told["bytes"])] if told["entries"] else []
+    parts += [_counted(told["folders"], "private folder")] if told["folders"] else []
+    return Cleaned(host.name, _listed(parts), holder=holder)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+
+def _counted(number: int, what: str, size_bytes: int | None = None) -> str:
+    noun, of, rest = what.partition(" of ")
+    many = noun if number == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    size = "" if size_bytes is None else f" ({size_bytes / 1e6:.1f} MB)"
+    return f"{number} {many}{of}{rest}{size}"

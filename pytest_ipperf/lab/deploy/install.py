@@ -1,0 +1,115 @@
+"""A parcel: packages with all that they need, for a host that lacks them: as they are installed here, or as wheels.
+
+What is compiled goes along where it runs, or there is a wheel of the same version whose modules do. Elsewhere the pure
+Python that stands in for it must do, and the results say so. A host that keeps parcels is sent each of them once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import MAGIC_NUMBER
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from pytest_ipperf.agent.packages.bytecode import below, compiled
+from pytest_ipperf.core.portable.errors import LabError, UsageError
+from pytest_ipperf.lab.agents.bootstrap import BYTES_PER_S
+from pytest_ipperf.lab.agents.code_archive import pack
+from pytest_ipperf.lab.deploy.interpreters import Python
+from pytest_ipperf.lab.deploy.resolver import needs
+from pytest_ipperf.protocols.base import Application
+
+if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs
+    from pytest_ipperf.lab.agents.client import Link
+
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A zip, its digest, and the distributions that are slower than they could be, for want of compiled modules."""
+
+    data: bytes
+    digest: str
+    stripped: tuple[str, ...]
+
+
+def equip_client(link: Link, protocol: Application) -> str:
+    """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
+    check_library(protocol)
+    return equip(link, protocol.packages) or f"asyncio of Python {link.order('hello')['python']}"
+
+
+def equip(link: Link, packages: Sequence[str]) -> str:
+    """Sends a host what it lacks of these distributions; what it has then, for the results: `aiosmtplib 5.1.3`.
+
+    A host that has them all, and none of them too old, uses its own. LabError when there is nothing to send that runs
+    there.
+    """
+    wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
+    if not wanted:
+        return ""
+    told = link.order("packages", list(wanted))
+    if not all(_will_do(told["versions"][name], specifier) for name, specifier in wanted.items()):
+        try:
+            sent = parcel(tuple(packages), Python.told(told["python"]))
+        except LabError as error:
+            raise LabError(f"host {link.host.name}: {error}") from None
+        if not (link.keeps and link.order("unpack_kept", sent.digest, list(sent.stripped))):
+            order = "unpack_and_keep" if link.keeps else "unpack"
+            patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
+            link.order(order, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
+        told = link.order("packages", list(wanted))
+    return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+
+
+def check_library(protocol: Application) -> None:
+    """UsageError when a protocol has no library client, or its packages are not here, from where they are sent."""
+    if not protocol.has_library:
+        raise UsageError(f"{protocol.name} has no library client; leave out --client=library")
+    for requirement in map(Requirement, protocol.packages):
+        has = _installed_version(requirement.name)
+        if not _will_do(has, requirement.specifier):
+            raise UsageError(
+                f"--client=library needs {requirement} for {protocol.name}, and {has or 'none'} is installed here; "
+                'pip install "pytest-ipperf[library]"'
+            )
+
+
+def _will_do(version: str, specifier: SpecifierSet) -> bool:
+    """Whether there is one, and one of those; remarks may follow it."""
+    return bool(version) and specifier.contains(version.split(maxsplit=1)[0], prereleases=True)
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return distribution(name).version
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
+    """These distributions and all that they need on that host; LabError where one is missing or does not run there."""
+    packed, stripped = io.BytesIO(), []
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each in needs(packages, host):
+            if each.stripped:
+                stripped.append(each.name)
+            for name, data in each.files():
+                pack(archive, name, data)
+    data = packed.getvalue()
+    if host.magic == MAGIC_NUMBER.hex():
+        data = compiled(data, below)
+    # What needs pure Python of another one is as slow as that.
+    slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
+    return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))

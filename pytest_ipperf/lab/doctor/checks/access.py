@@ -1,0 +1,106 @@
+"""The way in: whether an agent can be started, and how long that and an order take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.inventory.model import Host
+
+_SLOW_S = 0.25
+_OF_SSH = "255"
+_REMEDIES = {
+    r"\(exit status 126\)": "{user} may not run it: correct key python, or its rights there",
+    r"\bsudo: (command )?not found": "install sudo there, or take sudo = yes away",
+    r"^sudo: .*: command not found": "install Python 3.10 or later there, or correct key python",
+    r"\(exit status 127\)": "install Python 3.10 or later there, or name it in key python",
+    r"is too old": "install Python 3.10 or later there and name it in key python",
+    r"has to be a Python": "correct key python; {python} tells what it is",
+    r"^sudo: ": "see to it that `sudo -n true` works there, or take sudo = yes away",
+    r"Permission denied \(": "put your public key into authorized_keys there, or name the right user in key ssh",
+    r"Host key for \S+ has changed": "find out why; if it was set up anew, forget the old key (ssh-keygen -R), and "
+    "accept the new one by plain ssh: {plain}",
+    r"Host key verification failed": "compare its host key, then accept it by plain ssh: {plain}",
+    r"Could not resolve": "correct the name in key ssh, or in your ssh configuration",
+    r"Connection refused": "start sshd there, or correct the port",
+    r"Can't open user config file": "correct key ssh_config",
+    r"(?i)bad (configuration option|owner or permissions)": "correct your ssh configuration, or key ssh_config",
+    r"timed out": "see whether it is up, and whether a firewall drops what comes for ssh: {plain}",
+    r"No route to host": "see whether it is up, and whether there is a route to it: {plain}",
+    r"Network is unreachable": "give this machine a route to it, or correct key ssh or ssh_config: {plain}",
+    r"no answer in": "see whether it is up; plain ssh tells more: {plain}",
+}
+"""By what is said of it; `plain` and `python` are lines to type."""
+
+
+class WayIn(Check):
+    """Without it nothing else of a host is known."""
+
+    topic = "way in"
+    rank = 0
+
+    def findings(self, found: Examined) -> Iterator[Finding]:
+        """Of hosts without an agent too."""
+        for seen in found.seen.values():
+            if seen.trouble:
+                yield self.wrong(seen.host.name, *_told(seen))
+                continue
+            if not seen.node:
+                yield from self._answering(seen)
+            for name, why in seen.unseen():
+                said = f"its {name} could not be looked at: {why}"
+                yield self.doubtful(seen.host.name, said, "see to that, and ask again")
+
+    def _answering(self, seen: Seen) -> Iterator[Finding]:
+        about = seen.fact("control")
+        system = (
+            f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
+        )
+        said = f"{seen.host.way}, an agent in {seen.start_s:.1f} s, an order in {1000 * seen.order_s:.1f} ms"
+        if seen.order_s > _SLOW_S:
+            yield self.doubtful(
+                seen.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"
+            )
+        else:
+            yield self.well(seen.host.name, f"{said}; {system}")
+
+
+def _told(seen: Seen) -> tuple[str, str]:
+    """What is said, and what to do."""
+    said, semicolon, remedy = seen.trouble.partition("; ")
+    if semicolon and said.startswith("sudo: "):
+        return said, remedy  # the way knows it already
+    if seen.host.way != "ssh":
+        by_hand = "try it by hand"
+        words = {"plain": by_hand, "python": by_hand, "user": "its user"}
+    else:
+        words = {"plain": _typed(seen.host, "true"), "python": _typed(seen.host, _python(seen.host), "--version")}
+        words["user"] = _user(seen.host)
+        status = re.search(r"\(exit status (\d+)\)", seen.trouble)
+        by_hand = f"try it by hand: {words['plain']}"
+        if status and status[1] != _OF_SSH:
+            by_hand = f"correct key python, if that is no Python: {words['python']}"
+    remedy = next((each for form, each in _REMEDIES.items() if re.search(form, seen.trouble)), "")
+    return seen.trouble, remedy.format(**words) if remedy else by_hand
+
+
+def _typed(host: Host, *words: str) -> str:
+    """The line that has ssh run these words there."""
+    *before, _ = WAYS[host.way].command(host.settings, ())
+    return " ".join((shlex.join(word for word in before if not word.startswith("-o")), *words))
+
+
+def _python(host: Host) -> str:
+    return host.settings.get("python", "python3")
+
+
+def _user(host: Host) -> str:
+    name = host.settings["ssh"].removeprefix("ssh://").rpartition("@")[0]
+    return f"user {name}" if name else "its user"
+
+
+check = WayIn()

@@ -1,0 +1,44 @@
+"""Addresses: those of the inventory have to be on the host, and the routes between them on a plain link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+_TUNNELS = {768: "6in4 or another tunnel", 769: "an IPv6 tunnel", 776: "6in4", 778: "GRE", 65534: "no link layer"}
+"""Hardware types of linux/if_arp.h."""
+
+
+class Addresses(Check):
+    """What is measured natively must not go through a tunnel."""
+
+    topic = "addresses"
+    rank = 20
+    of_nodes = True
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Each address, and the route from it."""
+        found, host = seen.fact("addresses"), seen.host
+        if not found or not (host.ipv4 or host.ipv6):
+            return
+        for address in found["lacking"]:
+            key = "ipv6" if ":" in address else "ipv4"
+            yield self.wrong(host.name, f"{key} = {address} is not on this host", "correct the key, or add the address")
+        devices = {route["device"]: None for _, _, route in found["routes"] if "device" in route}
+        bad = 0
+        for _, address, route in found["routes"]:
+            if "error" in route:
+                bad += 1
+                yield self.wrong(host.name, f"no route to {address}: {route['error'].lower()}", "give it one")
+            elif route["type"] in _TUNNELS:
+                bad += 1
+                what = f"the route to {address} is device {route['device']} ({_TUNNELS[route['type']]})"
+                yield self.wrong(host.name, what, "native arms need a route by a plain link")
+        if not bad and not found["lacking"]:
+            where = " and ".join(filter(None, (host.ipv4, host.ipv6)))
+            yield self.well(host.name, f"{where}{' by ' + ', '.join(devices) if devices else ''}")
+
+
+check = Addresses()

@@ -1,0 +1,31 @@
+"""Cache: what is kept on a host of what was sent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+
+class Cached(Check):
+    """Without one, all is sent again to every agent."""
+
+    topic = "cache"
+    rank = 52
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Of hosts that anything is sent to."""
+        kept = seen.fact("cache")
+        if not kept:
+            return
+        if kept["note"]:
+            yield self.doubtful(seen.host.name, f"none is used: {kept['note']}", "see to it, or all is sent each time")
+        elif not kept["folder"]:
+            yield self.doubtful(seen.host.name, "there can be none", "give the user a home that he may write to")
+        else:
+            count = f"{kept['entries']} {'entry' if kept['entries'] == 1 else 'entries'}"
+            yield self.well(seen.host.name, f"{count} ({kept['bytes'] / 1e6:.1f} MB), in {kept['folder']}")
+
+
+check = Cached()

@@ -1,0 +1,42 @@
+"""Clocks: the wall clock against the controller's, and who keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+_FAR_S = 1.0
+_SLOW = ("acpi_pm", "hpet", "jiffies", "refined-jiffies", "pit")
+
+
+class Clocks(Check):
+    """What is measured by is CLOCK_MONOTONIC, which nobody sets; the wall clock names what was when."""
+
+    topic = "clock"
+    rank = 25
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Skew with its uncertainty, NTP, and the clock's source."""
+        kept, name = seen.fact("clock"), seen.host.name
+        if not kept or seen.skew_s is None:
+            return
+        skew_s, error_s = seen.skew_s
+        told = "this machine's own"
+        if error_s:
+            told = f"{1000 * skew_s:+.1f} ms against this machine's (+- {1000 * error_s:.1f})"
+        if kept["source"] in _SLOW:
+            remedy = "clocksource=tsc at the kernel's start, if the processor has a steady one"
+            yield self.doubtful(name, f"the clock's source {kept['source']} is slow to read", remedy)
+        if abs(skew_s) - error_s > _FAR_S:
+            remedy = "have NTP set it (chronyd, systemd-timesyncd), or logs of two hosts cannot be compared"
+            yield self.doubtful(name, told, remedy)
+        elif kept["synchronised"] is False:
+            remedy = "have NTP keep it (chronyd, systemd-timesyncd), slewing and not stepping"
+            yield self.doubtful(name, f"{told}; nobody synchronises it", remedy)
+        else:
+            yield self.well(name, f"{told}{', synchronised' if kept['synchronised'] else ''}, source {kept['source']}")
+
+
+check = Clocks()

@@ -1,0 +1,30 @@
+"""Control: whether orders travel on the measured link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+
+class Control(Check):
+    """By ssh alone; what is local has no such traffic."""
+
+    topic = "control"
+    rank = 55
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Where the connection ends there, against the measured addresses."""
+        ends = seen.fact("control").get("ends")
+        if not ends:
+            return
+        theirs, ours = ends
+        if ours in (seen.host.ipv4, seen.host.ipv6):
+            said = f"ssh comes from {theirs} to {ours}, a measured address: orders share the measured link"
+            yield self.well(seen.host.name, f"{said}, and are silent during runs")
+        else:
+            yield self.well(seen.host.name, f"ssh comes from {theirs} to {ours}, apart from the measured addresses")
+
+
+check = Control()

@@ -1,0 +1,34 @@
+"""File descriptors: each connection takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+MOST = 5000
+"""Connections that a host should be good for, unless the inventory limits it."""
+_OTHERS = 64
+
+
+class Descriptors(Check):
+    """The agent raises the soft limit itself; the hard one is the host's."""
+
+    topic = "descriptors"
+    rank = 10
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Against what the most connections need."""
+        if not (limits := seen.fact("limits")):
+            return
+        most, hard = seen.host.most_connections or MOST, limits["descriptors"]
+        needed = most + _OTHERS
+        if hard and hard < needed:
+            said = f"{hard} file descriptors are allowed, good for {hard - _OTHERS} connections"
+            yield self.doubtful(seen.host.name, said, f"allow {needed} (ulimit -H -n), in /etc/security/limits.conf")
+        else:
+            yield self.well(seen.host.name, f"{hard or 'any number of'} file descriptors, for {most} connections")
+
+
+check = Descriptors()

@@ -1,0 +1,38 @@
+"""Firewalls: a port of the servers' range, knocked at from the other end by TCP and by UDP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Crossing, Examined
+
+
+class Firewalls(Check):
+    """Between the ends of what is measured, each way."""
+
+    topic = "reach"
+    rank = 60
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """One line for each way."""
+        for way in found.crossings:
+            subject, low_high = f"{way.here} -> {way.there}", "-".join(map(str, found.seen[way.there].host.ports))
+            if way.trouble:
+                yield self.wrong(subject, f"IPv{way.ipver}: {way.trouble}", "see to it before anything else")
+            elif said := _said(way):
+                remedy = f"open {low_high} of {way.there} to {way.here}, for TCP and UDP, in firewalls on the way"
+                yield self.wrong(subject, f"IPv{way.ipver}: {said} from a port of {low_high}", remedy)
+            else:
+                yield self.well(subject, f"IPv{way.ipver}: a port of {low_high} answers by TCP and UDP")
+        if busy := next((each for each in found.seen.values() if each.busy_with), None):
+            remedy = "ask again when it is over: doctors send packets, too"
+            yield self.doubtful("", f"the ways were not tried, as somebody measures on {busy.host.name}", remedy)
+
+
+def _said(way: Crossing) -> str:
+    told = [f"{said} by {name}" for name, said in (("TCP", way.tcp), ("UDP", way.udp)) if said]
+    return " and ".join(told)
+
+
+check = Firewalls()

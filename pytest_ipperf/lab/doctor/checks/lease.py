@@ -1,0 +1,26 @@
+"""Lease: who measures there now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+
+class HeldLease(Check):
+    """Told, not waited for."""
+
+    topic = "lease"
+    rank = 2
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Its holder, since when, and by which command."""
+        if seen.busy_with:
+            said = f"held by {seen.busy_with}"
+            yield self.doubtful(seen.host.name, said, "it is measured there now; wait for its end")
+        elif seen.fact("leftovers"):
+            yield self.well(seen.host.name, "free")
+
+
+check = HeldLease()

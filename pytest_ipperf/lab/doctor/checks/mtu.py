@@ -1,0 +1,44 @@
+"""MTU: what a device takes has to get there unfragmented, and one byte more must not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Examined
+
+
+class Mtu(Check):
+    """By the don't-fragment probe, each way."""
+
+    topic = "MTU"
+    rank = 65
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """One line for each way, and one for hosts that differ."""
+        for way in found.crossings:
+            if not way.fits:
+                continue
+            subject, fits = f"{way.here} -> {way.there}", min(way.fits)
+            more = way.fits[max(way.fits)]
+            if way.fits[fits] == "no answer":
+                said = f"IPv{way.ipver}: packets of {fits} bytes are lost on the way, and nobody says so (a black hole)"
+                yield self.wrong(subject, said, "give all links of the way one MTU, or let ICMP through")
+            elif way.fits[fits] == "too big":
+                said = f"IPv{way.ipver}: packets of {fits} bytes are refused here"
+                yield self.wrong(subject, said, "see what MTU the way has: ip route get, tracepath")
+            elif more == "yes":
+                said = f"IPv{way.ipver}: {fits + 1} bytes arrive unfragmented, more than the MTU"
+                yield self.wrong(subject, said, "somebody on the way puts fragments together; take it out of the way")
+            else:
+                yield self.well(subject, f"IPv{way.ipver}: {fits} bytes arrive unfragmented, {fits + 1} are refused")
+        yield from self._differing(found)
+
+    def _differing(self, found: Examined) -> Iterator[Finding]:
+        sizes = {way.here: way.mtu for way in found.crossings if way.mtu}
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"{name} {mtu}" for name, mtu in sizes.items())
+            yield self.doubtful("", f"the hosts' devices have different MTUs: {told}", "give them one")
+
+
+check = Mtu()

@@ -1,0 +1,61 @@
+"""Ports: those of the servers must be free, and no client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.checks.descriptors import MOST
+from pytest_ipperf.lab.doctor.observations import Seen
+from pytest_ipperf.transports.base import CLIENT
+
+_NEEDED = 4  # three for servers, and one for a probe
+_SOME = 64
+_FIRST, _LAST = 1024, 65535
+_APART = _FIRST + 1000
+_MOVED = f"ports = {_FIRST}-{_APART - 1} in hosts.ini, then sysctl net.ipv4.ip_local_port_range='{_APART} {_LAST}'"
+
+
+class Ports(Check):
+    """The servers' range, and the kernel's own."""
+
+    topic = "ports"
+    rank = 15
+    of_nodes = True
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """What is free of the range, and whether the two overlap."""
+        limits, found = seen.fact("limits"), seen.fact("ports")
+        if not limits or not found or not (seen.host.ipv4 or seen.host.ipv6):
+            return
+        (low, high), (first, last) = seen.host.ports, limits["ephemeral"]
+        free, there = high - low + 1 - len(found["taken"]), last - first + 1
+        name, span = seen.host.name, f"{low}-{high}"
+        if free < _NEEDED:
+            yield self.wrong(name, f"{free} of {span} are free, and a measurement takes {_NEEDED}", "widen key ports")
+        elif low <= last and first <= high:
+            below = f"{max(_FIRST, first - 10000)}-{first - 1}"
+            remedy = f"give the host a range apart, such as ports = {below}" if first > _APART else _MOVED
+            yield self.doubtful(name, f"{span} overlaps the ephemeral ports {first}-{last}, which clients take", remedy)
+        else:
+            yield self.well(name, f"{free} of {span} are free, apart from the {there} ephemeral ones")
+        most = seen.host.most_connections or MOST
+        if there < most + _SOME and any(role.startswith(CLIENT) for role in seen.roles):
+            remedy = _wider(seen.host.ports, most + _SOME)
+            yield self.doubtful(name, f"{there} ephemeral ports are too few for {most} connections", remedy)
+
+
+def _wider(ports: tuple[int, int], needed: int) -> str:
+    """What gives a client that many: a range beside `ports`, with those moved if need be, or more clients."""
+    low, high = ports
+    sides = ((_FIRST, low - 1), (high + 1, _LAST))
+    first, last = max(sides, key=lambda side: side[1] - side[0])
+    if last - first + 1 >= needed:
+        return f"sysctl net.ipv4.ip_local_port_range='{first} {last}'"
+    most = _LAST - _APART + 1
+    if most >= needed:
+        return _MOVED
+    return f"one client has {most} at most: name more of them in key client, or a smaller max_connections"
+
+
+check = Ports()

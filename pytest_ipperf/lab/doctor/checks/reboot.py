@@ -1,0 +1,57 @@
+"""Reboot: whether the programs of key `reboot` are there, sudo's own one too."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Seen
+
+_VALUED = re.compile(
+    r"-[A-Za-z]*[CDRTUghprtu]|"
+    r"--(close-from|chdir|chroot|command-timeout|other-user|group|host|prompt|role|type|user)"
+)
+"""The options of sudo(8) whose value is the next word."""
+
+
+class Reboot(Check):
+    """They are not run."""
+
+    topic = "reboot"
+    rank = 56
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """Only where there is such a key."""
+        found, name = seen.fact("servers").get("programs"), seen.host.name
+        if not seen.host.reboot or found is None:
+            return
+        for place, program in enumerate(asked := programs(seen.host.reboot)):
+            if found.get(program):
+                continue
+            if place and "/" in program and not seen.fact("rights").get("root"):
+                said = f"key reboot: there is no program {program} that this user may see, and sudo may know better"
+                yield self.doubtful(name, said, f"try it there: sudo -n -l {shlex.quote(program)}")
+            else:
+                yield self.wrong(name, f"key reboot: there is no program {program}", "correct the key")
+            return
+        yield self.well(name, f"{' and '.join(found[each] for each in asked)} {'are' if asked[1:] else 'is'} there")
+
+
+def programs(command: str) -> list[str]:
+    """Those that a command needs: its first word, and behind sudo and its options what that is to run."""
+    first, *words = shlex.split(command) or [""]
+    if PurePosixPath(first).name != "sudo":
+        return [first] if first else []
+    while words and (words[0].startswith("-") or "=" in words[0]):
+        option = words.pop(0)
+        if option == "--":
+            break
+        if _VALUED.fullmatch(option):
+            del words[:1]
+    return [first, *words[:1]]
+
+
+check = Reboot()

@@ -1,0 +1,32 @@
+"""Rights: what the agent's user may not do is not measured, or not proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
+from pytest_ipperf.lab.doctor.observations import Seen
+
+
+class Rights(Check):
+    """Everything works as root; most does as anybody."""
+
+    topic = "rights"
+    rank = 5
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """What is lost without them."""
+        may = seen.fact("rights")
+        if not may:
+            return
+        lost = [] if may["raw"] else ["packets of tunnels are not counted", "no captures"]
+        lost += [] if may["admin"] else ["no tunnels can be made"]
+        lost += [] if may["root"] else ["Postfix cannot run"]
+        if lost:
+            remedy = f"{as_root(seen.host)}, if you need that"
+            yield self.doubtful(seen.host.name, f"user {may['user']}: {', '.join(lost)}", remedy)
+        else:
+            yield self.well(seen.host.name, f"user {may['user']}, with all that is needed")
+
+
+check = Rights()

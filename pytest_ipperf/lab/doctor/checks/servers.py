@@ -1,0 +1,69 @@
+"""Servers: which real programs can serve, by protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
+from pytest_ipperf.lab.doctor.observations import Examined, Seen
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.protocols import applications
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports.base import SERVER
+
+_LACKING = re.compile(r"is (not|neither) installed")
+
+
+class Servers(Check):
+    """Where none can, the embedded server does, which says more of Python than of the network."""
+
+    topic = "servers"
+    rank = 30
+
+    def findings(self, found: Examined) -> Iterator[Finding]:
+        """Of the host that serves."""
+        for seen in found.hosts():
+            if SERVER in seen.roles and not seen.node:
+                yield from self.of_host(seen)
+
+    def of_host(self, seen: Seen) -> Iterator[Finding]:
+        """One line of those that can run, and one for each protocol without."""
+        told = seen.fact("servers")
+        if not told:
+            return
+        name, named, missing = seen.host.name, seen.host.servers, told["missing"]
+        if not told["setpriv"]:
+            yield self.wrong(name, "setpriv is not installed", "Debian: apt-get install util-linux")
+        for each in named or ():
+            if missing[each] and not SERVERS[each].embedded:
+                yield self.wrong(
+                    name, f"key servers names {each}: {missing[each]}", _remedy([missing[each]], seen.host, key=True)
+                )
+        able = {}
+        for protocol in applications():
+            real = [each for each in SERVERS if SERVERS[each].protocol == protocol and not SERVERS[each].embedded]
+            may = [each for each in real if named is None or each in named]
+            able[protocol] = [each for each in may if not missing[each]]
+            if not able[protocol] and named is None and real:
+                whys = [missing[each] for each in real]
+                said = f"{protocol} by an embedded server only: {'; '.join(whys)}"
+                yield self.doubtful(name, said, _remedy(whys, seen.host))
+        if shown := [f"{protocol} {', '.join(found)}" for protocol, found in able.items() if found]:
+            yield self.well(name, "; ".join(shown))
+
+
+def _remedy(whys: list[str], host: Host, *, key: bool = False) -> str:
+    """What makes one of these servers run; `key` names it, which may be what is wrong."""
+    lacking = [why for why in whys if _LACKING.search(why)]
+    told = []
+    if any(why.endswith(" needs root") for why in whys):
+        told.append(as_root(host))
+    elif len(lacking) < len(whys):
+        told.append("see to what it needs")
+    elif lacking:
+        told.append("install one of them" if len(whys) > 1 else "install it")
+    return ", or ".join([*told, *(["correct the key"] if key else [])])
+
+
+check = Servers()

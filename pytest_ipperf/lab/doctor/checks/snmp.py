@@ -1,0 +1,27 @@
+"""SNMP: whether somebody answers at key `snmp`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Examined
+
+
+class Snmp(Check):
+    """Asked from here, as counters are."""
+
+    topic = "snmp"
+    rank = 57
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """Of each host with such a key."""
+        for seen in found.seen.values():
+            said, trouble = seen.answer
+            if trouble:
+                yield self.wrong(seen.host.name, trouble, "correct key snmp, or let this machine ask there")
+            elif said:
+                yield self.well(seen.host.name, said)
+
+
+check = Snmp()

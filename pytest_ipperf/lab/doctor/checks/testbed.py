@@ -1,0 +1,36 @@
+"""The testbed itself: its arms, and what it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding
+from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.transports import TRANSPORTS
+
+
+class TheTestbed(Check):
+    """From the inventory alone."""
+
+    topic = "testbed"
+    rank = 90
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """Arms that it can have, and testbeds that are never measured at the same time."""
+        testbed = found.testbed
+        arms = sorted(
+            (Arm(ipver, name) for name in TRANSPORTS for ipver in (4, 6) if ipver == 6 or name == "native"),
+            key=lambda arm: TRANSPORTS[arm.transport].rank,
+        )
+        has = [str(arm) for arm in arms if not testbed.lacks(arm)]
+        if len(has) > 1:
+            yield self.well("", f"arms {', '.join(has)}")
+        else:
+            why = next(filter(None, map(testbed.lacks, arms)))
+            yield self.wrong("", f"nothing to compare: {why}", "give its hosts addresses of both IP versions")
+        for name, shared in found.others.items():
+            yield self.well("", f"never measured while {name} is: both have {shared}")
+
+
+check = TheTestbed()

@@ -1,0 +1,54 @@
+"""Tunnels: what would carry those of the testbed, and whether those that hosts have are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_ipperf.lab.doctor.checks.base import Check, Finding, as_root
+from pytest_ipperf.lab.doctor.observations import Examined
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
+
+
+class Tunnels(Check):
+    """Only where the testbed has tunnelled arms."""
+
+    topic = "tunnels"
+    rank = 35
+
+    def of_testbed(self, found: Examined) -> Iterator[Finding]:
+        """By host; of a lab for all of it."""
+        if found.testbed.is_lab:
+            yield from self._of_lab(found.testbed)
+            return
+        for seen in found.hosts():
+            told, host = seen.fact("tunnels"), seen.host.name
+            ends = [role for path in found.testbed.paths.values() for role in path.ends]
+            for backend, why in told.get("cannot", {}).items():
+                if not set(ends) & set(seen.roles):
+                    continue
+                if why:
+                    other = "give it the module sit, or take keys tunnel and isatap away"
+                    remedy = other if seen.fact("rights").get("admin") else as_root(seen.host)
+                    yield self.wrong(host, f"backend {backend} cannot: {why}", remedy)
+                elif not seen.fact("rights").get("admin"):
+                    yield self.wrong(host, "its agent may not make tunnels", as_root(seen.host))
+                else:
+                    yield self.well(host, f"backend {backend} can carry them")
+            for device, why in told.get("existing", {}).items():
+                if why:
+                    yield self.wrong(host, why, "make it, or correct the key in the inventory")
+                else:
+                    yield self.well(host, f"device {device} is there, with its address")
+
+    def _of_lab(self, testbed: Testbed) -> Iterator[Finding]:
+        if not testbed.paths:
+            return
+        name, why = lab_backend(testbed, "")
+        if why:
+            yield self.doubtful("", f"nothing can carry tunnels here: {why}", "measure natively, or as root")
+        else:
+            yield self.well("", f"carried by backend {name}")
+
+
+check = Tunnels()

@@ -1,0 +1,235 @@
+"""One examination: agents are started on all hosts side by side, asked, and gone again."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.paths.clock_exchange import estimate
+from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.clocks import exchanged
+from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
+from pytest_ipperf.lab.agents.leases import new_owner
+from pytest_ipperf.lab.agents.shutdown import left, left_error
+from pytest_ipperf.lab.doctor.checks import CHECKS
+from pytest_ipperf.lab.doctor.checks.base import Finding
+from pytest_ipperf.lab.doctor.checks.reboot import programs
+from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
+from pytest_ipperf.lab.doctor.reachability import crossed, ways
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.netns.namespaces import namespaces
+from pytest_ipperf.lab.snmp.client import Source, description
+from pytest_ipperf.lab.tunnels.backend_choice import candidates
+from pytest_ipperf.transports.base import ROUTER
+
+MACHINE = "this machine"
+_OF_NODES = ("addresses", "limits", "ports")
+"""Of nodes; all else they share with the machine."""
+_LAST = "load"  # which our own beginning would be part of
+_PATIENCE_S = 20.0
+_STAMPS = 9
+
+
+def examined(testbed: Testbed, inventory: Mapping[str, Testbed], *, clear: bool = False) -> list[Finding]:
+    """What there is to say of a testbed, in the order of the checks; marks are cleared where that is asked."""
+    with contextlib.ExitStack() as stack:
+        try:
+            enough_descriptors(testbed)
+            entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
+        except LabError as error:
+            trouble = str(error).removeprefix(f"testbed {testbed.name}: ")
+            seen = {MACHINE: Seen(host=_machine(), roles=(), trouble=trouble)}
+            return list(_findings(Examined(testbed=testbed, seen=seen)))
+        return list(_findings(_seen(testbed, inventory, entries, clear=clear)))
+
+
+def _findings(found: Examined) -> Iterator[Finding]:
+    for name in sorted(CHECKS, key=lambda each: CHECKS[each].rank):
+        yield from CHECKS[name].findings(found)
+
+
+def _machine() -> Host:
+    return Host(name=MACHINE, way="local", settings={})
+
+
+def _hosts(testbed: Testbed) -> dict[str, Seen]:
+    """By name; where several are of this machine it is one more, and has of them all but their networks."""
+    here = [role for role, host in testbed.roles.items() if not WAYS[host.way].far]
+    several = len({testbed.roles[role].name for role in here}) > 1
+    hosts = {MACHINE: Seen(host=_machine(), roles=tuple(here))} if several else {}
+    for role, host in testbed.roles.items():
+        roles = hosts[host.name].roles if host.name in hosts else ()
+        hosts[host.name] = Seen(host=host, roles=(*roles, role), node=several and role in here)
+    return hosts
+
+
+def _seen(
+    testbed: Testbed, inventory: Mapping[str, Testbed], entries: Mapping[str, Sequence[str]], *, clear: bool
+) -> Examined:
+    seen = _hosts(testbed)
+    links: dict[str, Link] = {}
+    staying: list[str] = []
+    with ThreadPoolExecutor(len(seen)) as pool, contextlib.ExitStack() as stack:
+        stack.push(partial(_end, testbed, links, staying))
+        opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
+        links |= {name: link for name, link in opened.items() if link is not None}
+        asked = {name: _asked(testbed, seen[name]) for name in links}
+        answering = [
+            pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
+        ]
+        list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
+        for each in answering:
+            each.result()
+        _lease(testbed, links, seen)
+        crossings = tuple(_crossings(testbed, links, seen))
+        list(pool.map(lambda name: _look_last(links[name], seen[name], asked[name]), links))
+    others = _others(testbed, inventory)
+    return Examined(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
+
+
+def _end(
+    testbed: Testbed,
+    links: Mapping[str, Link],
+    staying: list[str],
+    _kind: object,
+    error: BaseException | None,
+    _trace: object,
+) -> None:
+    """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
+    staying += left(links.values())
+    if staying and isinstance(error, Exception):
+        raise left_error(staying, [testbed.name], error)
+
+
+def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
+    began = time.monotonic()
+    try:
+        link = Link(seen.host, entries.get(seen.host.name, ()))
+    except LabError as error:
+        said = str(error).removeprefix(f"host {seen.host.name}: ")
+        seen.trouble = said.removeprefix(f"no agent could be started by way {seen.host.way}: ")
+        return None
+    seen.start_s = time.monotonic() - began
+    return link
+
+
+def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
+    """What the facts of a host are to tell of."""
+    host = seen.host
+    tunnelled = any(path.ends for path in testbed.paths.values())
+    return {
+        "addresses": [address for address in (host.ipv4, host.ipv6) if address],
+        "peers": [
+            (host.address(ipver), other.address(ipver))
+            for other in _peers(testbed, seen)
+            for ipver in (4, 6)
+            if host.address(ipver) and other.address(ipver)
+        ],
+        "ports": host.ports,
+        "programs": programs(host.reboot),
+        "backends": candidates(testbed, "") if tunnelled else [],
+        "existing": list(host.tunnels.values()),
+    }
+
+
+def _peers(testbed: Testbed, seen: Seen) -> list[Host]:
+    """Whom a host meets: a client no other client, and the router where anything is tunnelled."""
+    never = {*testbed.clients, *([] if testbed.paths else [ROUTER])} if set(seen.roles) <= {*testbed.clients} else set()
+    others = [host for role, host in testbed.roles.items() if host.name != seen.host.name and role not in never]
+    return others or [seen.host]
+
+
+def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
+    """All of one host but what runs there."""
+    names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
+    with _troubled(seen):
+        _stamped(link, seen)
+        if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
+            seen.done = link.order("tend", clear)
+        _facts(link, seen, names, asked)
+        if WAYS[link.host.way].far:
+            seen.facts["cache"] = link.order("cache")
+
+
+def _look_last(link: Link, seen: Seen, asked: Mapping[str, Any]) -> None:
+    """What runs there, unless it is known already that nothing can be asked."""
+    if not seen.node and not seen.trouble:
+        with _troubled(seen):
+            _facts(link, seen, [_LAST], asked)
+
+
+def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
+    seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+
+
+@contextlib.contextmanager
+def _troubled(seen: Seen) -> Iterator[None]:
+    """Keeps a LabError as the host's trouble."""
+    try:
+        yield
+    except LabError as error:
+        seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
+
+
+def _stamped(link: Link, seen: Seen) -> None:
+    """How long an order takes, and by how much the wall clock there is ahead of ours."""
+    exchanges = exchanged(link, _STAMPS)
+    seen.order_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
+    ahead_s, error_s = estimate(exchanges)
+    here, there = look(), link.order("clock")
+    if there["whose"] == here["whose"]:
+        seen.skew_s = (0.0, 0.0)
+    else:
+        seen.skew_s = ahead_s + there["real_s"] - here["real_s"], error_s
+
+
+def _ask(seen: Seen, source: Source) -> None:
+    """By SNMP, from here, also of a host without an agent."""
+    try:
+        seen.answer = description(source), ""
+    except LabError as error:
+        seen.answer = "", str(error)
+
+
+def _lease(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> None:
+    """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
+    owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
+    for name in sorted(links, key=lambda each: seen[each].host.machine):
+        each = seen[name]
+        if any(other.busy_with for other in seen.values()):
+            return
+        if each.node or each.trouble:
+            continue
+        with _troubled(each):
+            if holder := links[name].order("lease", owner, 0.0):
+                each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
+
+
+def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
+    """One after another, as an agent answers at one place at a time; none where somebody measures."""
+    if any(each.busy_with for each in seen.values()):
+        return
+    for way in ways(testbed):
+        if all(name in links and not seen[name].trouble for name in (way.here, way.there)):
+            yield crossed(links, seen, way)
+
+
+def _others(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:
+    """By testbed's name what it shares with this one."""
+    if testbed.is_lab:
+        return {}
+    guarded = testbed.guarded
+    return {
+        name: ", ".join(sorted(shared))
+        for name, other in inventory.items()
+        if name != testbed.name and not other.is_lab and (shared := guarded & other.guarded)
+    }

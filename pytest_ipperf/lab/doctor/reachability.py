@@ -1,0 +1,54 @@
+"""The ways between hosts: whether ports are open, and which packets get through unfragmented, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import permutations
+
+from pytest_ipperf.agent.paths.routes import fit_sizes
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.doctor.observations import Crossing, Seen
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.runs.path_facts import fits_back
+from pytest_ipperf.transports.base import SERVER
+
+_TRIES = 4
+
+
+def ways(testbed: Testbed) -> Iterator[Crossing]:
+    """From whom to whom, and by which IP version: between server and clients, the ends of what is measured."""
+    roles = testbed.roles
+    pairs = [pair for pair in permutations([*testbed.clients, SERVER], 2) if SERVER in pair]
+    hosts = {(roles[one].name, roles[other].name): (roles[one], roles[other]) for one, other in pairs}
+    for here, there in hosts.values():
+        for ipver in (4, 6):
+            if here.address(ipver) and there.address(ipver):
+                yield Crossing(here=here.name, there=there.name, ipver=ipver)
+
+
+def crossed(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing) -> Crossing:
+    """The same with what was found out of it."""
+    there = seen[way.there].host
+    source, address = (seen[name].host.address(way.ipver) for name in (way.here, way.there))
+    routes = {(own, far): found for own, far, found in seen[way.here].fact("addresses").get("routes", ())}
+    route = routes.get((source, address), {"error": "nobody knows"})
+    if "mtu" not in route:
+        return replace(way, trouble=f"no route to {address} ({route['error'].lower()})")
+    for host, own in ((way.here, source), (way.there, address)):
+        if own in seen[host].fact("addresses").get("lacking", ()):
+            return replace(way, trouble=f"{own} is not an address of host {host}")
+    try:
+        port = links[way.there].order("door", address, there.ports)
+        knocked = links[way.here].order("knock", source, address, port)
+        links[way.there].order("shut")
+        fits = {}
+        if way.here != way.there and not knocked["udp"]:
+            fits = fits_back(
+                links[way.here], links[way.there], source=source, address=address, ports=seen[way.here].host.ports,
+                sizes=fit_sizes(route["path_mtu"] or route["mtu"], way.ipver), tries=_TRIES,
+            )  # fmt: skip
+    except LabError as error:
+        return replace(way, trouble=str(error))
+    return replace(way, mtu=route["mtu"], tcp=knocked["tcp"], udp=knocked["udp"], fits=fits)

@@ -1,0 +1,1 @@
+"""Epochs: a testbed that is built, served, provisioned and taken down."""

@@ -1,0 +1,111 @@
+"""Building: a testbed with its agents and the paths of its arms, before anything is served or measured on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from pytest_ipperf.agent.host_state.dirty_marks import marked
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.shutdown import left, left_error, remedy
+from pytest_ipperf.lab.agents.unreachable import REACHING
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host, Links, Testbed
+from pytest_ipperf.lab.netns.namespaces import namespaces
+from pytest_ipperf.lab.netns.veth import devices
+from pytest_ipperf.lab.tunnels.setup import Tunnels, tunnels
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A testbed that is up: by host's name the words that enter it (of a lab), by role its agent, and its tunnels."""
+
+    entries: Mapping[str, Sequence[str]]
+    links: Mapping[str, Link]
+    tunnels: Tunnels
+
+
+@contextlib.contextmanager
+def built(
+    testbed: Testbed,
+    *,
+    transports: Collection[str] = (),
+    backend: str = "",
+    lease: Callable[[Link], None] = lambda _: None,
+) -> Iterator[Built]:
+    """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.
+
+    `lease` is called for every host whose agent holds its lease, in the order of their machines' names, so that jobs
+    which call hosts by the same names cannot wait for each other.
+    """
+    with contextlib.ExitStack() as stack:
+        if testbed.is_lab and (mark := marked(networks=False)):  # which have networks of their own
+            raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
+        entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
+        links = _linked(testbed, entries, stack)
+        for link in sorted(links.values(), key=lambda each: each.host.machine):
+            if WAYS[link.host.way].far:
+                lease(link)
+            if link.host.cpus:
+                _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)
+        for link in links.values():
+            if testbed.is_lab:
+                link.order("passes")
+            elif mark := link.order("marked"):
+                raise LabError(f"host {link.host.name}: {mark}; {remedy(testbed.name)}")
+        made = stack.enter_context(tunnels(testbed, links, transports, backend))
+        if testbed.links != Links():  # what they do, they do to packets
+            _unmerge(testbed, links, made)
+        if testbed.is_lab:
+            _watch(testbed, links)
+        yield Built(entries, links, made)
+
+
+def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
+    """Has each client count the bare IPv6 packets of its port."""
+    mine = devices(testbed)
+    for role in testbed.clients:
+        (device,) = mine[role]
+        links[role].order("watch", device)
+
+
+def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
+    """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
+    with ThreadPoolExecutor(len(testbed.roles)) as pool:
+        starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
+        stack.push(partial(_end, testbed, starting.values()))
+    return {role: start.result() for role, start in starting.items()}
+
+
+def _link(host: Host, entry: Sequence[str]) -> Link:
+    return REACHING.started(host, entry, partial(Link, host, entry))
+
+
+def _end(
+    testbed: Testbed, starting: Collection[Future[Link]], _kind: object, error: BaseException | None, _trace: object
+) -> None:
+    said = left([start.result() for start in starting if start.exception() is None])
+    # A Ctrl-C goes on; of the host that is marked the next job will hear.
+    if said and (error is None or isinstance(error, Exception)):
+        raise left_error(said, [testbed.name], error)
+
+
+def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:
+    mine = devices(testbed)
+    for role, link in links.items():
+        ends = (testbed.paths[each].ends.get(role) for each in made.backends)
+        link.order("unmerged", mine[role], [end.device for end in ends if end])
+
+
+def _pin(link: Link, *, wished: bool) -> None:
+    """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
+    wanted = sorted(link.host.cpus)
+    held = link.order("pin", wanted)
+    if not wished and held != wanted:
+        asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
+        raise LabError(f"host {link.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")

@@ -1,0 +1,388 @@
+"""A standing testbed: one epoch of it, with its namespaces, agents and servers up, ready for runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import (
+    Expected,
+    path_contradictions,
+    rate_contradictions,
+    run_contradictions,
+)
+from pytest_ipperf.core.measurement.run import leading
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.heartbeat import PULSE
+from pytest_ipperf.lab.agents.leases import lessee
+from pytest_ipperf.lab.deploy.install import equip_client
+from pytest_ipperf.lab.epoch.account_check import Round, rounds, shown, within_s
+from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.epoch.servers import Serving
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, make_room
+from pytest_ipperf.lab.runs.flows import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
+from pytest_ipperf.lab.runs.link_rate import too_much, train_rates
+from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_order
+from pytest_ipperf.lab.runs.multi_client import SKEW, driven, shares
+from pytest_ipperf.lab.runs.path_facts import expected, path_facts, ports_of, run_troubles, seen_links
+from pytest_ipperf.lab.runs.result import Receipt, Service
+from pytest_ipperf.lab.tunnels.setup import Tunnels
+from pytest_ipperf.protocols import PROTOCOLS, application, flow
+from pytest_ipperf.protocols.base import PHASES, Flow
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+
+_NOTHING = ServerState()
+_SETTLE_S = 2.0
+# A full queue before 1 Mbit/s is empty by then; what follows on slower links is proven less strictly. Three frames may
+# be on their way from host to host.
+_DRAINED_S = 15.0
+_FRAMES_BITS = 3 * 1538 * 8
+_VERIFIED_S = 15.0
+# Of which a stream sends at least as many packets, each way, as of a transaction: it sends dozens of times that.
+_STREAMED_BYTES = 2**20
+_KINDS = 3
+
+
+class Standing:
+    """One epoch; made by `stand`, not by hand."""
+
+    def __init__(self, testbed: Testbed, links: Mapping[str, Link], tunnels: Tunnels | None = None) -> None:
+        self._testbed = testbed
+        self._links = links
+        self._client = links[CLIENT]
+        self._server = links[SERVER]
+        self.tunnels = tunnels or Tunnels()
+        self._ident = 0
+        self._settled = True
+        self._client_text = LEAN
+        self._serving = Serving(self._server, [])
+
+    def serve(
+        self,
+        workload: Workload,
+        wanted: str,
+        state: ServerState = _NOTHING,
+        provisioning: Provisioning | None = None,
+    ) -> Service:
+        """Starts the server of the workload's protocol, which holds `state` then, and the name server.
+
+        Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
+        `wanted` is `auto` (the host's own program, else the embedded server), `real`, `embedded`, or names of servers.
+        """
+        addresses = self._testbed.addresses(frozenset(self.tunnels.backends))
+        self._serving = Serving(self._server, addresses, state, provisioning)
+        service = self._serving.serve(workload, wanted)
+        check_keeps(workload.protocol, service)
+        if workload.client != LEAN:
+            protocol = application(workload.protocol)
+            texts = (equip_client(self._links[role], protocol) for role in self._testbed.clients)
+            self._client_text = ", ".join(dict.fromkeys(texts))
+        return service
+
+    def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
+        """A run against a null server, which the name server of the service that stands already knows too."""
+        null = self._serving.null(beside, workload)
+        return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)
+
+    def lacking(self, arm: Arm) -> str:
+        """Which address of a client that this arm is to be measured from is not there; empty where all are.
+
+        Of what is native between hosts of the user's own; what a session makes itself it makes as it should be.
+        """
+        if arm.transport != "native" or self._testbed.is_lab or self._testbed.name in BUILTIN:
+            return ""
+        key = f"ipv{arm.ipver}"
+        for role in self._testbed.clients:
+            host = self._links[role].host
+            if missing := self._links[role].order("lacking", [host.address(arm.ipver)]):
+                given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
+                return f"{given}; name one that it has on the measured link there, or give it this one"
+        return ""
+
+    def prove(self, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
+        """The facts of an arm's path, with `contradictions`: routes at its hosts, what fits through, and its rate.
+
+        Of several clients they are those of the first, with `more_clients` those of the others, by role.
+        """
+        facts = {role: self._path(role, arm, service, workload) for role in self._testbed.clients}
+        first = facts.pop(CLIENT)
+        if not facts:
+            return first
+        told = {self._links[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()}
+        found = [f"host {name}: {sentence}" for name, sentences in told.items() for sentence in sentences]
+        return {**first, "more_clients": facts, "contradictions": found}
+
+    def _path(self, role: str, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
+        testbed, links = self._testbed.seen_by(role), seen_links(self._links, role)
+        facts = path_facts(testbed, links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
+        found = path_contradictions(self._expected(arm, workload, role), facts)
+        mtu = facts["routes"][CLIENT].get("mtu", 0)
+        trains = {} if found else train_rates(testbed, arm, links, mtu)
+        found += rate_contradictions(testbed.links.rate_bit_s, trains)
+        return {**facts, "trains": trains, "contradictions": found}
+
+    def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> Expected:
+        testbed, name = self._testbed.seen_by(role), self.tunnels.backends.get(arm.transport, "")
+        return dataclasses.replace(
+            expected(testbed, arm, PROTOCOLS[workload.protocol].least_packets),
+            outer_counted=name not in BACKENDS or BACKENDS[name].counted_as_ipv4,
+        )
+
+    def run(
+        self,
+        arm: Arm,
+        service: Service,
+        workload: Workload,
+        *,
+        bursts: int,
+        deadline_s: float,
+        duration: Duration = Duration(warmup_s=0.0, run_s=0.0),  # noqa: B008 - it is frozen
+        pattern: str = "",
+        capture: int = 0,
+    ) -> Receipt:
+        """One run; where connections arrive at a rate, those with the same `pattern` have the same arrivals.
+
+        A flow has a `duration` in place of bursts. So many packets of it are captured on each host. Raises LabError
+        when a server died in it or answers nobody; failures of connections are data.
+        """
+        kind = flow(workload.protocol)
+        with self._capturing(capture) as captured, PULSE.silence(_longest_s(workload, duration, deadline_s)):
+            if kind is None:
+                receipt = self._run(arm, service, workload, bursts=bursts, deadline_s=deadline_s, pattern=pattern)
+            else:
+                receipt = self._flow(arm, workload, kind, duration, deadline_s)
+        return dataclasses.replace(receipt, captures=captured)
+
+    def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> Receipt:
+        ident = self._ident = self._ident + 1
+        order = flow_order(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
+        # The far end waits until fragments of the run before are gone, of which hosts tell each other.
+        order = listening(order, self._server)
+        settled = self._drained() and self._settled
+        found = flowed(order, self._client, self._server)
+        after = self._server.order("quiet", 0.0)
+        facts = with_ideal(self._testbed, arm, workload, found.facts)
+        near = {name: value for name, value in found.near.items() if name != "samples"}
+        proof = {
+            **near,
+            "completed": found.completed,
+            "far": {name: value for name, value in found.far.items() if name != "samples"},
+            "protocol41": {CLIENT: near["protocol41"], SERVER: after["protocol41"], **self._forwarded()},
+        }
+        # Segments that the port cuts up are counted as one packet, and a stream moves more than its least packets.
+        streamed = int(facts.get("payload_bytes", 0)) // _STREAMED_BYTES
+        least = {**proof, "completed": max(found.completed // max(1, int(facts.get("segments", 1))), streamed)}
+        demanded = dataclasses.replace(self._expected(arm, workload), exclusive=self._testbed.exclusive and settled)
+        return Receipt(
+            attempted=found.attempted,
+            failed=found.failed,
+            columns=kind.columns,
+            samples=found.samples,
+            proof=proof,
+            contradictions=(
+                *run_contradictions(demanded, least),
+                *flow_too_much(self._testbed, arm, workload, facts),
+            ),
+            unsettled=(),
+            facts=facts,
+            notes=(*found.notes, *disturbances({CLIENT: near}, self._names)),
+        )
+
+    @contextlib.contextmanager
+    def _capturing(self, packets: int) -> Iterator[dict[str, bytes]]:
+        """Captures the first packets of each host's port; as pcap by role when the context has ended."""
+        captured: dict[str, bytes] = {}
+        capturing = {}
+        if packets:
+            devices = ports_of(self._testbed, self._links)
+            capturing = {
+                role: link for role, link in self._links.items() if link.order("capture_begin", devices[role], packets)
+            }
+        yield captured
+        for role, link in capturing.items():
+            captured[role] = link.order("capture_end")
+
+    def _run(
+        self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
+    ) -> Receipt:
+        counted = hands_over(workload.protocol, service)
+        if counted:
+            make_room(self._server, service, bursts * workload.connections)
+        settled = self._drained() and self._settled
+        order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
+        # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
+        first = order.ident if counted else order.first_index
+        told = self._load(dataclasses.replace(order, pattern=pattern, first_index=first), arm)
+        after = self._server.order("quiet", _SETTLE_S)
+        doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
+        for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
+            raise LabError(f"host {self._server.host.name}: {sentence}")
+        differences: list[str] = []
+        if counted:
+            told, differences = accepted(self._server, service, workload.protocol, told)
+        del told["indices"]
+        samples, notes = array("d", told.pop("rows")), told.pop("notes", ())
+        skew = {name: told.pop(name) for name in SKEW if name in told}
+        completed = len(samples) // len(PHASES)
+        self._settled = not after["busy"]
+        clients = told.get("clients", {CLIENT: told})
+        carried = {role: each["protocol41"] for role, each in clients.items()}
+        proof = {
+            **told,
+            "client": self._client_text,
+            "completed": completed,
+            "protocol41": {**carried, SERVER: after["protocol41"], **self._forwarded()},
+            "tcp": {**{role: each["tcp"] for role, each in clients.items()}, "server": after["tcp"]},
+            "server_cpu_s": after["cpu_s"],
+        }
+        # What the run before has left open may still send packets of its own IP version.
+        exclusive = self._testbed.exclusive and settled
+        demanded = {
+            role: dataclasses.replace(self._expected(arm, workload, role), exclusive=exclusive)
+            for role in self._testbed.clients
+        }
+        return Receipt(
+            attempted=told["attempted"],
+            failed=told["failed"],
+            columns=PHASES,
+            samples=samples,
+            proof=proof,
+            contradictions=(
+                *run_troubles(demanded, proof),
+                *too_much(self._testbed, arm, workload, told),
+            ),
+            unsettled=tuple(after["busy"]),
+            client=client_facts(told, after, workload),
+            facts=skew,
+            notes=(*differences, *notes, *disturbances(clients, self._names)),
+        )
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return {role: host.name for role, host in self._testbed.roles.items()}
+
+    def _drained(self) -> bool:
+        """Sets all packet counts back once nothing of the run before is on its way; False where that does not end."""
+        links = self._testbed.links
+        pause_s = 2 * links.delay_s + (_FRAMES_BITS / links.rate_bit_s if links.rate_bit_s else 0.0)
+        end = time.monotonic() + _DRAINED_S
+        if self._testbed.exclusive and not self._connections_over():
+            return False
+        # Clients count a run themselves.
+        self._counted(link for role, link in self._links.items() if role not in self._testbed.clients)
+        while pause_s:
+            time.sleep(pause_s)
+            if not self._counted(self._links.values()):
+                break
+            if time.monotonic() > end:
+                return False
+        return True
+
+    def _connections_over(self) -> bool:
+        """Whether the clients have the last packets of all their connections; their servers were waited for before."""
+        return all(self._links[role].order("connections_over", _SETTLE_S) for role in self._testbed.clients)
+
+    @staticmethod
+    def _counted(links: Iterable[Link]) -> int:
+        """The packets of tunnels, and those that should be in one, that hosts have met since the last time."""
+        told = [link.order("quiet", 0.0) for link in links]
+        return sum(
+            sum(counts.values()) for each in told for counts in (each["protocol41"], each["bare_ipv6"]) if counts
+        )
+
+    def _forwarded(self) -> dict[str, Any]:
+        """The packets of protocol 41 at the router, if there is one."""
+        return {ROUTER: self._links[ROUTER].order("quiet", 0.0)["protocol41"]} if ROUTER in self._links else {}
+
+    def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
+        """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
+
+        To all of them, as far as `rounds` does not find that too much. Empty where there is nothing to verify. LabError
+        when an account is not as it should be.
+        """
+        state, keeper = self._serving.state, self._serving.provisioning
+        users, held = state.users, (self._server.host, service.name, workload, state)
+        if not users or (keeper and keeper.verified(*held)):
+            return ""
+        began, made = time.monotonic(), rounds(users, workload.payload_bytes)
+        for each in made:
+            self._verify(arm, service, workload, each, deadline_s)
+        if keeper:
+            keeper.note_verified(*held)
+        return f"{service} {shown(made, users, time.monotonic() - began)}"
+
+    def _verify(self, arm: Arm, service: Service, workload: Workload, made: Round, deadline_s: float) -> None:
+        work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
+        deadline_s = within_s(made, workload.payload_bytes, deadline_s)
+        order = self._order(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
+        told = self._load(dataclasses.replace(order, first_index=made.first), arm)
+        if told["failed"]:
+            for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
+                raise LabError(f"host {self._server.host.name}: {sentence}")
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
+            told_of = f"host {self._server.host.name}: {service}"
+            raise LabError(f"{told_of} does not hold all of its {self._serving.state.users} accounts ({kinds})")
+        # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
+        self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
+
+    def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
+        order = load_order(
+            self._testbed.path(arm), arm.ipver, service, workload, self._serving.state,
+            bursts=bursts, deadline_s=deadline_s, ident=self._ident,
+        )  # fmt: skip
+        self._ident += bursts * workload.connections
+        return order
+
+    def _load(self, order: LoadOrder, arm: Arm) -> dict[str, Any]:
+        sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
+        return driven(shares(order, sources), self._links, self._server)
+
+    def logs(self) -> dict[str, str]:
+        """By server: the end of its log; none where the agent is gone that could tell."""
+        try:
+            said: dict[str, str] = self._server.order("logs")
+        except AgentError:
+            return {}
+        return said
+
+    def fingerprint(self, arm: Arm) -> dict[str, Any]:
+        """The hosts' fingerprints by role, with the devices that the arm uses."""
+        devices = ports_of(self._testbed, self._links, arm.ipver)
+        return {role: link.order("fingerprint", devices[role]) for role, link in self._links.items()}
+
+
+def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
+    """About how long figures are taken without a pause: in a flow, or a burst with connections that come at a rate."""
+    arriving_s = 2 * workload.connections / workload.rate_per_s if workload.rate_per_s else 0.0
+    return duration.warmup_s + duration.run_s + arriving_s + deadline_s
+
+
+@contextlib.contextmanager
+def stand(
+    testbed: Testbed,
+    owner: str,
+    wait_s: float,
+    tell: Callable[[str], None],
+    *,
+    transports: Collection[str] = (),
+    backend: str = "",
+) -> Iterator[Standing]:
+    """Builds one epoch of a testbed and takes it down again, whatever happens in between.
+
+    Of the tunnelled arms it has those of `transports`, as far as they can be had here; see `Standing.tunnels`.
+    """
+    lease = lessee(owner, wait_s, tell)
+    with built(testbed, transports=transports, backend=backend, lease=lease) as made:
+        yield Standing(testbed, made.links, made.tunnels)

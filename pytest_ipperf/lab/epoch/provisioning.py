@@ -1,0 +1,108 @@
+"""Provisioning: what servers are to hold, laid out once a session on each host and kept from epoch to epoch.
+
+On every host that needs it an agent of its own holds the folder, and takes it away when the session ends, however it
+ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import AgentError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.shutdown import left, left_error
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.servers import SERVERS
+
+PROVISION_S = 300.0
+"""Patience with the order `provision`: gigabytes of files on a slow disk."""
+
+_User = tuple[str, bool]
+"""A machine, and whether its root keeps it: two hosts may be one machine, one of them by sudo."""
+_Held = tuple[_User, str, str, str]
+
+
+class Provisioning:
+    """Open from the first folder to `close`; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._links: dict[_User, Link] = {}
+        self._testbeds: dict[str, None] = {}
+        self._folders: dict[_Held, str] = {}
+        self._verified: set[_Held] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def folder(self, host: Host, server: str, workload: Workload, state: ServerState) -> str:
+        """The folder on `host` with what `server` is to hold; empty for a server that has it in its configuration.
+
+        LabError where it cannot be laid out.
+        """
+        if not SERVERS[server].provisioned:
+            return ""
+        key, link = _key(host, server, workload, state), self._link(host)
+        self._testbeds[workload.testbed] = None
+        if key not in self._folders:
+            order = provision_order(server, workload, state)
+            try:
+                self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
+            except AgentError:
+                if link.lost:
+                    self._lose(key[0])
+                raise
+        return self._folders[key]
+
+    def verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> bool:
+        """Whether it is known that all is there that this server is to hold."""
+        return _key(host, server, workload, state) in self._verified
+
+    def note_verified(self, host: Host, server: str, workload: Workload, state: ServerState) -> None:
+        """It is."""
+        self._verified.add(_key(host, server, workload, state))
+
+    def close(self) -> None:
+        """Takes all folders away; RestoreError with everything that stays on a host, which is marked by then."""
+        links, self._links = list(self._links.values()), {}
+        testbeds, self._testbeds = list(self._testbeds), {}
+        self._folders.clear()
+        self._verified.clear()
+        if said := left(links):
+            raise left_error(said, testbeds)
+
+    def _link(self, host: Host) -> Link:
+        # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
+        at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
+        user = _user(host)
+        if user in self._links and self._links[user].lost:
+            self._lose(user)
+            raise AgentError(f"host {host.name}: the agent that keeps what its servers hold died")
+        if user not in self._links:
+            self._links[user] = Link(at)
+        return self._links[user]
+
+    def _lose(self, user: _User) -> None:
+        """Forgets what an agent kept that was lost, so that the next workload has it laid out anew."""
+        self._links.pop(user).close()
+        self._folders = {key: folder for key, folder in self._folders.items() if key[0] != user}
+        self._verified = {key for key in self._verified if key[0] != user}
+
+
+def provision_order(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
+    """The arguments of the order `provision`."""
+    return server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state)
+
+
+def _user(host: Host) -> _User:
+    return host.machine, host.sudo
+
+
+def _key(host: Host, server: str, workload: Workload, state: ServerState) -> _Held:
+    return _user(host), server, f"{workload.protocol} {workload.payload_bytes}", state.digest

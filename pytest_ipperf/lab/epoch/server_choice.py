@@ -1,0 +1,62 @@
+"""The choice of servers: which of those that a host can run are started for a protocol, and for the look-ups."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.servers import SERVERS
+
+NAMING = "dns"
+"""The protocol of name servers."""
+_RESOLVER = "nameserver"
+
+
+def choose_server(protocol: str, wanted: str, unusable: Mapping[str, str], host: Host) -> str:
+    """The name of the server to start; LabError with the reasons when none of the wanted ones can run there.
+
+    Names may be those of other protocols' servers: a protocol without one among them is served as by the word among
+    them, or else by `auto`. A host's own `servers` come first; of the real ones there are no others for it.
+    """
+    serving = sorted((n for n in SERVERS if SERVERS[n].protocol == protocol), key=partial(_rank, host))
+    unusable = {**unusable, **{name: why for name in serving if (why := _barred(host, name))}}
+    kinds = {"auto": serving, "real": [n for n in serving if not SERVERS[n].embedded],
+             "embedded": [n for n in serving if SERVERS[n].embedded]}  # fmt: skip
+    names = wanted.split(",")
+    for name in names:
+        if name not in kinds and name not in SERVERS:
+            raise LabError(f"no server {name!r}; there are: {', '.join((*kinds, *SERVERS))}")
+    word = next((name for name in names if name in kinds), "auto")
+    candidates = [n for n in serving if n in names] or kinds[word]
+    for name in candidates:
+        if not unusable[name]:
+            return name
+    reasons = "; ".join(unusable[name] for name in candidates) or f"there is none of kind {word!r}"
+    raise LabError(f"host {host.name}: no server for {protocol}: {reasons}")
+
+
+def _rank(host: Host, name: str) -> tuple[int, bool, bool]:
+    named = host.servers or ()
+    return (named.index(name) if name in named else len(named)), SERVERS[name].embedded, SERVERS[name].reserve
+
+
+def _barred(host: Host, name: str) -> str:
+    if host.servers is None or name in host.servers or SERVERS[name].embedded:
+        return ""
+    return f"{name} is not among the servers of this host in hosts.ini"
+
+
+def choose_resolver(wanted: str, unusable: Mapping[str, str], host: Host) -> str:
+    """The name server that answers the look-ups of the other protocols: the embedded one, unless another is wanted.
+
+    `real` means the real one where there is one, as it is not what is measured; one that is named has to run.
+    """
+    if any(SERVERS[each].protocol == NAMING for each in wanted.split(",") if each in SERVERS):
+        return choose_server(NAMING, wanted, unusable, host)
+    if "real" in wanted.split(","):
+        with contextlib.suppress(LabError):
+            return choose_server(NAMING, wanted, unusable, host)
+    return _RESOLVER

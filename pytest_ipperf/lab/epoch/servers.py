@@ -1,0 +1,112 @@
+"""Serving: the servers of an epoch on their host, started when they are needed, which hold what they are to hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.epoch.account_check import AT_ONCE
+from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_order
+from pytest_ipperf.lab.epoch.server_choice import NAMING, choose_resolver, choose_server
+from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.protocols import PROTOCOLS, application, flow
+from pytest_ipperf.servers import SERVERS
+
+_NOTHING = ServerState()
+_LOOK_UP_BYTES = 128
+_AGENT = "agent"
+
+
+class Serving:
+    """Servers that listen on `addresses` and hold `state`.
+
+    Without a `provisioning` that keeps what servers hold, they are given it for this epoch only.
+    """
+
+    def __init__(
+        self,
+        server: Link,
+        addresses: Sequence[str],
+        state: ServerState = _NOTHING,
+        provisioning: Provisioning | None = None,
+    ) -> None:
+        self.state = state
+        self.provisioning = provisioning
+        self._server = server
+        self._addresses = list(addresses)
+        self._null: Service | None = None
+
+    def serve(self, workload: Workload, wanted: str) -> Service:
+        """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
+        unusable: dict[str, str] = self._server.order("unusable")
+        if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
+            naming = dataclasses.replace(workload, protocol=NAMING, payload_bytes=_LOOK_UP_BYTES)
+            resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
+            return dataclasses.replace(resolver, name=_AGENT, version="", embedded=False, port=0)
+        name = self._chosen(workload.protocol, wanted, unusable)
+        # The name server is the server itself, if it is one.
+        naming_too = SERVERS[name].protocol == NAMING
+        resolver = self._service(name if naming_too else choose_resolver(wanted, unusable, self._server.host), workload)
+        if naming_too:
+            return resolver
+        return self._service(name, workload, resolver.port, str(resolver))
+
+    def null(self, beside: Service, workload: Workload) -> Service:
+        """The null server, which the name server of the service that stands already knows too."""
+        if self._null is None:
+            null = application(workload.protocol).null
+            known = beside.resolver_port, beside.resolver
+            self._null = beside if null == beside.name else self._service(null, workload, *known)
+        return self._null
+
+    def _chosen(self, protocol: str, wanted: str, unusable: Mapping[str, str]) -> str:
+        """The server to start, on a host that has what it needs by then."""
+        host = self._server.host
+        sent = dict.fromkeys((each for each in SERVERS if SERVERS[each].packages), "")
+        name = choose_server(protocol, wanted, {**unusable, **sent}, host)
+        if unusable[name]:
+            try:
+                equip(self._server, SERVERS[name].packages)
+            except AgentError:
+                raise
+            except LabError as error:  # told with the reasons of those that would have been taken before it
+                reason = str(error).removeprefix(f"host {host.name}: ")
+                return choose_server(protocol, wanted, {**unusable, name: reason}, host)
+        return name
+
+    def _service(self, name: str, workload: Workload, resolver_port: int = 0, resolver: str = "") -> Service:
+        """Starts a server; without the port of a name server it is one itself."""
+        served = self._served(name, workload)
+        port = served["port"]
+        service = Service(name, served["version"], SERVERS[name].embedded, port, resolver_port or port, resolver)
+        return service if resolver_port else dataclasses.replace(service, resolver=str(service))
+
+    def _served(self, name: str, workload: Workload) -> dict[str, Any]:
+        order = {
+            "addresses": self._addresses,
+            "ports": self._server.host.ports,
+            # Enough for those who verify, too.
+            "connections": max(workload.connections, min(self.state.users, AT_ONCE)),
+            "protocol": workload.protocol,
+            "payload_bytes": workload.payload_bytes,
+            "zone": {PROTOCOLS[workload.protocol].host: self._addresses},
+            "state": dataclasses.asdict(self.state),
+            "data": self._provisioned(name, workload),
+        }
+        served: dict[str, Any] = self._server.order("serve", name, order)
+        return served
+
+    def _provisioned(self, name: str, workload: Workload) -> str:
+        if self.provisioning is not None:
+            return self.provisioning.folder(self._server.host, name, workload, self.state)
+        if not SERVERS[name].provisioned:
+            return ""
+        order = provision_order(name, workload, self.state)
+        folder: str = self._server.order("provision", *order, patience_s=PROVISION_S)
+        return folder

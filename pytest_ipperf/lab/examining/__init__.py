@@ -1,6 +1,0 @@
-"""Examining: a testbed is gone through before anything is measured on it, and a doctor says what he has found."""
-
-from pytest_ipperf.lab.examining.checks.base import Finding, Grade
-from pytest_ipperf.lab.examining.examination import examined
-
-__all__ = ["Finding", "Grade", "examined"]

@@ -1,0 +1,138 @@
+"""The labs of this machine: their nodes, their addresses, and what a name such as `lab.100mbit` stands for. Passive.
+
+RFC 2544 and RFC 5180 set these addresses apart for benchmarks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import parse_rate
+from pytest_ipperf.lab.inventory.model import AUTO, Host, Links, Testbed
+from pytest_ipperf.transports import TRANSPORTS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
+
+NEAR, FAR = "198.18.0", "198.18.1"
+NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
+"""The networks of the client's link and, where there is a router, of the server's (/24 and /64)."""
+
+PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
+"""What the lab sets apart for its tunnelled arms, by transport."""
+
+# At 64 kbit/s packets of one run came in the next; below 25 kbit/s a train is given up between two packets.
+_LEAST_BIT_S, _MOST_BIT_S = 256e3, 1e11
+# Client and server on different processors where there are two; a host with one of them ignores the wish.
+_CPUS = {CLIENT: (1,), SERVER: (0,)}
+
+
+def lab(
+    name: str,
+    nodes: int,
+    links: Links = Links(),  # noqa: B008 - it is frozen
+    backend: str = AUTO,
+    clients: int = 1,
+) -> Testbed:
+    """A lab of three nodes, client, router and server, or of two, without the router.
+
+    Several `clients` have a link each to the router, and no tunnelled arms.
+    """
+    places = {CLIENT: Place(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: Place(f"{NEAR}.2", f"{NEAR6}::2"),
+              SERVER: Place(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
+    if nodes == 2:
+        places = {CLIENT: places[CLIENT], SERVER: places[ROUTER]}
+    hosts = {role: _node(role, place) for role, place in places.items()}
+    return Testbed(
+        name=name,
+        client=hosts[CLIENT],
+        server=hosts[SERVER],
+        router=hosts.get(ROUTER),
+        more_clients=tuple(_further(number) for number in range(2, clients + 1)),
+        exclusive=True,
+        links=links,
+        paths={} if clients > 1 else {each: TRANSPORTS[each].path(places, given) for each, given in PREFIXES.items()},
+        backend=backend,
+    )
+
+
+def _further(number: int) -> Host:
+    """The client of that number, from 2 on, in networks of its own."""
+    place = Place(f"198.18.{number}.1", f"2001:2:0:2{number}::1")
+    return dataclasses.replace(_node(CLIENT, place), name=f"{CLIENT}{number}", settings={"node": f"{CLIENT}{number}"})
+
+
+def _node(role: str, place: Place) -> Host:
+    return Host(
+        name=role, way="namespace", ipv4=place.ipv4, ipv6=place.ipv6, cpus=_CPUS.get(role, ()), settings={"node": role}
+    )
+
+
+def _loopback() -> Testbed:
+    hosts = [
+        Host(name=role, way="local", ipv4="127.0.0.1", ipv6="::1", cpus=cpus, settings={"node": role})
+        for role, cpus in _CPUS.items()
+    ]
+    return Testbed(name="loopback", client=hosts[0], server=hosts[1])
+
+
+BUILTIN = {"lab": lab("lab", 3), "pair": lab("pair", 2), "loopback": _loopback()}
+
+
+def link_rate(text: str) -> float:
+    """What a lab's links may be limited to, in bit/s; UsageError for anything else."""
+    rate_bit_s = parse_rate(text)
+    if not _LEAST_BIT_S <= rate_bit_s <= _MOST_BIT_S:
+        raise UsageError(f"rate {text!r} is not between 256kbit and 100gbit")
+    return rate_bit_s
+
+
+def ends_in_rate(name: str) -> bool:
+    """Whether a name is of the form that labs with a rate have, whatever the rate."""
+    for _, text in _cut(name):
+        with contextlib.suppress(UsageError):
+            return bool(parse_rate(text))
+    return False
+
+
+def rated(name: str, inventory: Mapping[str, Testbed]) -> Testbed | None:
+    """The testbed of a name such as `lab.100mbit`: a lab with its links limited to that rate.
+
+    None for the names of no lab; UsageError where a lab's name is followed by what is no rate.
+    """
+    trouble = None
+    for before, text in _cut(name):
+        base = inventory.get(before)
+        if base is None or not base.is_lab:
+            continue
+        try:
+            links = dataclasses.replace(base.links, rate_bit_s=link_rate(text))
+        except UsageError as error:
+            trouble = error
+        else:
+            return dataclasses.replace(base, name=name, links=links)
+    if trouble:
+        raise trouble
+    return None
+
+
+def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
+    """The testbed of that name, which may be a lab with a rate; UsageError, with those that there are, for no such."""
+    if found := inventory.get(name) or rated(name, inventory):
+        return found
+    base, dot, _ = name.partition(".")
+    if dot and base in inventory:
+        raise UsageError(f"testbed {name!r} cannot have a rate, as testbed {base} is no lab; one is lab.100mbit")
+    there = ", ".join(inventory)
+    raise UsageError(
+        f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit"
+        f"{meant(name, inventory)}"
+    )
+
+
+def _cut(name: str) -> list[tuple[str, str]]:
+    """What is before a dot and after it, for each dot: a rate may have one, and so may the lab's name."""
+    return [(name[: dot.start()], name[dot.end() :]) for dot in re.finditer(r"\.", name)]

@@ -1,0 +1,133 @@
+"""The form of `hosts.ini`: sections with keys, and the line on which each of them stands."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.printable import printable
+
+# At the beginning of a line or behind a space.
+_COMMENT = re.compile(r"(?:^|\s)[#;].*")
+_HEADER = re.compile(r"\[(.+)\]")
+_FORMS = "[host NAME], [testbed NAME], [lab NAME] nor KEY = VALUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`title` is what stands between the brackets of line `line`; `lines` are those of the keys."""
+
+    path: Path
+    line: int
+    title: str
+    keys: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """`host` of `[host alpha]`."""
+        return self.title.partition(" ")[0]
+
+    @property
+    def name(self) -> str:
+        """`alpha` of `[host alpha]`."""
+        return self.title.partition(" ")[2]
+
+    def wrong(self, sentence: str, key: str = "") -> UsageError:
+        """The error that says so of a key, or of the section where it has no such key.
+
+        Without `key` it is the one with which the sentence begins.
+        """
+        line = self.lines.get(key or sentence.partition(" ")[0], self.line)
+        return UsageError(f"{self.path}, line {line}: [{self.title}]: {sentence}")
+
+    @contextlib.contextmanager
+    def at(self, key: str = "") -> Iterator[None]:
+        """Has every sentence about a value say where that stands, as `wrong` does, and name the key if it is given."""
+        try:
+            yield
+        except UsageError as error:
+            named = not key or str(error).startswith(f"{key} ")
+            raise self.wrong(str(error) if named else f"{key}: {error}", key) from None
+
+    def known(self, allowed: frozenset[str]) -> None:
+        """UsageError for the first key that is none of these."""
+        for key in self.keys:
+            if key not in allowed:
+                raise self.wrong(f"key {key!r} is unknown; there are {', '.join(sorted(allowed))}", key)
+
+
+def read_sections(path: Path) -> list[Section]:
+    """The sections in their order; UsageError with the line of what is none, or is there twice."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # editors of other systems begin it with a mark
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); name an inventory with --ipperf-hosts") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    found: dict[str, Section] = {}
+    section, key, level = None, "", 0
+    continued: list[tuple[Section, str, list[str]]] = []
+    for number, line in _lines(text):
+        depth = len(line) - len(line.lstrip())
+        if section and key and depth > level:  # as Python's configparser has it: more of the same value
+            continued[-1][2].append(line.strip())
+            continue
+        where = f"{path}, line {number}"
+        level, key = depth, ""
+        if header := _HEADER.fullmatch(line.strip()):
+            title = printable(header[1]).replace("\t", "?")  # it stands within a line
+            section = _opened(where, Section(path, number, title), found)
+        else:
+            section, key = _noted(where, number, line.strip(), section)
+            continued.append((section, key, [section.keys[key]]))
+    for owner, name, parts in continued:
+        owner.keys[name] = "\n".join(parts).strip()
+    return list(found.values())
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, without comments, by their numbers."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if told := _COMMENT.sub("", line).rstrip():
+            yield number, told
+
+
+def _opened(where: str, section: Section, found: dict[str, Section]) -> Section:
+    if earlier := found.get(section.title):
+        raise UsageError(f"{where}: section [{section.title}] is there already, in line {earlier.line}; give it once")
+    found[section.title] = section
+    return section
+
+
+def _noted(where: str, number: int, line: str, section: Section | None) -> tuple[Section, str]:
+    """Takes down `KEY = VALUE` and gives the section and the key."""
+    key, equals, value = (part.strip() for part in line.partition("="))
+    key = key.lower()
+    if section is None:
+        raise UsageError(f"{where}: {line!r} comes before the first section, such as [host NAME]")
+    if not key or not equals:
+        raise UsageError(f"{where}: {line!r} is neither {_FORMS}")
+    if key in section.keys:
+        earlier = section.lines[key]
+        raise UsageError(f"{where}: key {key!r} is in [{section.title}] already, in line {earlier}; give it once")
+    section.keys[key] = value
+    section.lines[key] = number
+    return section, key
+
+
+def listed(text: str) -> list[str]:
+    """The parts of a comma list; an empty one where it has none between two commas."""
+    return [part.strip() for part in text.split(",")]
+
+
+def word(section: Section, key: str, choices: Mapping[str, object] | tuple[str, ...], default: str) -> str:
+    """One of these words."""
+    asked = section.keys.get(key, default)
+    if asked not in choices:
+        raise section.wrong(f"{key} = {asked!r} does not exist; there are {', '.join(choices)}", key)
+    return asked

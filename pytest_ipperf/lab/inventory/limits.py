@@ -1,0 +1,75 @@
+"""The limits of a testbed's hosts: what may be asked of them, as `hosts.ini` says. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.units import rate_text
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.protocols import PROTOCOLS, flow
+
+_REBOOT = "--ipperf-reboot=yes"
+
+
+def beyond(testbed: Testbed, workload: Workload) -> str:
+    """Why a workload asks too much of a host; empty where it does not.
+
+    Each of several clients has its share of a run, the other hosts have all of it.
+    """
+    most, host = _most(testbed, lambda host: host.most_connections)
+    if workload.connections > most:
+        return f"testbed {testbed.name} takes {most:g} connections at most, by max_connections of host {host}"
+    most, host = _most(testbed, lambda host: host.most_rate_bit_s)
+    if most < math.inf and (asked := _asked(workload, most)):
+        return f"testbed {testbed.name} takes {rate_text(most)} at most, by max_rate of host {host}, and {asked}"
+    return ""
+
+
+def too_many(testbed: Testbed, protocol: str) -> str:
+    """Why what runs between two hosts cannot run on a testbed that has more; empty where it can."""
+    if not flow(protocol) or not testbed.more_clients:
+        return ""
+    return (
+        f"testbed {testbed.name} has {len(testbed.clients)} clients, and {protocol} runs between two hosts; give it a "
+        "testbed with one of them"
+    )
+
+
+def _most(testbed: Testbed, limit: Callable[[Host], float]) -> tuple[float, str]:
+    """What the testbed as a whole can take, infinite without limits, and the name of the host that has the least."""
+    shares = {role: len(testbed.clients) if role in testbed.clients else 1 for role in testbed.roles}
+    found = [(limit(host) * shares[role], host.name) for role, host in testbed.roles.items() if limit(host)]
+    return min(found, default=(math.inf, ""))
+
+
+def _asked(workload: Workload, most_bit_s: float) -> str:
+    """What a workload asks beyond a rate, as the end of a sentence; transactions have none that is known before."""
+    if not flow(workload.protocol):
+        return ""
+    kind = PROTOCOLS[workload.protocol]
+    offered = [factor.name for factor in kind.factors if factor.unit == "bit/s"]
+    if not offered:
+        return f"{workload.protocol} takes what it gets" if "throughput" in kind.metrics else ""
+    rates = [level.value for level in workload.levels if level.name in offered]
+    too_much = [rate for rate in rates if isinstance(rate, str) or rate > most_bit_s]
+    return f"{workload.protocol} is to send more" if too_much else ""
+
+
+def check_rebootable(testbed: Testbed) -> None:
+    """UsageError where not every host of a testbed can be started anew."""
+    if testbed.is_lab:
+        raise UsageError(
+            f"testbed {testbed.name} is built anew before each epoch anyway; {_REBOOT} is for hosts of hosts.ini with "
+            "a key reboot"
+        )
+    lacking = sorted({host.name for host in testbed.hosts if not host.reboot})
+    if not lacking:
+        return
+    names = f"hosts {', '.join(lacking)} have" if len(lacking) > 1 else f"host {lacking[0]} has"
+    here = sorted({host.name for host in testbed.hosts if not WAYS[host.way].far})
+    why = f"; on {' and '.join(here)} runs pytest, which a reboot would end" if here else ""
+    raise UsageError(f"{names} no key reboot in hosts.ini, and {_REBOOT} needs one for each of {testbed.name}{why}")

@@ -1,0 +1,173 @@
+"""A testbed: the hosts of one experiment, what joins them, and how its arms travel between them. Passive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.units import rate_text
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+
+AUTO = "auto"
+"""The backend that goes without saying: the best that works."""
+
+DEFAULT_PORTS = (20000, 29999)
+"""Below the ephemeral ports of Linux (32768-60999): a server's port must not be a client's leftover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host and the way into it. `ports` is the range its servers draw from; `cpus` what its work is bound to.
+
+    `tunnels` are its own devices that a tunnelled arm is to use, by transport: the device and the address on it.
+    `sudo`: its agent is to be root's. `servers` are the server programs that may be used there (None: all that are
+    found). `most_connections` and `most_rate_bit_s` are what it may be asked for at most (0: no limit). `reboot` is the
+    command that starts it anew, `snmp` where its counters are told (`lab.snmp.Source`); empty where there is none.
+    """
+
+    name: str
+    way: str
+    ipv4: str = ""
+    ipv6: str = ""
+    ports: tuple[int, int] = DEFAULT_PORTS
+    cpus: tuple[int, ...] = ()
+    tunnels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sudo: bool = False
+    servers: tuple[str, ...] | None = None
+    most_connections: int = 0
+    most_rate_bit_s: float = 0.0
+    reboot: str = ""
+    snmp: str = field(default="", repr=False)  # a community is as good as a password
+    settings: Mapping[str, str]
+
+    def address(self, ipver: int) -> str:
+        """Its literal address of that version on the measured link, empty where it has none."""
+        return self.ipv6 if ipver == 6 else self.ipv4
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All that it has on measured links, of native arms and of its own tunnels' devices."""
+        return tuple(filter(None, (self.ipv4, self.ipv6, *(address for _, address in self.tunnels.values()))))
+
+    @property
+    def machine(self) -> str:
+        """What must not be measured on twice at once."""
+        return WAYS[self.way].machine(self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What the links of a lab do to packets, in each direction.
+
+    `rate_bit_s` limits every link, counted as on Ethernet; 0: as fast as the machine. `loss` is the share that is
+    dropped of the packets that client and server send. The server's link holds every packet for `delay_s`.
+    """
+
+    rate_bit_s: float = 0.0
+    loss: float = 0.0
+    delay_s: float = 0.0
+
+    def __str__(self) -> str:
+        told = [rate_text(self.rate_bit_s)] if self.rate_bit_s else []
+        told += [f"loss {100 * self.loss:g} %"] if self.loss else []
+        told += [f"delay {1000 * self.delay_s:g} ms"] if self.delay_s else []
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Testbed:
+    """The hosts of one experiment, perhaps with a router between client and server.
+
+    `more_clients` drive the server together with `client`, each with its share of every run's connections.
+    `exclusive`: nothing but the measurement lives in its network namespaces, which the lab builds with `links`. `paths`
+    are those of its tunnelled arms, by transport, and `backend` what is to carry them: `auto` or a name.
+    """
+
+    __test__ = False
+
+    name: str
+    client: Host
+    server: Host
+    router: Host | None = None
+    more_clients: tuple[Host, ...] = ()
+    domain: str = ""
+    exclusive: bool = False
+    links: Links = Links()
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    backend: str = AUTO
+
+    @property
+    def roles(self) -> dict[str, Host]:
+        """The hosts by role; clients beside the first are `client2`, `client3` and so on."""
+        router = {ROUTER: self.router} if self.router else {}
+        more = {f"{CLIENT}{number}": host for number, host in enumerate(self.more_clients, start=2)}
+        return {CLIENT: self.client, SERVER: self.server, **router, **more}
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Client and server, the router if there is one, and further clients."""
+        return tuple(self.roles.values())
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The roles of its clients, the first one's first."""
+        return tuple(role for role in self.roles if role.startswith(CLIENT))
+
+    @property
+    def client_hosts(self) -> tuple[str, ...]:
+        """The names of its clients, where they are several."""
+        return tuple(self.roles[role].name for role in self.clients) if self.more_clients else ()
+
+    def seen_by(self, role: str) -> Testbed:
+        """The same testbed with the client of that role as its only one."""
+        client = self.roles[role]
+        if client is self.client:
+            return replace(self, more_clients=())
+        # Several clients have tunnels that stand already, each by a device of its own.
+        ends = {name: client.tunnels[name] for name in self.paths}
+        found = {
+            name: replace(path, client=ends[name][1], devices={**path.devices, CLIENT: ends[name][0]})
+            for name, path in self.paths.items()
+        }
+        return replace(self, client=client, more_clients=(), paths=found)
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether it is built of namespaces of this machine."""
+        return all(host.way == "namespace" for host in self.hosts)
+
+    @property
+    def guarded(self) -> frozenset[str]:
+        """Machines and shared links that two measurements must not use together."""
+        return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
+
+    def path(self, arm: Arm) -> Path:
+        """How an arm travels that the testbed does not lack."""
+        if arm.transport == "native":
+            return Path(self.client.address(arm.ipver), self.server.address(arm.ipver))
+        return self.paths[arm.transport]
+
+    def addresses(self, transports: frozenset[str]) -> list[str]:
+        """Those on which the server listens where these transports are up: its own, and one for each of them."""
+        inner = [path.server for name, path in self.paths.items() if name in transports]
+        return list(dict.fromkeys(filter(None, (self.server.ipv4, self.server.ipv6, *inner))))
+
+    def lacks(self, arm: Arm, told: str = "") -> str:
+        """Why this testbed cannot have that arm; empty where it can. `told` stands for the name of the transport."""
+        if arm.transport in self.paths:
+            return ""
+        if arm.transport != "native":
+            return f"testbed {self.name} has no {told or arm.transport}: {self._without(arm.transport)}"
+        for host in (self.client, *self.more_clients, self.server):
+            if not host.address(arm.ipver):
+                return f"testbed {self.name} has no IPv{arm.ipver}: host {host.name} has no ipv{arm.ipver} in hosts.ini"
+        return ""
+
+    def _without(self, transport: str) -> str:
+        if self.is_lab:
+            return "a lab with several clients makes no tunnels"
+        if self.client.machine == self.server.machine:
+            return "its client and server are one host"
+        return f"give it a key {transport} in hosts.ini, or its hosts a device"

@@ -1,0 +1,1 @@
+"""Network namespaces, veth pairs and delay lines of this machine."""

@@ -1,0 +1,215 @@
+"""The nodes of a lab: hosts of this machine as network namespaces, joined by the wires of `wires.py`.
+
+It is held by a pipe: the first process of its pid namespace reads from us, and when we go, however we go, it reads the
+end, exits, and the kernel takes all processes, namespaces and devices with it. Its scratch folder is a tmpfs of its
+own mount namespace and goes the same way. No name in the file system or in `ip netns` is ever made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns.veth import lay_wires
+
+_PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # an ordinary user's PATH lacks `ip` on Debian
+_PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+_TIMEOUT_S = 10.0
+_PREFIX = "pytest-ipperf-lab-"
+_YOUNG_S = 5.0
+# The first process: a private scratch folder, a namespace for each node, then it reads its standard input to the end.
+_INIT = """
+mount -t tmpfs -o mode=755 pytest-ipperf "$1" || exit 1
+shift
+for node do
+    unshare --net --uts sh -c 'hostname "$1" && echo "$1 $$" && exec sleep infinity >/dev/null 2>&1' sh "$node" &
+done
+exec cat
+"""
+# Outlives us on purpose, in a session of its own: it takes the folder away when the lab is gone.
+_HOLDER = 'folder=$1; shift; "$@"; rmdir "$folder"'
+
+
+def _unshare(*, user: bool) -> list[str]:
+    identity = ["--user", "--map-root-user"] if user else []
+    return ["unshare", *identity, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--uts"]
+
+
+@cache
+def _way_to_root() -> tuple[bool, str]:
+    """Whether a user namespace is needed, and why none of both works (empty when one does)."""
+    for program, package in _PROGRAMS.items():
+        if shutil.which(program, path=_PATH) is None:
+            return False, f"program {program!r} is not installed (Debian: apt-get install {package})"
+    said = ""
+    for user in (False, True) if os.geteuid() == 0 else (True,):
+        try:
+            done = subprocess.run(
+                [*_unshare(user=user), "true"],
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                env=_environment(),
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            said = str(error)
+            continue
+        if done.returncode == 0:
+            return user, ""
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return False, f"no rights for namespaces ({said})"
+
+
+def unusable() -> str:
+    """Why the lab cannot stand on this machine, as the end of a sentence; empty where it can."""
+    return _way_to_root()[1]
+
+
+def rights_of_hosts() -> list[str]:
+    """The words before a command that is to have the rights of a lab's hosts; none where this user has them anyway."""
+    user, why = _way_to_root()
+    return _unshare(user=True) if user and not why else []
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": _PATH, "LC_ALL": "C"}
+
+
+@contextlib.contextmanager
+def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
+    """Builds a lab; yields for each host's name the command that enters it. Gone when the context ends."""
+    user, why = _way_to_root()
+    if why:
+        why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # and has no rate
+        raise LabError(f"testbed {testbed.name}: cannot stand here: {why}")
+    _sweep()
+    folder, claim = _folder()
+    names = [host.name for host in testbed.hosts]
+    holder = subprocess.Popen(
+        ["sh", "-c", _HOLDER, "sh", folder, *_unshare(user=user), "sh", "-c", _INIT, "sh", folder, *names],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        start_new_session=True,  # a Ctrl-C at the terminal is ours to handle, not the lab's
+    )
+    try:
+        yield _built(testbed, holder, folder, user=user)
+    finally:
+        _end(holder)
+        with contextlib.suppress(OSError):  # the holder has done it, unless it had to be killed
+            Path(folder).rmdir()
+        os.close(claim)
+
+
+def _folder() -> tuple[str, int]:
+    """A new scratch folder, and the descriptor whose lock says that its lab lives."""
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    Path(folder).chmod(0o755)
+    claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(claim, fcntl.LOCK_EX)
+    return folder, claim
+
+
+def _sweep() -> None:
+    """Removes the empty folders of labs whose owner and holder were both killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # not ours, not empty, or its lab lives: to remove it would unmount it
+            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+                continue  # its owner may be about to claim it
+            claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                folder.rmdir()
+            finally:
+                os.close(claim)
+
+
+def _built(testbed: Testbed, holder: subprocess.Popen[str], folder: str, *, user: bool) -> dict[str, list[str]]:
+    """The commands that enter the hosts, once they are joined; LabError whatever goes wrong."""
+    identity = ["--user", "--preserve-credentials"] if user else []
+    try:
+        nodes = _nodes(holder, [host.name for host in testbed.hosts])
+        entries = {
+            name: ["nsenter", "--target", str(outer), *identity, "--mount", "--pid", "--net", "--uts",
+                   "env", f"TMPDIR={folder}", f"IPPERF_RUN={folder}/run", f"PATH={_PATH}"]
+            for name, (outer, _) in nodes.items()
+        }  # fmt: skip
+        inside = {role: nodes[host.name][1] for role, host in testbed.roles.items()}
+        lay_wires(testbed, inside, lambda role, argv, text: _inside(entries[testbed.roles[role].name], argv, text))
+    except (OSError, IndexError, KeyError, subprocess.SubprocessError) as error:
+        raise LabError(f"the lab did not come up: {type(error).__name__}: {error}") from error
+    return entries
+
+
+def _nodes(holder: subprocess.Popen[str], names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """For each node its process as seen here and as seen inside, once it is in its own namespaces."""
+    assert holder.stdout is not None and holder.stderr is not None  # noqa: S101, PT018 - they are pipes, see above
+    heard = b""
+    while heard.count(b"\n") < len(names):
+        if not select.select([holder.stdout], [], [], _TIMEOUT_S)[0]:
+            raise LabError(f"the lab did not come up in {_TIMEOUT_S:.0f} s")
+        more = os.read(holder.stdout.fileno(), 4096)
+        if not more:
+            raise LabError(f"the lab did not come up: {holder.stderr.read().strip() or 'no message'}")
+        heard += more
+    inside = {name: int(pid) for name, pid in (line.split() for line in heard.decode().splitlines())}
+    init = _children(_children(holder.pid)[0])[0]
+    outside = {_pid_inside(pid): pid for pid in _children(init)}
+    return {name: (outside[pid], pid) for name, pid in inside.items()}
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _pid_inside(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    raise LabError("this kernel does not tell process numbers of namespaces (NSpid in /proc/PID/status)")
+
+
+def _inside(entry: Sequence[str], argv: Sequence[str], text: str) -> None:
+    done = subprocess.run(
+        [*entry, *argv],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        env=_environment(),
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(f"the lab did not come up: {done.stderr.strip() or 'no message'}")
+
+
+def _end(holder: subprocess.Popen[str]) -> None:
+    """Closes the pipe, which ends the lab, and waits for it; what does not go by itself is killed."""
+    assert holder.stdin is not None  # noqa: S101 - it is a pipe, see above
+    holder.stdin.close()
+    try:
+        holder.wait(_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):  # it may have gone meanwhile
+            for pid in _children(holder.pid):
+                os.kill(pid, signal.SIGKILL)  # unshare, which takes its child along
+        holder.kill()
+        holder.wait()
+    for pipe in (holder.stdout, holder.stderr):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,154 @@
+"""The wires of a lab: veth pairs between its nodes, with addresses, routes, and what they do to packets.
+
+client - router - server, or client - server; further clients have links of their own to the router. A rate is exact to
+less than 1 % only because of three things, each of which showed as a wrong number: the shaper counts what Ethernet adds
+to a frame (`stab`), devices merge no packets, and TCP builds none that are larger than the MTU. The last two are the
+agents' order `unmerged`; for the same reason a loss is one of packets, and a delay one of all packets alike. What drops
+a packet sits where also those pass that a program at the port has put into others, and before the shaper.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_interface
+
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
+from pytest_ipperf.lab.inventory.builtin import FAR, FAR6, NEAR, NEAR6
+from pytest_ipperf.lab.inventory.model import Links, Testbed
+from pytest_ipperf.lab.netns import delay_line
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
+
+Run = Callable[[str, Sequence[str], str], None]
+"""Runs a command in the node of a role, with a text as its input."""
+
+# Waits for nothing at the start (no duplicate address detection, no router), and takes a burst of thousands.
+_SYSCTLS = {
+    "net/ipv6/conf/default/accept_dad": "0",
+    "net/ipv6/conf/default/dad_transmits": "0",
+    "net/ipv6/conf/default/router_solicitations": "0",
+    "net/ipv4/ip_local_port_range": "30000 65535",
+    "net/ipv4/tcp_tw_reuse": "1",
+    "net/ipv4/tcp_max_syn_backlog": "65535",
+    "net/core/somaxconn": "65535",
+    # What is left of datagrams that lost a fragment must be gone when the next run begins, and not be in its way.
+    "net/ipv4/ipfrag_time": "1",
+    "net/ipv4/ipfrag_high_thresh": "134217728",
+    "net/ipv6/ip6frag_time": "1",
+    "net/ipv6/ip6frag_high_thresh": "134217728",
+}
+_FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
+# Preamble 8, frame check sequence 4, gap 12: what a frame takes on Ethernet beside what the kernel counts.
+_UNCOUNTED_BYTES = 24
+# What a Linux interface queues by default, in full packets. Where it overflows at the host that sends, TCP hears of it
+# at once on a native path and through a tunnel never, as with a real tunnel: it retransmits, which the tables tell.
+QUEUE_BYTES = 1000 * 1514
+# Classic BPF (linux/filter.h) that loses packets by chance: code, how far to skip if true and if false, operand.
+# It spares what finds neighbours (ARP; ICMPv6 133 to 137, RFC 4861), as each of those lost is a second of silence.
+# Of TC_ACT_SHOT the sender hears: TCP sends such a packet later and takes none for lost, unless a tunnel has taken it.
+_LOSE = (
+    (32, 0, 0, 0xFFFFF000),  # ld proto
+    (21, 9, 0, 0x0806),  # jeq ARP, keep
+    (21, 0, 5, 0x86DD),  # jeq IPv6, else chance
+    (48, 0, 0, 0xFFF00006),  # ldb [next header]
+    (21, 0, 3, 58),  # jeq ICMPv6, else chance
+    (48, 0, 0, 0xFFF00028),  # ldb [type]
+    (53, 0, 1, 133),  # jge, else chance
+    (37, 0, 3, 137),  # jgt, else keep
+    (32, 0, 0, 0xFFFFF038),  # chance: ld rand
+    (53, 1, 0, None),  # jge, keep
+    (6, 0, 0, 4),  # ret TC_ACT_STOLEN
+    (6, 0, 0, 0xFFFFFFFF),  # keep: ret TC_ACT_UNSPEC
+)
+_DELAYING = ("unshare", "--net", sys.executable, "-I", "-S", delay_line.__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A device of a node, its addresses with their prefix length, and the routes through it."""
+
+    role: str
+    device: str
+    addresses: tuple[str, ...]
+    routes: tuple[tuple[str, str], ...] = ()
+
+
+def ports(testbed: Testbed) -> list[tuple[Port, Port]]:
+    """The wires, as pairs of ports."""
+    client = (f"{testbed.client.ipv4}/24", f"{testbed.client.ipv6}/64")
+    server = (f"{testbed.server.ipv4}/24", f"{testbed.server.ipv6}/64")
+    if testbed.router is None:
+        return [(Port(CLIENT, "eth0", client), Port(SERVER, "eth0", server))]
+    near, far = (f"{NEAR}.2", f"{NEAR6}::2"), (f"{FAR}.2", f"{FAR6}::2")
+    there = ((f"{FAR}.0/24", near[0]), (f"{FAR6}::/64", near[1]))
+    more = [_beside(testbed, role, device) for device, role in enumerate(testbed.clients[1:], start=2)]
+    clients = [client, *(one.addresses for one, _ in more)]
+    back = tuple(
+        (str(ip_interface(each).network), hop) for mine in clients for each, hop in zip(mine, far, strict=True)
+    )
+    return [
+        (Port(CLIENT, "eth0", client, there), Port(ROUTER, "eth0", (f"{near[0]}/24", f"{near[1]}/64"))),
+        (Port(SERVER, "eth0", server, back), Port(ROUTER, "eth1", (f"{far[0]}/24", f"{far[1]}/64"))),
+        *more,
+    ]
+
+
+def _beside(testbed: Testbed, role: str, device: int) -> tuple[Port, Port]:
+    """The wire of a further client, whose networks are those of its addresses."""
+    host = testbed.roles[role]
+    mine = ip_interface(f"{host.ipv4}/24"), ip_interface(f"{host.ipv6}/64")
+    hops = [each.network[2] for each in mine]
+    routes = (f"{FAR}.0/24", str(hops[0])), (f"{FAR6}::/64", str(hops[1]))
+    theirs = tuple(f"{hop}/{each.network.prefixlen}" for hop, each in zip(hops, mine, strict=True))
+    return Port(role, "eth0", tuple(map(str, mine)), routes), Port(ROUTER, f"eth{device}", theirs)
+
+
+def devices(testbed: Testbed) -> dict[str, list[str]]:
+    """By role the devices of its ports."""
+    mine = [port for pair in ports(testbed) for port in pair]
+    return {role: [port.device for port in mine if port.role == role] for role in testbed.roles}
+
+
+def lay_wires(testbed: Testbed, inside: Mapping[str, int], run: Run) -> None:
+    """Joins the nodes; `inside` are their processes by role, as the nodes see them."""
+    for role in testbed.roles:
+        sysctls = {**_SYSCTLS, **(_FORWARDING if role == ROUTER else {})}
+        settings = "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in sysctls.items())
+        run(role, ["sh", "-e"], settings + "ip link set lo up\n")
+    pairs = ports(testbed)
+    for one, other in pairs:
+        if testbed.links.delay_s and SERVER in {one.role, other.role}:
+            ends = [text for port in (one, other) for text in (str(inside[port.role]), port.device)]
+            run(one.role, [*_DELAYING, str(testbed.links.delay_s), *ends], "")
+        else:
+            pair = f"link add {one.device} type veth peer name {other.device} netns {inside[other.role]}\n"
+            run(one.role, ["ip", "-batch", "-"], pair)
+    for role in testbed.roles:
+        mine = [port for pair in pairs for port in pair if port.role == role]
+        lines = [line for port in mine for line in _lines(port)]
+        run(role, ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+        shaped = [line for port in mine for line in _shaping(port, testbed.links)]
+        if shaped:
+            run(role, ["tc", "-batch", "-"], "\n".join(shaped) + "\n")
+
+
+def _lines(port: Port) -> Iterator[str]:
+    yield f"link set {port.device} up"
+    for address in port.addresses:
+        yield f"addr add {address} dev {port.device}{' nodad' if ':' in address else ''}"
+    for prefix, hop in port.routes:
+        yield f"route add {prefix} via {hop} dev {port.device}"
+
+
+def _shaping(port: Port, links: Links) -> Iterator[str]:
+    if links.rate_bit_s:
+        yield (
+            f"qdisc add dev {port.device} root handle 1: stab overhead {_UNCOUNTED_BYTES} linklayer ethernet "
+            f"tbf rate {links.rate_bit_s:.0f}bit burst {BUCKET_BYTES} limit {QUEUE_BYTES}"
+        )
+    if links.loss and port.role != ROUTER:
+        share = int(links.loss * 2**32)
+        steps = ",".join(f"{code} {yes} {no} {share if given is None else given}" for code, yes, no, given in _LOSE)
+        yield f"qdisc add dev {port.device} clsact"
+        yield f'filter add dev {port.device} egress bpf da bytecode "{len(_LOSE)},{steps}"'

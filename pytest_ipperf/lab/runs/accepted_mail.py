@@ -1,0 +1,70 @@
+"""Accepting: what a run's messages come to at the server, asked of its host before and after the run."""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance, HandedOver, HandingOver
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.protocols import application, flow
+from pytest_ipperf.protocols.base import CONTENT, PHASES
+from pytest_ipperf.servers import SERVERS
+
+# Patience with a slow disk: at least, and for each message's file.
+_LOOK_S = 60.0
+_FILE_S = 0.02
+
+
+def hands_over(protocol: str, service: Service) -> bool:
+    """Whether the messages of a run are counted and compared; not where a null server answers by rote."""
+    # Traffic that agents make themselves has no messages.
+    return not flow(protocol) and application(protocol).hands_over and SERVERS[service.name].protocol == protocol
+
+
+def check_keeps(protocol: str, service: Service) -> None:
+    """LabError where a server does not keep what would have to be looked at."""
+    if hands_over(protocol, service) and not SERVERS[service.name].keeps:
+        raise LabError(
+            f"server {service.name} does not show the messages that it accepts, so nobody can tell whether it has "
+            "them; its recipe needs `keeps = True` and `kept`"
+        )
+
+
+def make_room(server: Link, service: Service, messages: int) -> None:
+    """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
+    patience_s = _LOOK_S + _FILE_S * messages
+    server.order("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
+
+
+def accepted(
+    server: Link, service: Service, protocol: str, told: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what the clients of a run tell, corrected by what the server has, and sentences about a difference.
+
+    A connection whose message is not there, is there twice or is another one has failed by its `content`, and has no
+    row. What was counted is `accepted` then.
+    """
+    handed = HandedOver(service.name, protocol, told["indices"])
+    patience_s = _LOOK_S + _FILE_S * told["attempted"]
+    found = Acceptance(**server.order("accepted", dataclasses.asdict(handed), patience_s=patience_s))
+    failed = set(array("Q", found.failed))
+    counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
+    if not failed:
+        return {**told, "accepted": counts}, []
+    rows, indices = array("d", told["rows"]), array("Q", told["indices"])
+    wide = len(PHASES)
+    left = array("d")
+    for at, index in enumerate(indices):
+        if index not in failed:
+            left += rows[at * wide : (at + 1) * wide]
+    kinds = dict(told["failed"])
+    kinds[CONTENT] = kinds.get(CONTENT, 0) + len(failed)
+    sentences = [f"host {server.host.name}: {service}: {sentence}" for sentence in found.sentences]
+    moved_bytes = told["content_bytes"] * len(left) // len(rows)  # of equal messages
+    corrected = {"rows": left.tobytes(), "failed": kinds, "content_bytes": moved_bytes, "accepted": counts}
+    return {**told, **corrected}, sentences

@@ -1,0 +1,178 @@
+"""Flowing: one run of traffic between the agents at a path's two ends, put together of what both of them tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
+from pytest_ipperf.lab.runs.link_rate import layers
+from pytest_ipperf.protocols.base import Flow
+
+# What a run may take beyond its traffic: to wait for fragments of an earlier one, to compare clocks, to drain.
+_BESIDE_S = 20.0
+# Half of the longest that silence is waited for (`Flow.deadline_s`): the run behind a full queue still has to come.
+_MOST_QUEUED_S = 5.0
+# Of fewer datagrams, each would be more than a tenth of the run.
+_FEWEST = 10
+# Of what the rate carries in a run. A queue holds as much as a slow link carries in all of a short one, and with that
+# on top nothing would be too much.
+_WAITED = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """How long traffic flows: for `warmup_s` it counts for nothing, for the `run_s` after them it is the run."""
+
+    warmup_s: float
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flowed:
+    """A run as its two ends told of it; `near` holds the packets counted around it too."""
+
+    near: Mapping[str, Any]
+    far: Mapping[str, Any]
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What either end has counted."""
+        return {**self.near["facts"], **self.far["facts"]}
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """What failed, by kind."""
+        told = {**self.near["failed"], **self.far["failed"]}
+        return {kind: count for kind, count in told.items() if count}
+
+    @property
+    def attempted(self) -> int:
+        """How many streams, datagrams or probes there were."""
+        return int(max(self.near["attempted"], self.far["attempted"]))
+
+    @property
+    def completed(self) -> int:
+        """How many of them were not lost."""
+        return self.attempted - sum(self.failed.values())
+
+    @property
+    def samples(self) -> array[float]:
+        """The rows, of which one end only has any."""
+        return array("d", self.near["samples"] or self.far["samples"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what limits the figures."""
+        return tuple(dict.fromkeys((*self.near["notes"], *self.far["notes"])))
+
+
+def flow_order(
+    testbed: Testbed, arm: Arm, workload: Workload, flow: Flow, duration: Duration, *, ident: int, deadline_s: float
+) -> FlowOrder:
+    """The order of a run on an arm; `deadline_s` is the longest that silence is waited for."""
+    path, values = testbed.path(arm), values_of(workload.levels)
+    _check_rate(workload, values.get("rate"), duration.run_s)
+    return FlowOrder(
+        engine=flow.engine,
+        ipver=arm.ipver,
+        source=path.client,
+        address=path.server,
+        ports=testbed.server.ports,
+        connections=workload.connections,
+        payload_bytes=workload.payload_bytes,
+        factors=values,
+        warmup_s=duration.warmup_s,
+        run_s=duration.run_s,
+        deadline_s=min(deadline_s, flow.deadline_s),
+        ident=ident,
+        backlog_bytes=_backlog_bytes(testbed, arm, workload, values.get("rate")),
+        # A shaper counts a tunnel's header once for all that it is to cut up.
+        segments=not path.carriers,
+    )
+
+
+def _check_rate(workload: Workload, rate_bit_s: object, run_s: float) -> None:
+    """UsageError where a run would be of so few datagrams that it tells nothing."""
+    least_bit_s = 8 * _FEWEST * workload.payload_bytes / run_s
+    if isinstance(rate_bit_s, float) and rate_bit_s < least_bit_s:
+        raise UsageError(
+            f"rate {short_rate_text(rate_bit_s)} sends {rate_bit_s * run_s / 8 / workload.payload_bytes:.2g} datagrams "
+            f"of {workload.payload_bytes} bytes in a run of {seconds_text(run_s)}, which tells nothing; take "
+            f"{short_rate_text(math.ceil(least_bit_s))} or more, or a longer --duration"
+        )
+
+
+def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: object) -> int:
+    """What the lab's queues hold before they lose anything, where more is offered than its links carry.
+
+    Nothing on links so slow that it would take longer to come through than a run is waited for.
+    """
+    link_bit_s = testbed.links.rate_bit_s
+    if not link_bit_s or not isinstance(rate_bit_s, float) or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
+        return 0
+    return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
+
+
+def listening(order: FlowOrder, server: Link) -> FlowOrder:
+    """The order with what its near end has to know, once the far end listens; LabError where that cannot be."""
+    return dataclasses.replace(order, far=server.order("flow_listen", dataclasses.asdict(order), patience_s=_BESIDE_S))
+
+
+def flowed(order: FlowOrder, client: Link, server: Link) -> Flowed:
+    """Carries the order out, for which the far end listens. LabError when an end is in trouble or dies."""
+    patience_s = order.warmup_s + order.run_s + order.deadline_s + _BESIDE_S
+    near = client.order("flow_run", dataclasses.asdict(order), patience_s=patience_s, beside=[server])
+    told = {field.name: near[field.name] for field in dataclasses.fields(Told)}
+    # The samples of the near end need not travel on.
+    far = server.order("flow_finish", {**told, "samples": b""}, patience_s=order.deadline_s + _BESIDE_S)
+    return Flowed(near=near, far=far)
+
+
+def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> dict[str, float]:
+    """The facts with `ideal_bit_s`, the highest goodput of the links, where they have a rate, and `window_bytes`."""
+    rate_bit_s, window = testbed.links.rate_bit_s, values_of(workload.levels).get("window")
+    found = dict(facts)
+    if rate_bit_s:
+        found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).share(_packet_bytes(arm, workload))
+    if isinstance(window, int):
+        # What the kernel gave, of which it doubles what it is asked for (socket(7)).
+        given = [found[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in found]
+        found["window_bytes"] = min(given, default=float(window))
+    return found
+
+
+def flow_too_much(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[str, float]) -> list[str]:
+    """What speaks against a run that moved more payload than the links let through."""
+    rate_bit_s, packet_bytes = testbed.links.rate_bit_s, _packet_bytes(arm, workload)
+    moved_bytes = facts.get("payload_bytes", facts.get("unique", 0) * packet_bytes)
+    if not rate_bit_s or not moved_bytes:
+        return []
+    time_s = max(facts["seconds"], facts.get("received_seconds", 0.0))
+    return goodput_contradictions(
+        rate_bit_s,
+        layers(arm, workload),
+        moved_bytes=moved_bytes,
+        time_s=time_s,
+        # TCP hands over at once what has waited for a segment that was lost, before the run began too.
+        bucket_bytes=BUCKET_BYTES if packet_bytes else min(QUEUE_BYTES, int(_WAITED * rate_bit_s * time_s / 8)),
+        payload_bytes=packet_bytes,
+    )
+
+
+def _packet_bytes(arm: Arm, workload: Workload) -> int:
+    """The payload of a datagram; of a stream's segments 0, as they are full."""
+    return workload.payload_bytes if layers(arm, workload).datagram else 0

@@ -1,0 +1,102 @@
+"""Pace: whether the paths of a testbed whose links have a rate do have it, and no run more than that."""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers, header_cost
+from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate
+from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
+from pytest_ipperf.core.portable.factor import values_of
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.inventory.model import Links, Testbed
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.transports import TRANSPORTS
+from pytest_ipperf.transports.base import CLIENT, SERVER
+
+# A pause of the machine makes a train look slow, and one of a forwarder behind the link makes it look fast. In so many
+# there is one without, if the path has its rate.
+_TRIES = 8
+
+
+def layers(arm: Arm, workload: Workload) -> Layers:
+    """What lies around the payload of an arm, on links of Ethernet's own MTU."""
+    overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
+    return Layers(ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram)
+
+
+def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload) -> float:
+    """By how much, as a share, headers alone make one arm's goodput less than the other's on a testbed's links.
+
+    Of a stream, which takes what it can get, on any links; of what is offered at a rate only where that is more than
+    the links carry.
+    """
+    one, other = layers(test, workload), layers(reference, workload)
+    offered_bit_s = values_of(workload.levels).get("rate")
+    if not isinstance(offered_bit_s, float):
+        return header_cost(one, other, workload.payload_bytes if one.datagram else 0)
+    carried = (links.rate_bit_s * each.share(workload.payload_bytes) or offered_bit_s for each in (one, other))
+    test_bit_s, reference_bit_s = (min(offered_bit_s, each) for each in carried)
+    return max(0.0, 1 - test_bit_s / reference_bit_s)
+
+
+def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int) -> Trains:
+    """The rates that trains of packets of `mtu` bytes had on an arm's path, by who sent them.
+
+    The first that has the links' rate tells; where none of several has, their median. None are sent over links that
+    have no rate, or that lose some, as a train ends with the first that is lost.
+    """
+    if not testbed.links.rate_bit_s or testbed.links.loss:
+        return {}
+    return {
+        sender: _told(testbed, arm, links, mtu, (sender, receiver))
+        for sender, receiver in ((CLIENT, SERVER), (SERVER, CLIENT))
+    }
+
+
+def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends: tuple[str, str]) -> float | None:
+    rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
+    address = {CLIENT: path.client, SERVER: path.server}
+    # Where they grow or shrink on their way (ISATAP's at its router), one link or the other sets the pace.
+    share = len({sender, receiver} & set(path.carriers)) / 2
+    wire_bytes = mtu + FRAME_BYTES + round(share * TRANSPORTS[arm.transport].overhead_bytes)
+    datagrams, backlog = length(rate_bit_s, wire_bytes)
+    order = {
+        "source": address[sender],
+        "address": address[receiver],
+        "port": links[receiver].order("train_listen", address[receiver], datagrams),
+        "packet_bytes": mtu,
+        "datagrams": datagrams,
+        "backlog": backlog,
+    }
+    seen: list[float] = []
+    for _ in range(_TRIES):
+        ident = secrets.randbits(32)
+        links[sender].order("train_send", {**order, "ident": ident})
+        found = links[receiver].order("train_taken", ident, datagrams, wire_bytes)
+        if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
+            return float(found)
+        seen += [] if found is None else [found]
+    return statistics.median(seen) if seen else None
+
+
+def too_much(testbed: Testbed, arm: Arm, workload: Workload, told: Mapping[str, Any]) -> list[str]:
+    """What speaks against a run: more content than the links let through.
+
+    `told` is what the client told of it. Each burst finds the links' buckets full.
+    """
+    rate_bit_s = testbed.links.rate_bit_s
+    if not rate_bit_s:
+        return []
+    return goodput_contradictions(
+        rate_bit_s,
+        layers(arm, workload),
+        moved_bytes=told["content_bytes"],
+        time_s=told["wall_s"],
+        bucket_bytes=BUCKET_BYTES * told["attempted"] // workload.connections,
+    )

@@ -1,0 +1,71 @@
+"""Loading: what clients are ordered to do in a run, and what they told of their own part in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.measurement.client_load import ClientFacts
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.runs.result import Service
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.transports.base import Path
+
+
+def load_order(
+    path: Path, ipver: int, service: Service, workload: Workload, state: ServerState, **settings: Any
+) -> LoadOrder:
+    """The order of a run on a path, whatever its clients; `settings` are those of a `LoadOrder` beside."""
+    protocol = PROTOCOLS[workload.protocol]
+    return LoadOrder(
+        protocol=protocol.name,
+        client=workload.client,
+        payload_bytes=workload.payload_bytes,
+        connections=workload.connections,
+        ipver=ipver,
+        # A transaction that is a look-up itself needs none before.
+        resolver="" if protocol.datagram else path.server,
+        resolver_port=service.resolver_port,
+        name=path.server if protocol.datagram else protocol.host,
+        port=service.port,
+        source=path.client,
+        # What is never fetched need not travel.
+        state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})),
+        rate_per_s=workload.rate_per_s,
+        workers=workload.workers,
+        **settings,
+    )
+
+
+def client_facts(told: Mapping[str, Any], after: Mapping[str, Any], workload: Workload) -> ClientFacts:
+    """What clients told of themselves after a run, and the server's host of TCP's trouble.
+
+    Of several clients, the one that was busiest tells how busy they were, as the run waited for that one.
+    """
+    tcp = {name: max(told["tcp"].get(name, 0), after["tcp"].get(name, 0)) for name in {**told["tcp"], **after["tcp"]}}
+    worst = max(told.get("clients", {"": told}).values(), key=lambda each: _busy(each, workload))
+    return ClientFacts(
+        cpu_s=worst["burst_cpu_s"],
+        wall_s=None if workload.rate_per_s else worst["wall_s"],
+        connections=worst["attempted"],
+        lag_s=told["lag_s"],
+        peak=told["peak"],
+        processors=worst["processors"],
+        tcp=tcp,
+        content_bytes=told["content_bytes"],
+    )
+
+
+def disturbances(clients: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, str]) -> list[str]:
+    """A sentence for each client, of those that told this by role, whose control connection was not silent in a run."""
+    loud = [hosts[role] for role, told in clients.items() if told.get("control")]
+    return [f"the control connection of host {host} was not silent while its figures were taken" for host in loud]
+
+
+def _busy(told: Mapping[str, Any], workload: Workload) -> float:
+    """Its processor time by the time that it had; where connections arrive at a rate, by their number."""
+    had = told["attempted"] if workload.rate_per_s else told["processors"] * told["wall_s"]
+    return float(told["burst_cpu_s"] / had) if had else 0.0

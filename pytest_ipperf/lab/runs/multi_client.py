@@ -1,0 +1,248 @@
+"""Driving: the connections of a run, made by a testbed's client hosts; told as if one host had made them all.
+
+Where there are several, each has every so many-th connection of a run, and begins each burst at an instant that is
+given to it by its own clock, in time for the slowest line. Short bursts are given their instants by the dozen. Nothing
+is said on the lines while connections are under way, but for the word of a host that it has finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_ipperf.agent.load.arrivals import longest_s
+from pytest_ipperf.agent.load.results import BurstTold, RunTold, merged
+from pytest_ipperf.agent.load.runner import Dead
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.lab.access import WAYS
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.clocks import HostClock
+from pytest_ipperf.lab.agents.heartbeat import PULSE
+
+# What a burst may take beyond its deadline: thousands of sockets to open and to close, on a host that is busy.
+_BURST_S = 10.0
+# And what is done beside bursts: forks before the first, and the way of all samples after the last.
+_ASIDE_S = 30.0
+# From the word to the beginning, beside twice the slowest way there and back: what a busy host takes to wake up.
+_SOON_S = 0.01
+# Over a network besides: an acknowledgement may be kept back for 40 ms, and must not be on its way with the load.
+_ACKNOWLEDGED_S = 0.05
+SKEW = ("start_skew_s", "start_skew_error_s")
+"""By how much the beginnings of several hosts lay apart, and how far off that is at most."""
+# So long bursts follow each other without a word in between, if they are short; and what lies between two of them at
+# least, beside twice what those before took.
+_SERIES_S = 0.5
+_APART_S = 0.005
+
+
+def driven(orders: Mapping[str, LoadOrder], links: Mapping[str, Link], server: Link) -> dict[str, Any]:
+    """Carries out a run by the client hosts of these roles, each of which has its order; what `load` tells.
+
+    Where they are several there are besides: `clients`, what each told of itself by role; `start_skew_s`, by how much
+    their beginnings lay apart in the worst burst; `start_skew_error_s`, how far off that is at most; `notes`. Raises
+    LabError when a host is in trouble, AgentError when its agent dies.
+    """
+    (role, order), *more = orders.items()
+    if not more:
+        told: dict[str, Any] = links[role].order(
+            "load", dataclasses.asdict(order), patience_s=_patience_s(order), beside=[server]
+        )
+        return told
+    return _Together(orders, {each: links[each] for each in orders}, server).told()
+
+
+def shares(order: LoadOrder, sources: Mapping[str, str]) -> dict[str, LoadOrder]:
+    """By role what each of these clients is to do of an order; those that would have no connection are left out."""
+    found = {
+        role: dataclasses.replace(order, source=source, place=place, stride=len(sources))
+        for place, (role, source) in enumerate(sources.items())
+    }
+    return {role: each for role, each in found.items() if each.share}
+
+
+def _patience_s(order: LoadOrder) -> float:
+    return order.deadline_s + longest_s(order) + _BURST_S
+
+
+@dataclass
+class _Together:
+    """A run that several hosts make, under way.
+
+    `instants` are those of its bursts, by role on the host's clock. Where nothing completed any more, the last ones may
+    be without a host that had not come so far.
+    """
+
+    orders: Mapping[str, LoadOrder]
+    links: Mapping[str, Link]
+    server: Link
+    clocks: dict[str, HostClock] = field(default_factory=dict)
+    instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+    def told(self) -> dict[str, Any]:
+        """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
+
+        Where one is gone the others are left in the midst of an order, and end with the epoch.
+        """
+        try:
+            return self._told()
+        except AgentError:
+            raise
+        except LabError:
+            for link in self.links.values():
+                with contextlib.suppress(LabError):  # of one that is lost the first error tells
+                    link.order("drive_leave")
+            raise
+
+    def _told(self) -> dict[str, Any]:
+        self.clocks = {role: HostClock(link) for role, link in self.links.items()}
+        self._all("drive_open", {role: (dataclasses.asdict(order),) for role, order in self.orders.items()})
+        self._make()
+        for clock in self.clocks.values():
+            clock.look()
+        return self._merged(self._all("drive_close"))
+
+    def _make(self) -> None:
+        """All bursts, or as many as it takes to see that nothing completes any more."""
+        dead, every_s = Dead(), _SERIES_S
+        while len(self.instants) < self._order.bursts:
+            done = []
+            for completed, took_s in self._series(every_s):
+                if dead.so(completed=completed):
+                    return
+                done.append((completed, took_s))
+            # One by one while nothing completes, as that may soon be the end.
+            every_s = _APART_S + 2 * max(took_s for _, took_s in done) if done[-1][0] else _SERIES_S
+
+    def _series(self, every_s: float) -> Iterator[tuple[bool, float]]:
+        """Some bursts, so far apart, within half a second; of each whether any of it completed, and what it took.
+
+        It is told as soon as all hosts have made it. One that could not keep up makes what it lacks in the end, without
+        the others.
+        """
+        first = len(self.instants)
+        end = min(first + max(1, int(_SERIES_S / every_s)), self._order.bursts)
+        done: list[tuple[bool, float]] = [(False, 0.0)] * (end - first)
+        made = dict.fromkeys(self.links, first)
+        while (number := min(made.values())) < end:
+            roles = [role for role, each in made.items() if each == number]
+            count = end - number if number == first else 1
+            for role, each in self._begun(roles, number, count, every_s).items():
+                for at, (completed, took_s) in enumerate(each, start=number - first):
+                    done[at] = done[at][0] or completed, max(done[at][1], took_s)
+                made[role] += len(each)
+            yield from done[number - first : min(made.values()) - first]
+
+    def _begun(
+        self, roles: Sequence[str], number: int, count: int, every_s: float
+    ) -> dict[str, list[tuple[bool, float]]]:
+        """What these hosts tell of so many bursts, which begin on all of them at the same instants."""
+        self._all("drive_ready", dict.fromkeys(roles, (number,)))
+        soon_ns = int(self._soon_s() * 1e9)  # which may look at clocks before, and that takes its time
+        here_ns = time.monotonic_ns() + soon_ns
+        instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
+        there = {role: [self.clocks[role].there(at_ns) for at_ns in instants] for role in roles}
+        patience_s = max(map(_patience_s, self.orders.values())) + _SERIES_S
+        answers = self._all("drive_begin", {role: (number, there[role]) for role in roles}, patience_s)
+        for role, each in answers.items():
+            for at in range(len(each)):
+                self.instants[number + at][role] = there[role][at]
+        PULSE.lull()
+        return answers
+
+    @property
+    def _order(self) -> LoadOrder:
+        return next(iter(self.orders.values()))
+
+    def _all(
+        self, name: str, arguments: Mapping[str, tuple[Any, ...]] | None = None, patience_s: float = _ASIDE_S
+    ) -> dict[str, Any]:
+        """Has hosts carry out an order side by side; of those in trouble, the first one's is raised."""
+        given = arguments or dict.fromkeys(self.links, ())
+        for role, each in given.items():
+            self.links[role].ask(name, *each)
+        answers, trouble = {}, None
+        for role in given:
+            others = [link for each, link in self.links.items() if each != role]
+            try:
+                answers[role] = self.links[role].answer(patience_s, [self.server, *others])
+            except AgentError:
+                raise
+            except LabError as error:  # the others' answers are read all the same, or would be taken for later ones
+                trouble = trouble or error
+        if trouble:
+            raise trouble
+        return answers
+
+    def _soon_s(self) -> float:
+        """How long it takes until all have heard an instant, and nothing is under way any more."""
+        for clock in self.clocks.values():
+            clock.freshen()
+        far = any(WAYS[link.host.way].far for link in self.links.values())
+        return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
+
+    def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        run, begun, error_s = RunTold(self._order.connections), [], 0.0
+        for number, instants in self.instants.items():
+            here = {role: self.clocks[role].here(at_ns) for role, at_ns in instants.items()}
+            first_ns = min(at_ns for at_ns, _ in here.values())
+            later_s = {role: (at_ns - first_ns) * 1e-9 for role, (at_ns, _) in here.items()}
+            bursts = {role: told[role]["bursts"][number] for role in here}
+            run.add(merged([BurstTold.of_plain(each, later_s[role]) for role, each in bursts.items()]))
+            begun.append({role: later_s[role] + each["woke_s"] for role, each in bursts.items()})
+            # Of two beginnings each may be off.
+            error_s = max(error_s, sum(sorted(off_s for _, off_s in here.values())[-2:]))
+        alone = {role: self._alone(role, each, begun) for role, each in told.items()}
+        return {
+            **run.told(),
+            **_summed(told.values()),
+            "attempted": sum(each["attempted"] for each in told.values()),
+            "clients": alone,
+            "start_skew_s": max(max(each.values()) - min(each.values()) for each in begun),
+            "start_skew_error_s": error_s,
+            "notes": tuple(dict.fromkeys((*self._late(begun), *self._troubles()))),
+        }
+
+    def _alone(self, role: str, told: Mapping[str, Any], begun: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+        """What a host told of itself, as `load` would have; its `began_s` are since the first one's instants."""
+        run = {name: value for name, value in told.items() if name != "bursts"}
+        completed = told["attempted"] - sum(told["failed"].values())
+        began_s = [each[role] for each in begun if role in each]
+        return {"host": self.links[role].host.name, **run, "completed": completed, "began_s": began_s}
+
+    def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
+        for role, link in self.links.items():
+            late_s = max(each[role] - min(each.values()) for each in begun if role in each)
+            if late_s > LATE_S:
+                yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the first host"
+
+    def _troubles(self) -> Iterable[str]:
+        for clock in self.clocks.values():
+            yield from clock.troubles()
+
+
+def _summed(told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the hosts counted, together; None where one of them could not."""
+    each = list(told)
+    counted = {name: _sums([one[name] for one in each]) for name in ("packets", "bare_ipv6", "host_cpu_s", "tcp")}
+    controls = [one["control"] for one in each]
+    return {
+        **counted,
+        "cpu_s": sum(one["cpu_s"] for one in each),
+        "processors": sum(one["processors"] for one in each),
+        "control": None if None in controls else sum(controls),
+    }
+
+
+def _sums(counts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    if None in counts:
+        return None
+    known = [each for each in counts if each is not None]
+    names = dict.fromkeys(name for each in known for name in each)
+    return {name: sum(each.get(name, 0) for each in known) for name in names}

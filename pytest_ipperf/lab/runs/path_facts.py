@@ -1,0 +1,129 @@
+"""Proving: the facts of the arms' paths, asked of the hosts' agents, and what a testbed's arms have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.path_proof import Expected, carrier_contradictions, run_contradictions
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.netns.veth import ports
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+
+# One is lost now and then, with half a second of waiting, where the links lose some.
+_TRIES = 8
+_MOST_BYTES = 65535  # of an IPv4 packet
+
+
+def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expected:
+    """What an arm's sockets, packets and routes must be."""
+    path = testbed.path(arm)
+    devices = {
+        role: {name: each.devices[role] for name, each in testbed.paths.items() if role in each.devices}
+        for role in testbed.roles
+    }
+    return Expected(
+        ipver=arm.ipver,
+        client=path.client,
+        server=path.server,
+        exclusive=testbed.exclusive,
+        least_packets=least_packets,
+        carriers=path.carriers,
+        transport=arm.transport,
+        devices=devices,
+        mtu=path.ends[CLIENT].mtu if CLIENT in path.ends else 0,
+        rate_bit_s=testbed.links.rate_bit_s if testbed.is_lab else 0.0,
+    )
+
+
+def seen_links(links: Mapping[str, Link], role: str) -> dict[str, Link]:
+    """The agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
+    return {CLIENT: links[role], **{each: links[each] for each in (SERVER, ROUTER) if each in links}}
+
+
+def run_troubles(expected: Mapping[str, Expected], proof: Mapping[str, Any]) -> list[str]:
+    """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
+
+    `expected` is by the clients' roles. What server and router have met is of all of them together.
+    """
+    clients = proof.get("clients")
+    if not clients:
+        return run_contradictions(expected[CLIENT], proof)
+    found = []
+    for role, told in clients.items():
+        seen = {**told, "protocol41": {CLIENT: told["protocol41"]}}
+        found += [f"host {told['host']}: {each}" for each in run_contradictions(expected[role], seen)]
+    shared = {role: counts for role, counts in proof["protocol41"].items() if role not in expected}
+    return found + carrier_contradictions(expected[CLIENT], shared, proof["completed"])
+
+
+def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_port: int, name: str) -> dict[str, Any]:
+    """The facts of an arm's path, as `path_contradictions` takes them; only its `routes` where there is none."""
+    path = testbed.path(arm)
+    there = links[CLIENT].order("route", path.server, path.client)
+    if "mtu" not in there:
+        return {"routes": {CLIENT: there}, "fits": {}}
+    routes, onward, back = {CLIENT: there}, {}, {}
+    if path.client:
+        routes[SERVER] = links[SERVER].order("route", path.client, path.server)
+    if path.client and ROUTER in links and (testbed.is_lab or ROUTER in path.carriers):
+        routes[ROUTER], onward[ROUTER] = _forwarding(path, links[ROUTER])
+    probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
+    fits = links[CLIENT].order("fits", probe)
+    if path.client and next(iter(fits.values())) == "yes":
+        back = fits_back(
+            links[SERVER], links[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
+            sizes=fits, tries=_TRIES,
+        )  # fmt: skip
+    return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, links)}
+
+
+def _forwarding(path: Path, link: Link) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
+    near, far = path.client, path.server
+    if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
+        near, far = path.ends[CLIENT].local, path.ends[SERVER].local
+    nearer, farther = (link.order("route", address).get("device", "") for address in (near, far))
+    return link.order("route", near, far, farther), link.order("route", far, near, nearer)
+
+
+def fits_back(
+    here: Link, there: Link, *, source: str, address: str, ports: tuple[int, int], sizes: Collection[int], tries: int
+) -> dict[int, str]:
+    """Which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
+
+    Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
+    """
+    largest, port = min(sizes), here.order("back_listen", source, ports)
+    there.order("back_open", address, source, port)
+    sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
+    refused, taken = set(sizes) - set(sent), set[int]()
+    for _ in range(tries):
+        there.order("back_ask")
+        refused |= set(here.order("back_answer", sent))
+        if largest in refused:
+            break
+        taken |= set(there.order("back_taken", largest))
+        if largest in taken:
+            break
+    return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
+
+
+def _rates(testbed: Testbed, links: Mapping[str, Link]) -> dict[str, dict[str, float]]:
+    """By host and device: what the ports of a lab are shaped to; none where it is to have no rate."""
+    if not testbed.is_lab or not testbed.links.rate_bit_s:
+        return {}
+    mine = [port for pair in ports(testbed) for port in pair]
+    return {role: links[role].order("rates", [port.device for port in mine if port.role == role]) for role in links}
+
+
+def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dict[str, str]:
+    """By role: the device by which a host reaches the others natively; empty where there is no route."""
+    found = {}
+    for role, link in links.items():
+        other = testbed.server if role in testbed.clients else testbed.client
+        address = other.address(ipver) or other.address(10 - ipver)
+        found[role] = link.order("route", address).get("device", "") if address else ""
+    return found

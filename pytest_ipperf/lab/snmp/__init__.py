@@ -1,0 +1,1 @@
+"""SNMP: interface counters of routers and hosts."""

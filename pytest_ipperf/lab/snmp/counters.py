@@ -1,0 +1,42 @@
+"""Metering: what the hosts of a testbed tell by SNMP, where `hosts.ini` says how they are asked.
+
+It is beside the measurement: a host that does not answer is told once and asked no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.snmp.client import Source, counters, description
+
+_Told = TypeVar("_Told")
+
+
+class Meters:
+    """Those of a testbed; `tell` hears of a host that does not answer."""
+
+    def __init__(self, testbed: Testbed, tell: Callable[[str], None]) -> None:
+        self._sources = {role: host.snmp for role, host in testbed.roles.items() if isinstance(host.snmp, Source)}
+        self._names = {role: host.name for role, host in testbed.roles.items()}
+        self._tell = tell
+
+    def descriptions(self) -> dict[str, str]:
+        """By role: what its host says that it is."""
+        return self._of_each(description)
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        """By role: the seconds since its host's SNMP agent was started, and its interfaces' counters."""
+        return self._of_each(counters)
+
+    def _of_each(self, ask: Callable[[Source], _Told]) -> dict[str, _Told]:
+        found = {}
+        for role, source in list(self._sources.items()):
+            try:
+                found[role] = ask(source)
+            except LabError as error:
+                del self._sources[role]
+                self._tell(f"host {self._names[role]} tells nothing by SNMP: {error}")
+        return found

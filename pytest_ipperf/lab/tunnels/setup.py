@@ -1,0 +1,104 @@
+"""Tunnelling: the ends of tunnels on a testbed's hosts, made by their agents and put back by them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.shutdown import remedy, restore_error
+from pytest_ipperf.lab.inventory.model import Testbed
+from pytest_ipperf.lab.tunnels.backend_choice import candidates, lab_backend, too_slow
+from pytest_ipperf.transports.base import End, Leg, Path
+
+EXISTING = "existing"
+"""What carries the tunnels of a host that has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnels:
+    """What stands of a testbed's tunnelled arms, by transport: what carries it, or why it could not be made."""
+
+    backends: dict[str, str] = field(default_factory=dict)
+    trouble: dict[str, LabError] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[str], wanted: str) -> Iterator[Tunnels]:
+    """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.
+
+    What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
+    told, and no error, as the other arms can do without.
+    """
+    made = Tunnels()
+    earlier: BaseException | None = None
+    try:
+        for transport in transports:
+            path = testbed.paths[transport]
+            try:
+                made.backends[transport] = _raised(testbed, transport, path, links, wanted)
+            except AgentError:
+                raise
+            except LabError as error:
+                made.trouble[transport] = error
+        yield made
+    except BaseException as error:
+        earlier = error
+        raise
+    finally:
+        # The lab's hosts go as a whole.
+        if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
+            _restore(testbed, links, earlier)
+
+
+def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Link], wanted: str) -> str:
+    if not path.ends:
+        return EXISTING
+    name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, links, wanted)
+    if why:
+        raise LabError(f"nothing can carry {transport} on testbed {testbed.name} ({why})")
+    with ThreadPoolExecutor(len(links)) as pool:
+        making = [
+            pool.submit(_make, link, name, path.legs.get(role), path.ends.get(role)) for role, link in links.items()
+        ]
+    for each in making:
+        each.result()
+    return name
+
+
+def _make(link: Link, backend: str, leg: Leg | None, end: End | None) -> None:
+    """What a host needs for a path."""
+    if leg:
+        link.order("leg", dataclasses.asdict(leg))
+    if end:
+        link.order("tunnel", backend, dataclasses.asdict(end))
+
+
+def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], wanted: str) -> tuple[str, str]:
+    """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
+    reasons = []
+    for name in candidates(testbed, wanted):
+        asked = ((links[role].host.name, links[role].order("cannot_carry", name)) for role in path.ends)
+        why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
+        if not why:
+            return name, ""
+        reasons.append(f"{name}: {why}")
+    return "", "; ".join(reasons)
+
+
+def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None) -> None:
+    """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
+    left = []
+    for link in links.values():
+        try:
+            told = link.order("restore")
+        except AgentError:  # which died, and what it leaves is undone by its guardian
+            continue
+        left += [f"host {link.host.name}: {sentence}" for sentence in told]
+    if left:
+        end = remedy(testbed.name)
+        raise restore_error(f"not everything is as it was: {'; '.join(left)}; {end}", end, earlier)
