@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store import SCHEMA, Archive, Journal, records_in
-from pytest_ipperf.store.index import FILE
+from pytest_ipperf.store.index.index import FILE
 
 BEGAN = 1764000000.0
 DAY_S = 86400

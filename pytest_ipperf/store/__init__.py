@@ -1,11 +1,9 @@
 """The store: what is kept of every session, appended as it comes, read back whole, and found again by an index."""
 
-from pytest_ipperf.store.acceptances import accept, acceptances, withdraw
 from pytest_ipperf.store.archive import FRESH, LAST, Archive
-from pytest_ipperf.store.index import Entry
-from pytest_ipperf.store.journal import Journal, is_being_written, run_folder
-from pytest_ipperf.store.migration import SCHEMA
-from pytest_ipperf.store.nights import (
+from pytest_ipperf.store.atomic_files import write_whole
+from pytest_ipperf.store.history.acceptances import accept, acceptances, withdraw
+from pytest_ipperf.store.history.nights import (
     LOST,
     VERDICT,
     Night,
@@ -14,9 +12,11 @@ from pytest_ipperf.store.nights import (
     read_verdict,
     sealed_verdict,
 )
-from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session, records_in
-from pytest_ipperf.store.story import read_story
-from pytest_ipperf.store.whole import write_whole
+from pytest_ipperf.store.index.index import Entry
+from pytest_ipperf.store.log.event_log import Journal, is_being_written, run_folder
+from pytest_ipperf.store.log.migration import SCHEMA
+from pytest_ipperf.store.session_reader import KeptSession, KeptWorkload, read_session, records_in
+from pytest_ipperf.store.session_summary import read_story
 
 __all__ = [
     "FRESH",

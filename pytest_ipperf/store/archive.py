@@ -10,10 +10,10 @@ from typing import Any
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.records.history_entry import Key, Past
-from pytest_ipperf.store.index import FILE, Entry, Index
-from pytest_ipperf.store.migration import tells_end
-from pytest_ipperf.store.nights import Night, read_night
-from pytest_ipperf.store.tables import INTACT
+from pytest_ipperf.store.history.nights import Night, read_night
+from pytest_ipperf.store.index.index import FILE, Entry, Index
+from pytest_ipperf.store.index.tables import INTACT
+from pytest_ipperf.store.log.migration import tells_end
 
 LAST = "last"
 FRESH = ".fresh"

@@ -20,8 +20,8 @@ from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.plugin.rebuilding import rebuild
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import Journal
-from pytest_ipperf.store.journal import _plain
-from pytest_ipperf.store.reading import KeptWorkload
+from pytest_ipperf.store.log.event_log import _plain
+from pytest_ipperf.store.session_reader import KeptWorkload
 
 FOUR, TUNNEL = Arm(4, "native"), Arm(6, "tunnel")
 WORKLOAD = Workload(testbed="lab.100mbit", protocol="http", client="lean", connections=1, payload_bytes=1024)

@@ -21,7 +21,7 @@ from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.report.documents import night_document, plain, session_document
 from pytest_ipperf.report.findings import Kind, findings, headline
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store.nights import VERDICT, nights_in
+from pytest_ipperf.store.history.nights import VERDICT, nights_in
 
 TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")

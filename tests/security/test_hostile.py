@@ -18,7 +18,7 @@ from pytest_ipperf.lab.agents import client as link_module
 from pytest_ipperf.lab.agents.client import Link
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.store.journal import Journal
+from pytest_ipperf.store.log.event_log import Journal
 
 CANARY = "canary-of-the-tests"
 HOSTILE = [

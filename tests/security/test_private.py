@@ -14,7 +14,7 @@ import pytest
 from pytest_ipperf.agent.host_state import dirty_marks, state_dir
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
-from pytest_ipperf.store.journal import Journal
+from pytest_ipperf.store.log.event_log import Journal
 
 STRANGER = 65533
 

@@ -20,7 +20,7 @@ from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.store import SCHEMA, Journal
-from pytest_ipperf.store.seal import KEY, sealed
+from pytest_ipperf.store.log.seal import KEY, sealed
 
 BEGAN = 1795311000.0
 """2026-11-22 01:30 UTC, when the first session begins; each further one a day later."""

@@ -16,8 +16,8 @@ from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import accept, acceptances, withdraw
-from pytest_ipperf.store.acceptances import FILE
-from pytest_ipperf.store.acceptances import _plain as _plain_line
+from pytest_ipperf.store.history.acceptances import FILE
+from pytest_ipperf.store.history.acceptances import _plain as _plain_line
 
 DAY = dt.date(2026, 11, 22)
 AT = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()

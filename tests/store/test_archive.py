@@ -8,7 +8,7 @@ import pytest
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import Archive, Journal, read_story, records_in
-from pytest_ipperf.store.index import FILE
+from pytest_ipperf.store.index.index import FILE
 from tests.store.kept import BEGAN, SUITE, facts, keep, name_of, record, single
 
 ONE, TWO = (Key(record(number).cell, "response_time", "1-apache-ipv4") for number in (1, 2))

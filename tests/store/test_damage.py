@@ -21,9 +21,10 @@ import pytest
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, Journal, events, is_being_written, read_session, read_story, records_in
-from pytest_ipperf.store.index import FILE, Index
-from pytest_ipperf.store.tables import VERSION
+from pytest_ipperf.store import Archive, Journal, is_being_written, read_session, read_story, records_in
+from pytest_ipperf.store.index.index import FILE, Index
+from pytest_ipperf.store.index.tables import VERSION
+from pytest_ipperf.store.log import events
 from tests.store.kept import SUITE, facts, keep, name_of, record
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,12 @@ from collections import Counter
 import pytest
 
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, Journal, events, tables
-from pytest_ipperf.store.index import FILE, Index
-from pytest_ipperf.store.indexing import SessionReading
-from pytest_ipperf.store.tables import opened
+from pytest_ipperf.store import Archive, Journal
+from pytest_ipperf.store.index import tables
+from pytest_ipperf.store.index.index import FILE, Index
+from pytest_ipperf.store.index.tables import opened
+from pytest_ipperf.store.index.update import SessionReading
+from pytest_ipperf.store.log import events
 from tests.store.kept import facts, keep, name_of, record
 
 CELLS, NIGHTS = 200, 20
@@ -176,7 +178,7 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
     keep(tmp_path, 0, [record(1)])
     Archive(tmp_path).close()
     keep(tmp_path, 1, [record(1)])
-    monkeypatch.setattr("pytest_ipperf.store.tables._WAIT_S", 0.1)
+    monkeypatch.setattr("pytest_ipperf.store.index.tables._WAIT_S", 0.1)
     other = sqlite3.connect(tmp_path / FILE)
     other.execute("BEGIN IMMEDIATE")
     archive = Archive(tmp_path)

@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.completeness import State
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.store import SCHEMA, Archive, read_session, read_story, records_in
-from pytest_ipperf.store.migration import OLDEST, check_schema, migrated, tells_end
+from pytest_ipperf.store.log.migration import OLDEST, check_schema, migrated, tells_end
 from tests.store.kept import events_of, keep, record, rewrite
 
 NEW_IN_6: dict[str, Any] = {"workload_version": "", "fingerprint": "", "nodeid": "", "p_exceeds": None}

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, nights
-from pytest_ipperf.store import index as index_module
+from pytest_ipperf.store import Archive
+from pytest_ipperf.store.history import nights
+from pytest_ipperf.store.index import index as index_module
 from tests.store.kept import BEGAN, keep, name_of, record
 
 CELLS = [

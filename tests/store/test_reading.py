@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, Journal, read_session, records_in
-from pytest_ipperf.store.seal import sealed
+from pytest_ipperf.store.log.seal import sealed
 from tests.store.kept import HOST, events_of, facts, keep, record, rewrite
 
 WORKLOADS = ("loopback-http-c1-1k", "loopback-http-c10-1k")

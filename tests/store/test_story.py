@@ -13,7 +13,9 @@ import pytest
 from pytest_ipperf.core.nightly.session_summary import Host, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import State
-from pytest_ipperf.store import Archive, Journal, events, indexing, read_session, read_story, reading
+from pytest_ipperf.store import Archive, Journal, read_session, read_story, session_reader
+from pytest_ipperf.store.index import update
+from pytest_ipperf.store.log import events
 from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
 
 COLUMNS = ["start", "total"]
@@ -160,8 +162,8 @@ def ending(tmp_path, monkeypatch):
             journal.append("end", ends.pop())
             journal.close()
 
-    monkeypatch.setattr(reading, "read_events", read_events)
-    monkeypatch.setattr(indexing, "read_events", read_events)
+    monkeypatch.setattr(session_reader, "read_events", read_events)
+    monkeypatch.setattr(update, "read_events", read_events)
     return folder
 
 

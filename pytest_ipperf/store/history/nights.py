@@ -13,10 +13,10 @@ from typing import Any
 from pytest_ipperf.core.nightly.report import RED, Light, Ruling
 from pytest_ipperf.core.portable.errors import DamageError, LabError
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.kinds import Kind
-from pytest_ipperf.store.seal import KEY
-from pytest_ipperf.store.whole import check_is_file
+from pytest_ipperf.store.atomic_files import check_is_file
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log.seal import KEY
 
 VERDICT = "verdict.json"
 LOST = "records"

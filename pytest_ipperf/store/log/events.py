@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.kinds import Kind
-from pytest_ipperf.store.migration import Facts, check_schema, is_sealed, migrated
-from pytest_ipperf.store.records import WRONG, plain_record
-from pytest_ipperf.store.seal import holds, seal_of
-from pytest_ipperf.store.whole import check_is_file
+from pytest_ipperf.store.atomic_files import check_is_file
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log.migration import Facts, check_schema, is_sealed, migrated
+from pytest_ipperf.store.log.records import WRONG, plain_record
+from pytest_ipperf.store.log.seal import holds, seal_of
 
 _WORKLOAD: Mapping[str, Kind] = {"workload": kinds.text}
 _SAMPLES: Mapping[str, Kind] = {"rows": kinds.count, "offset": kinds.count}

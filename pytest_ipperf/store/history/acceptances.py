@@ -14,10 +14,10 @@ from typing import Any
 
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import LabError, UsageError
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.kinds import Kind
-from pytest_ipperf.store.seal import KEY, holds, seal_of, sealed
-from pytest_ipperf.store.whole import check_is_file
+from pytest_ipperf.store.atomic_files import check_is_file
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log.seal import KEY, holds, seal_of, sealed
 
 FILE = "accepted.jsonl"
 _WITHDRAWN = "withdrawn"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.store.seal import seal_of, sealed
+from pytest_ipperf.store.log.seal import seal_of, sealed
 
 _TAIL_BYTES = 1 << 20
 """Of a journal that is gone on with, the end that holds its last line."""

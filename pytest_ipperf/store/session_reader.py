@@ -15,9 +15,9 @@ from zlib import crc32
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.events import Event, Place, read_events
-from pytest_ipperf.store.migration import Facts
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.events import Event, Place, read_events
+from pytest_ipperf.store.log.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
 _SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed", "server", "fingerprint")

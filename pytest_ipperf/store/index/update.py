@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.events import Event, Place, UnreadableError, read_events
-from pytest_ipperf.store.migration import Facts
-from pytest_ipperf.store.reading import journals_in, missing, not_listed
-from pytest_ipperf.store.tables import seal
+from pytest_ipperf.store.index.tables import seal
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.events import Event, Place, UnreadableError, read_events
+from pytest_ipperf.store.log.migration import Facts
+from pytest_ipperf.store.session_reader import journals_in, missing, not_listed
 
 _BATCH = 500
 _NAME = re.compile(r"\d{8}T\d{6}Z")

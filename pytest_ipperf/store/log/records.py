@@ -13,9 +13,9 @@ from typing import Any
 from pytest_ipperf.core.measurement.client_load import Instrument
 from pytest_ipperf.core.measurement.link_rate import Pace
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.store import kinds
-from pytest_ipperf.store.kinds import Kind
-from pytest_ipperf.store.seal import KEY
+from pytest_ipperf.store.log import kinds
+from pytest_ipperf.store.log.kinds import Kind
+from pytest_ipperf.store.log.seal import KEY
 
 WRONG = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 """What an event raises that is not what it should be."""

@@ -14,12 +14,8 @@ from typing import Any
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.records.completeness import Extent, state_of
-from pytest_ipperf.store.events import Place
-from pytest_ipperf.store.indexing import SessionReading, Sign, folders_in, sign_of, signs_of
-from pytest_ipperf.store.journal import is_being_written
-from pytest_ipperf.store.migration import WITH_END
-from pytest_ipperf.store.nights import VERDICT, Night, nights_in
-from pytest_ipperf.store.tables import (
+from pytest_ipperf.store.history.nights import VERDICT, Night, nights_in
+from pytest_ipperf.store.index.tables import (
     cannot,
     check_rows,
     damage,
@@ -30,6 +26,10 @@ from pytest_ipperf.store.tables import (
     seal,
     why,
 )
+from pytest_ipperf.store.index.update import SessionReading, Sign, folders_in, sign_of, signs_of
+from pytest_ipperf.store.log.event_log import is_being_written
+from pytest_ipperf.store.log.events import Place
+from pytest_ipperf.store.log.migration import WITH_END
 
 FILE = "index.sqlite"
 

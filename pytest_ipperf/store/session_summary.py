@@ -14,10 +14,10 @@ from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import UNMEASURED, Extent, State, extent, state_of
 from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.store.events import Event
-from pytest_ipperf.store.journal import is_being_written
-from pytest_ipperf.store.migration import tells_end
-from pytest_ipperf.store.reading import KeptSession, KeptWorkload, read_session
+from pytest_ipperf.store.log.event_log import is_being_written
+from pytest_ipperf.store.log.events import Event
+from pytest_ipperf.store.log.migration import tells_end
+from pytest_ipperf.store.session_reader import KeptSession, KeptWorkload, read_session
 
 _TIMES = ("total", "rtt_s")
 """The columns whose spread is shown; other samples are no times of single connections or replies."""

@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from pathlib import Path
 
-from pytest_ipperf.store.migration import SCHEMA
+from pytest_ipperf.store.log.migration import SCHEMA
 
 VERSION = 100 * SCHEMA + 8
 """Of the tables; those of another version are made anew."""

@@ -1,0 +1,1 @@
+"""The history of a folder of records: nights and accepted changes."""

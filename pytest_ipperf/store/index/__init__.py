@@ -1,0 +1,1 @@
+"""The index over the event logs of all sessions, in SQLite."""
