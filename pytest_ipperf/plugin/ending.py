@@ -74,7 +74,7 @@ class Ending:
         path.write_text(json.dumps(facts), encoding="utf-8")
 
     def _tables(self) -> None:
-        from pytest_ipperf.report.figures import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+        from pytest_ipperf.report.table_files import write_tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
         write_tables(self._records, self._session.folder / "tables", datetime.now(UTC))
 
@@ -93,7 +93,7 @@ class Ending:
 
     def _compare(self) -> None:
         from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415 - loads scipy
-        from pytest_ipperf.report.comparison import lines  # noqa: PLC0415 - the same
+        from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415 - the same
 
         then = self._session.baseline
         now = strictest(self._records, self._session.folder.name)

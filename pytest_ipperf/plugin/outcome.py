@@ -51,7 +51,7 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
 
     if not isinstance(left, Slowdown):
         return None
-    from pytest_ipperf.report.picture import interval_picture  # noqa: PLC0415
+    from pytest_ipperf.report.terminal.interval_picture import interval_picture  # noqa: PLC0415
 
     judgement = (left <= right).judgement
     return [judgement.sentence(), "", *interval_picture(judgement)]

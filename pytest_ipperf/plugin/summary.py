@@ -14,7 +14,7 @@ from pytest_ipperf.plugin.forecast import forecast_lines
 from pytest_ipperf.plugin.keeping import KEEPER
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.session import SESSION, Session
-from pytest_ipperf.report.reasons import reasons, twin_reasons
+from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
 
 
@@ -75,7 +75,7 @@ def write(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         reporter.write_line(banner, red=True, bold=True)
         reporter.write_line("")
     if tally.records:
-        from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
+        from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
         # A file has no width; a terminal breaks lines where they can no longer be read.
         width = reporter._tw.fullwidth if reporter.isatty else None  # noqa: SLF001 - pytest has no public way to it

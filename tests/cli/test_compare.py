@@ -7,7 +7,7 @@ import pytest
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.records.comparison import comparison
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.comparison import lines
+from pytest_ipperf.report.terminal.comparison import lines
 from pytest_ipperf.store import Archive
 from tests.store.kept import keep, name_of, record
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.metric import Direction
-from pytest_ipperf.core.grade import GRADES, grade, graded
 from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.report.studies.router.grades import GRADES, grade, graded
 
 RATE: Direction = "higher_is_better"
 TIME: Direction = "lower_is_better"

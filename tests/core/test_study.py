@@ -6,7 +6,7 @@ import random
 import pytest
 
 from pytest_ipperf.core.portable.errors import InvalidError
-from pytest_ipperf.core.study import study_increase, study_mean_interval
+from pytest_ipperf.report.studies.response_time.formulas import study_increase, study_mean_interval
 
 N = 10
 

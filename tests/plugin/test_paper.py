@@ -11,7 +11,7 @@ import pytest
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application, applications
-from pytest_ipperf.report.paper.printed import MEANS
+from pytest_ipperf.report.studies.response_time.printed import MEANS
 from tests.settings import STRICT
 
 TOP = Path(__file__).parents[2]

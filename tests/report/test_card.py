@@ -18,9 +18,9 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.card import description, factor_texts, lack, plot, title, values_csv
-from pytest_ipperf.report.card.plot import draw
-from pytest_ipperf.report.terminal import tables
+from pytest_ipperf.report.allure_card import description, factor_texts, lack, plot, title, values_csv
+from pytest_ipperf.report.allure_card.plot import draw
+from pytest_ipperf.report.terminal.application_tables import tables
 
 ARMS = [Arm(4, "native", twin=True), Arm(6, "native"), Arm(6, "tunnel"), Arm(6, "isatap"), Arm(6, "isatap", twin=True)]
 

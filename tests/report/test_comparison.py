@@ -16,7 +16,7 @@ from pytest_ipperf.core.records.comparison import compared, comparison
 from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.comparison import lines, sentence
+from pytest_ipperf.report.terminal.comparison import lines, sentence
 
 TIME, RATE = (METRICS[name].metric for name in ("response_time", "throughput"))
 

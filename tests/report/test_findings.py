@@ -7,7 +7,7 @@ import pytest
 
 from pytest_ipperf.core.nightly.report import Ruling
 from pytest_ipperf.core.nightly.session_summary import Story, Trouble
-from pytest_ipperf.report.findings import Kind, findings, headline, verdict_of
+from pytest_ipperf.report.tables.findings import Kind, findings, headline, verdict_of
 
 
 def story_of(records, **change):

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.measurement.link_rate import Pace
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.figures import write_tables
-from pytest_ipperf.report.flow.lines import along, lines
 from pytest_ipperf.report.flow.quantity import number, time_pair, unit_of
-from pytest_ipperf.report.flow.table import tables
-from pytest_ipperf.report.terminal import tables as all_tables
+from pytest_ipperf.report.flow.sweeps import along, lines
+from pytest_ipperf.report.flow.tables import tables
+from pytest_ipperf.report.table_files import write_tables
+from pytest_ipperf.report.terminal.application_tables import tables as all_tables
 
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 

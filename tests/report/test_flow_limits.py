@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.report.flow.said import said
-from pytest_ipperf.report.flow.table import tables
+from pytest_ipperf.report.flow.engine_notes import said
+from pytest_ipperf.report.flow.tables import tables
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from pytest_ipperf.core.nightly.report import CellReport, Light, NightReport, Ru
 from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.report.documents import night_document, plain, session_document
-from pytest_ipperf.report.findings import Kind, findings, headline
 from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.json_document import night_document, plain, session_document
+from pytest_ipperf.report.tables.findings import Kind, findings, headline
 from pytest_ipperf.store.history.nights import VERDICT, nights_in
 
 TOP = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.report.network import begun_lines, run_notes
-from pytest_ipperf.report.paper.table import conditions
-from pytest_ipperf.report.terminal import tables
+from pytest_ipperf.report.studies.response_time.table import conditions
+from pytest_ipperf.report.tables.network_notes import begun_lines, run_notes
+from pytest_ipperf.report.terminal.application_tables import tables
 
 SIDE = ArmSummary(arm="ipv4", values=(0.01,), attempted=1, completed=1, failed={}, phases={})
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from pytest_ipperf.core.nightly.report import RANK, Light, Ruling
 from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
 from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.report.flow.table import in_order
+from pytest_ipperf.report.flow.tables import in_order
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.report.night import lines as night_lines
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
 from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
-from pytest_ipperf.report.sentences import paragraphs
+from pytest_ipperf.report.tables.paragraphs import paragraphs
+from pytest_ipperf.report.terminal.night import lines as night_lines
 from pytest_ipperf.store import Journal
 from tests.report.contrast import contrast
 from tests.store.kept import facts

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.course import course_lines, steps
-from pytest_ipperf.report.findings import margin_change
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.page.curves import curves_of
-from pytest_ipperf.report.page.level_plot import _beside, _changes, margins_differ
-from pytest_ipperf.report.page.levels import level_figure, level_lines
-from pytest_ipperf.report.page.spread import Sorted, spread_figure
-from pytest_ipperf.report.page.trend import course, trend_figure
+from pytest_ipperf.report.page.figures.curves import curves_of
+from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
+from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
+from pytest_ipperf.report.page.figures.sweeps import level_figure, level_lines
+from pytest_ipperf.report.page.figures.trend import course, trend_figure
+from pytest_ipperf.report.tables.findings import margin_change
+from pytest_ipperf.report.terminal.trend import course_lines, steps
 
 # --- by levels --------------------------------------------------------------------------------------------------------
 

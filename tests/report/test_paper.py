@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.core.study import study_increase, study_mean_interval
-from pytest_ipperf.report.figures import write_tables
-from pytest_ipperf.report.paper import study_notes, study_tables
-from pytest_ipperf.report.paper.printed import DOUBTS, INCREASES, MEANS, TABLES
+from pytest_ipperf.report.studies.response_time import study_notes, study_tables
+from pytest_ipperf.report.studies.response_time.formulas import study_increase, study_mean_interval
+from pytest_ipperf.report.studies.response_time.printed import DOUBTS, INCREASES, MEANS, TABLES
+from pytest_ipperf.report.table_files import write_tables
 
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.picture import interval_picture
+from pytest_ipperf.report.terminal.interval_picture import interval_picture
 
 FOUR, SIX = Arm(4, "native"), Arm(6, "native")
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.grade import grade
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.stats.interval import t_quantile
-from pytest_ipperf.report import router
-from pytest_ipperf.report.router.experiments import EXPERIMENTS
-from pytest_ipperf.report.router.printed import RATIOS
-from pytest_ipperf.report.router.ratio import LogRatio, combined, ratio_of
-from pytest_ipperf.report.router.summary import summaries
-from pytest_ipperf.report.router.text import figures, ratio_text
-from pytest_ipperf.report.sides import independent_values
-from pytest_ipperf.report.terminal import tables
+from pytest_ipperf.report.studies import router
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS
+from pytest_ipperf.report.studies.router.grades import grade
+from pytest_ipperf.report.studies.router.printed import RATIOS
+from pytest_ipperf.report.studies.router.ratio import LogRatio, combined, ratio_of
+from pytest_ipperf.report.studies.router.summary import summaries
+from pytest_ipperf.report.studies.router.text import figures, ratio_text
+from pytest_ipperf.report.tables.arm_rows import independent_values
+from pytest_ipperf.report.terminal.application_tables import tables
 
 TCP, RTT, UDP, JITTER, LOSS = EXPERIMENTS
 SIX, ISATAP, TUNNEL = Arm(6, "native"), Arm(6, "isatap"), Arm(6, "tunnel")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.grade import GRADES
 from pytest_ipperf.core.measurement.goodput_ceiling import Layers
 from pytest_ipperf.core.portable.units import parse_bytes, parse_rate
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.router.experiments import EXPERIMENTS, PLOTS
-from pytest_ipperf.report.router.printed import printed
-from pytest_ipperf.report.router.text import ratio_text
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS
+from pytest_ipperf.report.studies.router.grades import GRADES
+from pytest_ipperf.report.studies.router.printed import printed
+from pytest_ipperf.report.studies.router.text import ratio_text
 
 TOP = Path(__file__).parents[2]
 PAGE = (TOP / "docs" / "paper-001.md").read_text(encoding="utf-8")

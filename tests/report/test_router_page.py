@@ -12,13 +12,14 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.grade import GRADES
-from pytest_ipperf.report import drawing, router
-from pytest_ipperf.report.router import plots
-from pytest_ipperf.report.router.page import page
-from pytest_ipperf.report.router.series import curves
-from pytest_ipperf.report.router.style import COLOURS, class_of
-from pytest_ipperf.report.router.summary import summaries
+from pytest_ipperf.report import plot_style
+from pytest_ipperf.report.studies import router
+from pytest_ipperf.report.studies.router import plots
+from pytest_ipperf.report.studies.router.grades import GRADES
+from pytest_ipperf.report.studies.router.page import page
+from pytest_ipperf.report.studies.router.series import curves
+from pytest_ipperf.report.studies.router.style import COLOURS, class_of
+from pytest_ipperf.report.studies.router.summary import summaries
 from tests.report.contrast import contrast
 
 EMPTY = {"meta", "path", "use", "br"}
@@ -172,14 +173,14 @@ def test_a_design_of_epochs_that_never_judges_has_ratios_alone_and_says_so(made,
 def test_texts_can_be_read_on_their_grades_and_curves_on_light_and_dark_pages():
     assert {grade.colour for grade in GRADES} == set(COLOURS)
     assert all(contrast(ground, ink) >= 4.5 for ground, ink in COLOURS.values())
-    for colour, *_ in drawing.STYLES.values():
+    for colour, *_ in plot_style.STYLES.values():
         assert contrast(colour, "#ffffff") >= 3
         assert contrast(colour, "#202020") >= 3
 
 
 def test_curves_differ_in_marker_and_line_too():
     for at in range(3):
-        assert len({style[at] for style in drawing.STYLES.values()}) == len(drawing.STYLES)
+        assert len({style[at] for style in plot_style.STYLES.values()}) == len(plot_style.STYLES)
 
 
 @pytest.mark.parametrize("number", range(4, 10))
@@ -225,7 +226,7 @@ def test_bars_are_the_t_intervals_of_the_run_values(made):
 
 @pytest.mark.parametrize("arms", range(1, 5))
 def test_dots_stand_at_their_level_to_half_a_percent_of_the_axis(arms):
-    shifts = drawing.shifts([20.0, 60.0, 100.0], arms)
+    shifts = plot_style.shifts([20.0, 60.0, 100.0], arms)
     assert len(set(shifts)) == arms
     assert max(abs(shift) for shift in shifts) <= 0.4
     assert sum(shifts) == pytest.approx(0)
@@ -239,7 +240,7 @@ def test_dots_stand_at_their_level_to_half_a_percent_of_the_axis(arms):
     ],
 )  # fmt: skip
 def test_levels_stand_by_their_size(values, sizes, places):
-    assert drawing.places(values, sizes=sizes) == places
+    assert plot_style.places(values, sizes=sizes) == places
 
 
 def test_several_testbeds_have_figures_of_their_own_and_one_page(two, tmp_path):
@@ -257,7 +258,7 @@ def test_nothing_is_written_without_two_columns(made, tmp_path):
 
 
 def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
-    rooms = "pytest_ipperf.report.terminal, pytest_ipperf.report.figures"
+    rooms = "pytest_ipperf.report.terminal.application_tables, pytest_ipperf.report.table_files"
     code = f"import sys, {rooms}; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -266,7 +267,7 @@ def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
 def test_an_inline_figure_takes_the_pages_colours():
     inner = '<g id="a" fill="#111111"/>'
     svg = f'<?xml version="1.0"?>\n<svg xmlns="http://x" width="9pt" height="9pt" viewBox="0 0 9 9">{inner}</svg>'
-    assert drawing.inline(svg, "p-", "A & B") == (
+    assert plot_style.inline(svg, "p-", "A & B") == (
         '<svg role="img" aria-label="A &amp; B" viewBox="0 0 9 9"><g id="p-a" fill="currentColor"/></svg>'
     )
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_ipperf.core.measurement.client_load import Instrument
 from pytest_ipperf.core.measurement.link_rate import Pace
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.report.terminal import tables
+from pytest_ipperf.report.terminal.application_tables import tables
 
 
 def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:

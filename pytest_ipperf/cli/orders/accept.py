@@ -19,7 +19,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_points
 from pytest_ipperf.core.records.history_entry import Key, Past
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.layout import Row, aligned
+from pytest_ipperf.report.tables.layout import Row, aligned
 from pytest_ipperf.store import accept, acceptances, withdraw
 
 _FOR = "30d"

@@ -25,7 +25,7 @@ def _run(asked: argparse.Namespace) -> int:
     from pytest_ipperf.core.inference.verdict import Verdict  # noqa: PLC0415
     from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415
     from pytest_ipperf.metrics import METRICS  # noqa: PLC0415
-    from pytest_ipperf.report.comparison import lines  # noqa: PLC0415
+    from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415
 
     try:
         margin = Margin.parse(asked.margin) if asked.margin else None

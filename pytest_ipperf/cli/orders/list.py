@@ -12,7 +12,7 @@ from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width,
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.report.layout import aligned
+from pytest_ipperf.report.tables.layout import aligned
 from pytest_ipperf.store import Entry
 
 _HEAD = ("session", ["began (UTC)", "lasted", "design", "saved as", "cells", "troubles", "ended", "night"])

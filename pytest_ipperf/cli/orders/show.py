@@ -67,8 +67,8 @@ def _session(found: Records, asked: argparse.Namespace) -> Chosen | None:
 
 
 def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None:
-    from pytest_ipperf.report.night import lines  # noqa: PLC0415 - loads scipy, which no courses need
-    from pytest_ipperf.report.terminal import tables  # noqa: PLC0415 - as above
+    from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - as above
+    from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - loads scipy, which no courses need
 
     damage: list[str] = []
     story = story_of(found, session, damage=damage)
@@ -115,7 +115,7 @@ def _head(story: Story) -> Iterator[str]:
 
 def _reasons(story: Story, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
     """As pytest says them below its tables; then what has no answer."""
-    from pytest_ipperf.report.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
+    from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
 
     undecided = {record.nodeid or record.cell: record.sentence for record in chosen if record.verdict == "inconclusive"}
     if everything:
@@ -163,7 +163,7 @@ def _places(found: Records, session: Chosen) -> Iterator[str]:
 
 def _show_courses(found: Records, asked: argparse.Namespace) -> None:
     from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - as above
-    from pytest_ipperf.report.course import course_lines  # noqa: PLC0415
+    from pytest_ipperf.report.terminal.trend import course_lines  # noqa: PLC0415
 
     keys = found.archive.keys(asked.what)
     if len(keys) > _MOST_CELLS:

@@ -100,7 +100,7 @@ def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
 
 
 def _name(result: Any, session: Session, item: pytest.Item, cell: Cell) -> None:
-    from pytest_ipperf.report.card import factor_texts, title  # noqa: PLC0415 - what only this report needs
+    from pytest_ipperf.report.allure_card import factor_texts, title  # noqa: PLC0415 - what only this report needs
 
     metric = metric_of(item, cell.workload.protocol)
     # What @allure.title says is the suite's own word.
@@ -140,18 +140,18 @@ def _rule(result: Any, outcome: Outcome, reports: Mapping[str, pytest.TestReport
 
 
 def _describe(result: Any, record: Record | None, outcome: Outcome | None) -> None:
-    from pytest_ipperf.report import card  # noqa: PLC0415 - loads scipy, see the plugin's charter
+    from pytest_ipperf.report import allure_card  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
     result.description = None
     if record is not None:
-        result.descriptionHtml = card.description(record, card.plot(record))
+        result.descriptionHtml = allure_card.description(record, allure_card.plot(record))
     elif outcome is not None:
-        result.descriptionHtml = card.lack(outcome.kind.value[1], outcome.sentence)
+        result.descriptionHtml = allure_card.lack(outcome.kind.value[1], outcome.sentence)
 
 
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:
     """Name, media type, suffix and content of each."""
-    from pytest_ipperf.report.card import values_csv  # noqa: PLC0415 - loads scipy, see the plugin's charter
+    from pytest_ipperf.report.allure_card import values_csv  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
     yield "run values and answer", "text/csv", "csv", values_csv(record).encode()
     yield "record", "application/json", "json", json.dumps(json.loads(record.to_json()), indent=2).encode()

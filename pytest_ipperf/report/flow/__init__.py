@@ -1,6 +1,6 @@
 """Flows: the tables of what agents make themselves, TCP and UDP streams and probes, and their figures as a file."""
 
-from pytest_ipperf.report.flow.figures import figures
-from pytest_ipperf.report.flow.table import tables
+from pytest_ipperf.report.flow.csv_rows import figures
+from pytest_ipperf.report.flow.tables import tables
 
 __all__ = ["figures", "tables"]

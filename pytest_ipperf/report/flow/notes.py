@@ -11,10 +11,10 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.flow.bound import bound_notes
-from pytest_ipperf.report.flow.said import said
-from pytest_ipperf.report.network import bucket_notes, machine_notes, missed_notes
-from pytest_ipperf.report.verdicts import counted_text, is_uneven, verdict_notes
+from pytest_ipperf.report.flow.engine_notes import said
+from pytest_ipperf.report.flow.limited_by import bound_notes
+from pytest_ipperf.report.tables.network_notes import bucket_notes, machine_notes, missed_notes
+from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, verdict_notes
 
 _WIDTH = 120
 _RFC6349_S = 30.0

@@ -18,9 +18,9 @@ from typing import Any
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report import columns
-from pytest_ipperf.report.findings import Finding, Kind, findings, unruled
 from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.report.tables import columns
+from pytest_ipperf.report.tables.findings import Finding, Kind, findings, unruled
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NIGHT = ("flagged", "p_fresh", "p_adjusted", "p_history", "p_history_adjusted", "nights")

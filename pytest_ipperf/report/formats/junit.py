@@ -18,9 +18,9 @@ from pytest_ipperf.core.nightly.report import Light, NightReport
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, findings, headline
 from pytest_ipperf.report.flow.quantity import unit_of
 from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, findings, headline
 
 _TAGS = {
     Kind.RED: "failure",

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pytest_ipperf.core.nightly.report import Light, NightReport
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.report.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
 from pytest_ipperf.report.formats.base import Report
+from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
 
 _MOST_BYTES = 60_000
 # Of cells that are not red; more of them are told by their number.

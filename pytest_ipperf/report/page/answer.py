@@ -12,8 +12,7 @@ from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.findings import MEASURED, UNJUDGED, VERDICTS, change_text
-from pytest_ipperf.report.flow.table import answered, change_of_means
+from pytest_ipperf.report.flow.tables import answered, change_of_means
 from pytest_ipperf.report.page.badges import badge, trouble_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.words import (
@@ -25,8 +24,9 @@ from pytest_ipperf.report.page.words import (
     subject,
     unbroken,
 )
-from pytest_ipperf.report.sentences import capital
-from pytest_ipperf.report.sides import arm_rank
+from pytest_ipperf.report.tables.arm_rows import arm_rank
+from pytest_ipperf.report.tables.findings import MEASURED, UNJUDGED, VERDICTS, change_text
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _NAMED = 5
 """Of more cells or tests of which the same is said, only the number is told."""

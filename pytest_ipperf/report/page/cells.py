@@ -10,13 +10,13 @@ from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.nightly.report import CellReport, NightReport
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.report.findings import change_text, margin_change
-from pytest_ipperf.report.flow.table import change_of_means
+from pytest_ipperf.report.flow.tables import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
-from pytest_ipperf.report.sentences import capital
+from pytest_ipperf.report.tables.findings import change_text, margin_change
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _BETTER, _WORSE = -1.5, 2.5
 """How far the picture of an interval reaches, in margins; what is beyond ends in an arrow."""

@@ -13,22 +13,22 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.history_entry import Key
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.report.findings import VERDICTS, findings, headline, worst_first
-from pytest_ipperf.report.flow.table import latest, placed
-from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.flow.tables import latest, placed
 from pytest_ipperf.report.page.answer import answers, counted, question, troubles
 from pytest_ipperf.report.page.badges import BROKEN, shape
 from pytest_ipperf.report.page.cells import cells
-from pytest_ipperf.report.page.figure import Figure
-from pytest_ipperf.report.page.levels import level_figure, level_lines
+from pytest_ipperf.report.page.figures.figure import Figure
+from pytest_ipperf.report.page.figures.spread import spread_figure, workload_of
+from pytest_ipperf.report.page.figures.sweeps import level_figure, level_lines
+from pytest_ipperf.report.page.figures.trend import course, trend_figure
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.method import environment, method
 from pytest_ipperf.report.page.night import night_part, sentinel_line
-from pytest_ipperf.report.page.spread import spread_figure, workload_of
 from pytest_ipperf.report.page.tables import tables
-from pytest_ipperf.report.page.trend import course, trend_figure
 from pytest_ipperf.report.page.words import day_text, listed
-from pytest_ipperf.report.sentences import capital
+from pytest_ipperf.report.tables.findings import VERDICTS, findings, headline, worst_first
+from pytest_ipperf.report.tables.network_notes import testbed_text
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
 """Figures of each kind at most; of more cells the numbers are in the tables and files."""

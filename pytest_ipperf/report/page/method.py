@@ -14,13 +14,13 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
-from pytest_ipperf.report.flow.table import answered
-from pytest_ipperf.report.network import testbed_text
+from pytest_ipperf.report.flow.tables import answered
+from pytest_ipperf.report.page.figures.spread import workload_of
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
-from pytest_ipperf.report.page.spread import workload_of
 from pytest_ipperf.report.page.words import day_text, listed, margin_text
-from pytest_ipperf.report.sentences import capital
-from pytest_ipperf.report.verdicts import verdict_notes
+from pytest_ipperf.report.tables.network_notes import testbed_text
+from pytest_ipperf.report.tables.paragraphs import capital
+from pytest_ipperf.report.tables.verdict_rows import verdict_notes
 
 Facts = list[tuple[str, str]]
 _NOTES = 12

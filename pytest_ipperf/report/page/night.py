@@ -11,7 +11,7 @@ from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport, Rul
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, element, joined
-from pytest_ipperf.report.sentences import capital
+from pytest_ipperf.report.tables.paragraphs import capital
 
 _TITLES = {
     Ruling.EXCEEDS: "Regressions",

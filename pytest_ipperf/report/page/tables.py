@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.report.flow.notes import notes as flow_notes
-from pytest_ipperf.report.flow.table import in_order, latest, tables_of
-from pytest_ipperf.report.layout import Row, Table
+from pytest_ipperf.report.flow.tables import in_order, latest, tables_of
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, is_verdict, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element, joined
-from pytest_ipperf.report.paper import study_notes, study_tables
-from pytest_ipperf.report.router.summary import Summary, summaries
-from pytest_ipperf.report.router.text import notes as graded_notes
-from pytest_ipperf.report.router.text import table as graded_table
-from pytest_ipperf.report.sentences import paragraphs
-from pytest_ipperf.report.terminal import grouped, notes, table
+from pytest_ipperf.report.studies.response_time import study_notes, study_tables
+from pytest_ipperf.report.studies.router.summary import Summary, summaries
+from pytest_ipperf.report.studies.router.text import notes as graded_notes
+from pytest_ipperf.report.studies.router.text import table as graded_table
+from pytest_ipperf.report.tables.layout import Row, Table
+from pytest_ipperf.report.tables.paragraphs import paragraphs
+from pytest_ipperf.report.terminal.application_tables import grouped, notes, table
 
 _INDENT = "  "
 _MOST = 60

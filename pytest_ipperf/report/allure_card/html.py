@@ -1,0 +1,101 @@
+"""Page: the description of a test as HTML: the answer in words, the plot, both arms side by side, what the figures are.
+
+It is shown inside a page of others, so it has its styles in its elements and no colour that a dark page would hide.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.protocols import flow
+from pytest_ipperf.report.flow.notes import notes as flow_notes
+from pytest_ipperf.report.flow.tables import tables_of
+from pytest_ipperf.report.tables.findings import UNJUDGED, verdict_of
+from pytest_ipperf.report.tables.layout import Row, Table
+from pytest_ipperf.report.tables.paragraphs import capital, paragraphs
+from pytest_ipperf.report.terminal import application_tables
+
+_LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
+_NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
+_FIGURE = f"{_LINE}padding:.3em 0 .3em .8em;text-align:right"
+_OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the means")
+"""What is told of an arm against the reference, and of no arm alone."""
+
+
+def description(record: Record, png: bytes | None = None) -> str:
+    """As a piece of HTML that loads nothing; without `png` it has no plot."""
+    table = _table(record)
+    said = f"<b>{escape(capital(verdict_of(record)))}.</b> {escape(_sentence(record))}".rstrip()
+    parts = [f"<p>{said}</p>"]
+    if png is not None:
+        change = ", and the change with its interval" if record.judges else ""
+        alt = f"The runs of both arms{change}: {record.sentence}"
+        data = base64.b64encode(png).decode("ascii")
+        parts.append(f'<p><img src="data:image/png;base64,{data}" alt="{escape(alt)}" style="max-width:100%"></p>')
+    parts += _html_table(record, table)
+    parts.append(f"<p>{escape(capital('; '.join(table.about)))}.</p>")
+    parts += _small(paragraphs(_notes(record)))
+    return "\n".join(parts)
+
+
+def lack(what: str, sentence: str) -> str:
+    """The same of a cell that has no answer: `what` became of it, and why."""
+    return f"<p><b>{escape(what)}.</b> {escape(capital(sentence).rstrip('.'))}.</p>"
+
+
+def _sentence(record: Record) -> str:
+    """The record's own, without the word before it where its verdict is the first of it."""
+    told = record.sentence.removeprefix(f"{UNJUDGED}: ")
+    return f"{capital(told).rstrip('.')}." if told else ""
+
+
+def _table(record: Record) -> Table:
+    """The table that a terminal shows of this cell alone."""
+    return tables_of([record])[0] if flow(record.protocol) else application_tables.table([record])
+
+
+def _notes(record: Record) -> list[str]:
+    return flow_notes([record]) if flow(record.protocol) else application_tables.notes([record])
+
+
+def _html_table(record: Record, table: Table) -> Iterator[str]:
+    """Both arms side by side, where a table of many cells has them one below the other."""
+    reference, test = Arm.parse(record.reference.arm).title, Arm.parse(record.test.arm).title
+    first, second = _told(table.rows, reference), _told(table.rows, test)
+    heads = "".join(
+        f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)
+    )
+    yield '<table style="border-collapse:collapse;font-size:.875em">'
+    yield f'<tr><th scope="col" style="{_NAME}">{escape(table.title.partition(", by ")[0])}</th>{heads}</tr>'
+    names = dict.fromkeys((*second, *first))
+    for name in sorted(names, key=lambda name: (name != "", name not in _OF_ANSWER)):
+        texts = (first.get(name, ""), second.get(name, ""))
+        figures = "".join(f'<td style="{_FIGURE}">{_strong(text, name)}</td>' for text in texts)
+        yield f'<tr><th scope="row" style="{_NAME}">{escape(name or "mean of the runs")}</th>{figures}</tr>'
+    yield "</table>"
+
+
+def _told(rows: Sequence[Row], arm: str) -> dict[str, str]:
+    """What the rows of a table with one column tell of an arm, by their names; its own row has none."""
+    found: dict[str, str] = {}
+    inside = False
+    for name, cells in rows[1:]:
+        if not name.startswith("  "):
+            inside = name == arm
+        if inside and cells:
+            found["" if name == arm else name.strip()] = cells[0]
+    return found
+
+
+def _strong(text: str, name: str) -> str:
+    return f"<b>{escape(text)}</b>" if text and name in ("", "verdict") else escape(text)
+
+
+def _small(sentences: Iterable[str]) -> Iterator[str]:
+    yield '<ul style="font-size:.85em;opacity:.8">'
+    yield from (f"<li>{escape(each)}</li>" for each in sentences)
+    yield "</ul>"

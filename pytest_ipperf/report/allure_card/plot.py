@@ -1,0 +1,125 @@
+"""Plot: the runs of both arms epoch by epoch, and beside them the change with its interval against the margin.
+
+matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, settings
+from pytest_ipperf.report.tables.findings import margin_change
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE_IN, _DPI = (8.2, 2.9), 110
+_BESIDE = 0.14
+"""So far an arm's dots stand beside their epoch."""
+_AMONG = 0.12
+"""Over so much of an epoch its blocks are spread."""
+_TICKS = 12
+"""Of more epochs or runs not each has its number on the axis."""
+
+
+def plot(record: Record) -> bytes:
+    """As PNG; the same record gives the same bytes."""
+    with settings(record.cell, **{"font.size": 9}):
+        written = io.BytesIO()
+        draw(record).savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
+    return written.getvalue()
+
+
+def draw(record: Record) -> Figure:
+    """The figure: the runs, and where the design judges the change."""
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    change = (record.estimate, record.low, record.high)
+    answered = record.judges and all(value is not None and math.isfinite(value) for value in change)
+    figure = mpl_figure.Figure(figsize=_SIZE_IN, layout="constrained", facecolor=PAPER)
+    FigureCanvasAgg(figure)
+    if answered:
+        runs, beside = figure.subplots(1, 2, width_ratios=(3, 2))
+        _draw_change(beside, record)
+    else:
+        runs = figure.subplots()
+    _draw_runs(runs, record)
+    return figure
+
+
+def _draw_runs(axes: Axes, record: Record) -> None:
+    metric = METRICS[record.metric].metric
+    sides = (record.reference, record.test)
+    finite = [value for side in sides for value in side.values if math.isfinite(value)] or [0.0]
+    unit = unit_of(metric, finite)
+    by_epoch = _by_epoch(record)
+    blocks = record.blocks if by_epoch else 1
+    for number, side in enumerate(sides):
+        _draw_side(axes, side, blocks, unit, aside=_BESIDE * (2 * number - 1))
+    last = max(len(side.values) // blocks for side in sides)
+    axes.set_xlabel("epoch" if by_epoch else "run")
+    axes.set_xticks(range(1, last + 1, math.ceil(max(1, last) / _TICKS)))
+    axes.set_xlim(0.5, max(1, last) + 0.5)
+    axes.set_ylabel(f"{metric.title}{f', {unit.name}' if unit.name else ''}")
+    axes.set_title("every run; lines: means", fontsize=9)
+    axes.grid(visible=True, axis="y", alpha=0.3)
+    least, most = min(finite), max(finite)
+    if least < most / 2 or not most:
+        axes.set_ylim(bottom=0, top=None if most else 1)
+    else:
+        axes.set_ylabel(f"{axes.get_ylabel()}\n(axis does not begin at 0)")
+    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=9, handlelength=3.5)
+
+
+def _by_epoch(record: Record) -> bool:
+    """Whether there are several, and no run lacks a value, so that a value's place tells its epoch."""
+    runs = record.epochs * record.blocks
+    return record.epochs > 1 and all(len(side.values) == runs for side in (record.reference, record.test))
+
+
+def _draw_side(axes: Axes, side: ArmSummary, blocks: int, unit: Unit, *, aside: float) -> None:
+    colour, marker, line = STYLES.get(side.arm, OTHER)
+    dots: dict[str, Any] = {"marker": marker, "markersize": 5, "color": colour}
+    spread = [(block - (blocks - 1) / 2) * _AMONG / max(1, blocks - 1) for block in range(blocks)]
+    where = [at // blocks + 1 + aside + spread[at % blocks] for at in range(len(side.values))]
+    axes.plot(where, [value / unit.size for value in side.values], linestyle="none", alpha=0.85, **dots)
+    known = math.isfinite(side.mean)
+    if known:
+        axes.axhline(side.mean / unit.size, color=colour, linestyle=line, linewidth=1.2)
+    # For the legend alone: both together, as no one thing in the plot has them.
+    title = Arm.parse(side.arm).title
+    axes.plot([], [], linestyle=line if known else "none", linewidth=1.2, label=title, **dots)
+
+
+def _draw_change(axes: Axes, record: Record) -> None:
+    estimate, low, high = record.estimate or 0.0, record.low or 0.0, record.high or 0.0
+    colour, marker, _ = STYLES.get(record.test.arm, OTHER)
+    axes.axvline(0, color=INK, linewidth=1, alpha=0.5)
+    axes.errorbar(
+        [estimate], [0], xerr=[[estimate - low], [high - estimate]],
+        color=colour, marker=marker, markersize=6, linewidth=1.8, capsize=5,
+    )  # fmt: skip
+    limit = margin_change(record)
+    if limit is not None:
+        worse = (limit, limit + 1e9) if limit > 0 else (limit - 1e9, limit)
+        ends = min(low, 0.0, limit), max(high, 0.0, limit)
+        axes.axvspan(*worse, facecolor="none", edgecolor=OTHER[0], hatch="///", alpha=0.35, linewidth=0)
+        axes.axvline(limit, color=INK, linewidth=1.4, linestyle="--")
+        room = 0.12 * (ends[1] - ends[0] or 1.0)
+        axes.set_xlim(ends[0] - room, ends[1] + room)
+    axes.set_ylim(-1, 1)
+    axes.set_yticks([])
+    reference = Arm.parse(record.reference.arm).title
+    beyond = "" if limit is None else f"\nhatched: beyond the margin of {percent_text(limit)} {record.change_unit}"
+    axes.set_xlabel(f"change against {reference}, {record.change_unit}{beyond}")
+    change = f"{percent_text(estimate)} {record.change_unit} [{percent_text(low)}, {percent_text(high)}]"
+    axes.set_title(f"change {change} ({100 * record.confidence:.0f} % interval)", fontsize=9)

@@ -1,0 +1,171 @@
+"""The tables of flows: one for each testbed, protocol, metric, design and line of cells, with what each figure is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import RFC8219
+from pytest_ipperf.core.inference.effect import percent_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.percentile import repeated
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.dimensions import order
+from pytest_ipperf.report.flow.engine_rows import engine_rows
+from pytest_ipperf.report.flow.limited_by import bound_text
+from pytest_ipperf.report.flow.notes import notes
+from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.sweeps import Line, lines
+from pytest_ipperf.report.tables import layout
+from pytest_ipperf.report.tables.arm_rows import arm_rank
+from pytest_ipperf.report.tables.findings import worst_first
+from pytest_ipperf.report.tables.layout import Row, Table
+from pytest_ipperf.report.tables.network_notes import testbed_text
+from pytest_ipperf.report.tables.verdict_rows import answer_rows, is_uneven
+
+Group = tuple[str, int, str, int, str]
+
+
+def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
+    """All tables and, below, what their figures are; empty without records, which are all of flows."""
+    made = [line for each in tables_of(records) for line in (*each.lines(width), "")]
+    return made + notes(in_order(records))
+
+
+def tables_of(records: Sequence[Record]) -> list[Table]:
+    """All tables, before they are written."""
+    groups: dict[Group, list[Record]] = defaultdict(list)
+    for record in in_order(records):
+        groups[_group(record)].append(record)
+    made: list[Table] = []
+    told: set[str] = set()
+    for key in sorted(groups):
+        for line in lines(groups[key]):
+            cells = {record.cell for record in line.records}
+            made.append(_table(line, told=cells <= told))
+            told |= cells
+    return made
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Each cell's latest record, in the order of the tables."""
+    return placed(latest(records))
+
+
+def placed(records: Iterable[Record]) -> list[Record]:
+    """All records in that order, whichever came first; those of one cell as they came."""
+    return sorted(records, key=_place)
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """A record for each cell, metric and design; of several tests that asked of one the worst answer, not the last."""
+    told = answered(records)
+    worst = {_cell(record): record for record in reversed(worst_first(reversed(told)))}
+    return [worst[cell] for cell in dict.fromkeys(map(_cell, told))]
+
+
+def answered(records: Iterable[Record]) -> list[Record]:
+    """Each test's last record of a cell: several tests may ask different margins of one."""
+    return list({(*_cell(record), record.nodeid): record for record in records}.values())
+
+
+def references(records: Iterable[Record], line: Line) -> dict[int, Record]:
+    """By column a record with the reference, which was measured for as long as any arm beside it."""
+    return {line.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
+
+
+def _place(record: Record) -> tuple[Any, ...]:
+    return _group(record), order(record), record.test.arm, record.client, record.server
+
+
+def _cell(record: Record) -> tuple[str, ...]:
+    return *record.key, record.server, record.design
+
+
+def _group(record: Record) -> Group:
+    metrics = PROTOCOLS[record.protocol].metrics
+    at = metrics.index(record.metric) if record.metric in metrics else len(metrics)
+    return record.testbed, list(PROTOCOLS).index(record.protocol), record.protocol, at, record.design
+
+
+def _table(line: Line, *, told: bool) -> Table:
+    """One table; what the engines `told` of these runs stands in one above."""
+    first, metric = line.records[0], METRICS[line.records[0].metric].metric
+    sides = [side for record in line.records for side in (record.test, record.reference)]
+    unit = unit_of(metric, [side.mean for side in sides])
+    scale = f" in {unit.name}" if unit.name else ""
+    answers: dict[str, dict[int, Record]] = defaultdict(dict)
+    for record in line.records:
+        answers[Arm.parse(record.test.arm).title][line.column(record)] = record
+    return Table(
+        title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {line.dimension.title}",
+        about=(
+            testbed_text(line.records),
+            *([line.held] if line.held else []),
+            *_taken(line),
+            *(["what the engines told of the same runs stands in a table above"] if told else []),
+        ),
+        rows=tuple(_rows(line, unit, told=told)),
+        answers=answers,
+    )
+
+
+def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
+    columns, uneven = range(len(line.values)), is_uneven(line.records)
+    first, longest = line.records[0], references(line.records, line)
+    reference = {at: record.reference for at, record in longest.items()}
+    rows: list[Row] = [("", line.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
+    if uneven:
+        rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
+    rows += [] if told else engine_rows(first.protocol, first.metric, reference, columns)
+    for arm in sorted({Arm.parse(record.test.arm) for record in line.records}, key=arm_rank):
+        found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
+        tested = {at: record.test for at, record in found.items()}
+        rows += _value_rows(str(arm), tested, columns, unit, first.design)
+        rows += _answers(found, columns, uneven=uneven)
+        rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
+    return rows
+
+
+def _answers(found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+    """The answers; under a design of a single epoch, which has none, by how much the means differ."""
+    first = next(iter(found.values()))
+    if all(record.epochs == 1 for record in found.values()):
+        return [layout.row("  change of the means", found, columns, change_of_means)]
+    return answer_rows(found, columns, first.change_unit, uneven=uneven)
+
+
+def change_of_means(record: Record) -> str:
+    """By how much the means differ, where a design of one epoch gives no interval; empty of a ratio to nothing."""
+    test, reference = record.test.mean, record.reference.mean
+    if METRICS[record.metric].metric.scale == "ratio":
+        return f"{percent_text(100 * (test / reference - 1))} {record.change_unit}" if reference else ""
+    return f"{percent_text(100 * (test - reference))} {record.change_unit}"
+
+
+def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
+    """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
+    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: f"{unit.text(side.mean)}{bound_text(side)}")
+    if design != RFC8219:
+        return [mean]
+
+    def of_repetitions(side: ArmSummary) -> str:
+        found = repeated(side.values)
+        return f"{unit.text(found.median)} [{unit.text(found.low)}, {unit.text(found.high)}]"
+
+    return [mean, layout.row("  median [1st, 99th percentile]", sides, columns, of_repetitions)]
+
+
+def _taken(line: Line) -> list[str]:
+    """Which columns were measured by an earlier session."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for record in line.records:
+        if record.taken_from:
+            found[record.taken_from].add(line.column(record))
+    return [
+        f"taken over from session {name}: {line.dimension.title} {', '.join(line.texts[at] for at in sorted(columns))}"
+        for name, columns in sorted(found.items())
+    ]

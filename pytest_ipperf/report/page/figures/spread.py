@@ -1,0 +1,144 @@
+"""Spread: how single connections or replies were distributed (ECDF). What failed never came, so curves end below 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import PROTOCOLS
+from pytest_ipperf.report.flow.quantity import Unit, number, unit_of
+from pytest_ipperf.report.page.figures.figure import Figure
+from pytest_ipperf.report.page.figures.sweep_plot import FONT_PT, grid, plain_log
+from pytest_ipperf.report.page.words import level_text
+from pytest_ipperf.report.plot_style import OTHER, PAPER, STYLES, settings, svg_of
+from pytest_ipperf.report.tables.arm_rows import arm_rank
+
+_SIZE_IN = (5.8, 2.9)
+_POINTS = 160
+"""Of more samples so many quantiles are drawn: closer ones fall into one pixel."""
+_WIDE = 12
+"""Where the axis ends at so many times its beginning, it is logarithmic."""
+_SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+_DRAWN = (0.005, 0.995)
+"""The axis goes from where so many are done to there, so that single ones do not press the others together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """`seconds` of what completed, in order, of so many that were `attempted`."""
+
+    seconds: tuple[float, ...]
+    attempted: int
+
+    def quantile(self, share: float) -> float:
+        """The smallest time in which that share was done; infinite where it never was."""
+        at = max(0, math.ceil(share * self.attempted) - 1)
+        return self.seconds[at] if at < len(self.seconds) else math.inf
+
+    def within(self, share: float) -> float:
+        """That time, or the slowest that was done."""
+        return min(self.quantile(share), self.seconds[-1])
+
+    def curve(self, unit: Unit) -> tuple[list[float], list[float]]:
+        """Times in `unit` and the percentages that were done by then: of few samples all, else quantiles."""
+        count = len(self.seconds)
+        steps = range(count) if count <= _POINTS else [round(at * (count - 1) / (_POINTS - 1)) for at in range(_POINTS)]
+        x = [self.seconds[at] / unit.size for at in steps]
+        y = [100 * (at + 1) / self.attempted for at in steps]
+        return ([x[0], *x], [0.0, *y]) if x else ([], [])
+
+
+def workload_of(record: Record) -> str:
+    """What a record's samples are kept by."""
+    return record.cell.removesuffix(f"-{record.test.arm}")
+
+
+def spread_figure(
+    record: Record, samples: Mapping[tuple[str, str], Sequence[float]], among: Sequence[Record], number_: int
+) -> Figure | None:
+    """The figure of a record's workload, all arms in it; None where no samples are kept."""
+    workload = workload_of(record)
+    arms = sorted((Arm.parse(arm) for name, arm in samples if name == workload), key=arm_rank)
+    found = {arm: _sorted(samples[workload, str(arm)]) for arm in arms}
+    found = {arm: each for arm, each in found.items() if each.attempted}
+    if not any(each.seconds for each in found.values()):
+        return None
+    what = "round-trip times" if record.protocol == "rtt" else "response times"
+    unit = unit_of(METRICS["rtt"].metric, [each.within(_DRAWN[1]) for each in found.values() if each.seconds])
+    level = level_text(record, among)
+    failed = any(len(each.seconds) < each.attempted for each in found.values())
+    ends = " A curve that ends below 100 % is of an arm with failures, which never came to an end." if failed else ""
+    wide = ", which is logarithmic" if _is_wide(found) else ""
+    return Figure(
+        name=f"spread{number_}",
+        title=f"{PROTOCOLS[record.protocol].title}{f', {level}' if level else ''}: distribution of {what}",
+        svg=_svg(found, workload, f"{what.removesuffix('s')}, {unit.name}", unit),
+        keys={arm.title: STYLES.get(str(arm), OTHER) for arm in found},
+        caption=f"Share of all connections or probes that were done within a time, all runs of {workload} together. "
+        f"The fastest and slowest {100 * _DRAWN[0]:g} % may lie beyond the axis{wide}.{ends}",
+        head=(
+            "arm",
+            "number",
+            "done",
+            *(f"{100 * share:g} % ({unit.name})" for share in _SHARES),
+            f"slowest ({unit.name})",
+        ),
+        rows=[_row(arm, each, unit) for arm, each in found.items()],
+    )
+
+
+def _sorted(samples: Sequence[float]) -> Sorted:
+    return Sorted(tuple(sorted(float(each) for each in samples if math.isfinite(each))), len(samples))
+
+
+def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
+    done = f"{number(100 * len(found.seconds) / found.attempted, 4)} %"
+    quantiles = (found.quantile(share) for share in (*_SHARES, 1.0))
+    times = (unit.text(each) if math.isfinite(each) else "never" for each in quantiles)
+    return arm.title, f"{found.attempted}", done, *times
+
+
+def _ends(found: Mapping[Arm, Sorted]) -> tuple[float, float]:
+    """Of the axis, in seconds."""
+    told = [each for each in found.values() if each.seconds]
+    return min(each.within(_DRAWN[0]) for each in told), max(each.within(_DRAWN[1]) for each in told)
+
+
+def _is_wide(found: Mapping[Arm, Sorted]) -> bool:
+    """Whether the axis is logarithmic."""
+    low, high = _ends(found)
+    return low > 0 and _WIDE * low < high
+
+
+def _svg(found: Mapping[Arm, Sorted], workload: str, label: str, unit: Unit) -> str:
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    with settings(f"spread {workload}", **{"font.size": FONT_PT}):
+        figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        figure.subplots_adjust(left=0.105, right=0.985, top=0.975, bottom=0.155)
+        axes = figure.subplots()
+        for at, (arm, each) in enumerate(found.items()):
+            colour, marker, dashes = STYLES.get(str(arm), OTHER)
+            x, y = each.curve(unit)
+            every = max(1, len(x) // 6)
+            axes.plot(
+                x, y, color=colour, linestyle=dashes, marker=marker, markersize=4, markevery=(at * every // 4, every),
+                linewidth=1.3, drawstyle="steps-post",
+            )  # fmt: skip
+        low, high = _ends(found)
+        if _is_wide(found):
+            axes.set_xscale("log")
+            plain_log(axes.xaxis)
+        if 0 < low < high:
+            axes.set_xlim(low / unit.size * 0.97, high / unit.size * 1.03)
+        axes.set_ylim(0, 102)
+        axes.set_xlabel(label)
+        axes.set_ylabel("done, % of all")
+        grid(axes)
+        return svg_of(figure)

@@ -1,0 +1,136 @@
+"""The plot of a line of cells: means above, changes with their margin below. matplotlib is imported where it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.report.flow.quantity import Unit
+from pytest_ipperf.report.flow.sweeps import Line
+from pytest_ipperf.report.page.figures.curves import Curve, Scale, change_of, scale_of, values_of
+from pytest_ipperf.report.page.words import short_title
+from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.tables.findings import margin_change
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+FONT_PT = 8.5
+DOTTED = (0, (1, 1.5))
+"""How margins are drawn."""
+_WIDTH_IN, _HIGH_IN, _LOW_IN = 5.8, 4.6, 2.9
+_CROWD = 64
+"""Names of levels with more letters than that, the gaps between them included, stand aslant."""
+_APART, _ASIDE = 0.08, 0.012
+"""So far at most the outermost arms' dots stand beside their level: of the way to the nearest other, of the axis."""
+
+
+def by_size(line: Line) -> bool:
+    """Whether its levels are sizes, for which twice as much is as far everywhere."""
+    return line.dimension.unit != "bit/s"
+
+
+def margins_differ(curves: Sequence[Curve]) -> bool:
+    """Whether the arms have margins of their own, or where they are known."""
+    return len({tuple(_limits(curve)) for curve in curves if curve.judged}) > 1
+
+
+def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
+    """The plot; with changes where any was judged."""
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    metric, judged = METRICS[line.records[0].metric].metric, [curve for curve in curves if curve.judged]
+    crowded, panels = sum(len(text) + 2 for text in ticks(line)) > _CROWD, 2 if judged else 1
+    with settings(f"{line.dimension.name} {metric.name}", **{"font.size": FONT_PT}):
+        figure = mpl_figure.Figure(figsize=(_WIDTH_IN, _HIGH_IN if judged else _LOW_IN), facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        room = (0.17 if crowded else 0.105) * (1 if judged else 1.5)
+        figure.subplots_adjust(left=0.13, right=0.985, top=0.985, bottom=room, hspace=0.09)
+        made = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])
+        at = places(line.values, sizes=by_size(line))
+        aside = dict(zip((curve.arm for curve in curves), _beside(at, len(curves)), strict=True))
+        _means(made[0, 0], curves, unit, at, aside)
+        made[0, 0].set_ylabel(f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}")
+        if judged:
+            _changes(made[1, 0], judged, at, aside)
+        made[-1, 0].set_xticks(at, ticks(line), rotation=45 if crowded else 0)
+        made[-1, 0].set_xlabel(axis(line))
+        return svg_of(figure)
+
+
+def _beside(at: Sequence[float], arms: int) -> list[float]:
+    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    most = min(_APART * min(after - before for before, after in pairwise(at)), _ASIDE * (max(at) - min(at)))
+    found = shifts(at, arms)
+    return [most * shift / found[-1] if arms > 1 else 0.0 for shift in found]
+
+
+def grid(axes: Axes, axis_: Literal["both", "y"] = "both") -> None:
+    """Faint lines behind the curves."""
+    axes.grid(visible=True, axis=axis_, color=INK, alpha=0.14, linewidth=0.6)
+
+
+def plain_log(axis_: Axis) -> None:
+    """A logarithmic axis with numbers as people write them, of which there are enough on less than a decade too."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415
+
+    axis_.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis_.set_major_formatter(lambda value, _: f"{value:g}")
+    axis_.set_minor_formatter(NullFormatter())
+
+
+def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float], aside: Mapping[Arm, float]) -> None:
+    for curve in curves:
+        x = [at[dot.at] + aside[curve.arm] for dot in curve.dots]
+        bars = zip(*([reach / unit.size for reach in dot.bars] for dot in curve.dots), strict=True)
+        _draw(axes, curve, x, [dot.side.mean / unit.size for dot in curve.dots], list(bars))
+    scale = scale_of(curves)
+    if scale is Scale.LOGARITHMIC:
+        axes.set_yscale("log")
+        plain_log(axes.yaxis)
+    elif scale is Scale.FROM_ZERO:
+        axes.set_ylim(bottom=0, top=None if any(values_of(curves)) else 1)
+    grid(axes)
+
+
+def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Mapping[Arm, float]) -> None:
+    axes.axhline(0, color=INK, linewidth=0.8)
+    for curve in curves:
+        told = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
+        x = [place + aside[curve.arm] for place, *_ in told]
+        bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in told]
+        _draw(axes, curve, x, [middle for _, middle, *_ in told], list(zip(*bars, strict=True)))
+    ends = axes.get_xlim()
+    for curve in curves if margins_differ(curves) else curves[:1]:
+        _margin(axes, curve, at, ends, own=margins_differ(curves))
+    axes.set_xlim(ends)
+    axes.set_ylabel(f"change, {curves[0].judged[0][1].change_unit}")
+    grid(axes)
+
+
+def _margin(axes: Axes, curve: Curve, at: Sequence[float], ends: tuple[float, float], *, own: bool) -> None:
+    """Over the whole width; that of one arm of several has its marker, hollow."""
+    limits = [(at[level], found) for level, found in _limits(curve)]
+    (_, first), (_, last) = limits[0], limits[-1]
+    axes.plot(
+        *zip((ends[0], first), *limits, (ends[1], last), strict=True), color=curve.style[0] if own else INK,
+        linestyle=DOTTED, linewidth=1.4, marker=curve.style[1] if own else "", markevery=slice(1, -1), markersize=5,
+        markerfacecolor="none",
+    )  # fmt: skip
+
+
+def _limits(curve: Curve) -> list[tuple[int, float]]:
+    return [(level, margin_change(record) or 0.0) for level, record in curve.judged]
+
+
+def _draw(axes: Axes, curve: Curve, x: Sequence[float], y: Sequence[float], bars: list[tuple[float, ...]]) -> None:
+    colour, marker, dashes = curve.style
+    axes.errorbar(
+        x, y, yerr=bars, color=colour, marker=marker, linestyle=dashes, markersize=4.5, linewidth=1.2, capsize=2.5,
+        elinewidth=1.1,
+    )  # fmt: skip

@@ -1,0 +1,108 @@
+"""Drawing: what all plots have in common: curves that can be told apart in grey, their settings, SVG within a page.
+
+matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pytest_ipperf.core.portable.factor import Value
+from pytest_ipperf.report.flow.sweeps import Line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Style = tuple[str, str, str]
+"""Colour, marker and line of a curve."""
+INK, PAPER = "#111111", "#ffffff"
+"""Of all that is no curve; told apart, so that a page can replace them."""
+STYLES: Mapping[str, Style] = {
+    "ipv4": ("#2f6fd0", "o", "-"),
+    "ipv6": ("#c2560c", "s", "--"),
+    "ipv6-isatap": ("#1b8a5a", "^", "-."),
+    "ipv6-tunnel": ("#8b4fc0", "D", ":"),
+}
+"""By arm colour, marker and line; each alone tells them apart, so that they can be read in grey."""
+OTHER: Style = ("#6b6b6b", "x", "-")
+_WIDE = 8
+"""Sizes whose largest is so many times the smallest are spread by their logarithm."""
+_ASIDE = 0.005
+"""So far the outermost arms' dots stand beside their level, of the axis: it is one of numbers that a reader takes."""
+
+
+@contextmanager
+def settings(salt: str, **more: Any) -> Iterator[None]:
+    """The settings of matplotlib for all that is drawn within; the same `salt` and figures give the same file."""
+    import matplotlib as mpl  # noqa: PLC0415 - see the module's charter
+
+    chosen: Any = {
+        "svg.fonttype": "none",  # text stays text
+        "svg.hashsalt": salt.encode("ascii", "backslashreplace").decode(),  # no lone surrogate can be hashed
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+        "font.family": "DejaVu Sans",  # which comes with it
+        "text.parse_math": False,  # what comes from a record is no formula
+        **more,
+    }
+    with mpl.rc_context(chosen):
+        yield
+
+
+def svg_of(figure: Figure) -> str:
+    """As text, without the date and the program that made it."""
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    return written.getvalue()
+
+
+def inline(svg: str, prefix: str, title: str) -> str:
+    """A figure as a part of a page: in the page's own colours, with names that no other figure has."""
+    inner = svg[svg.index("<svg") :]
+    inner = re.sub(r"<style.*?</style>", "", inner, flags=re.DOTALL)
+    inner = re.sub(r' xmlns(:xlink)?="[^"]*"', "", inner)
+    inner = re.sub(r'\bid="', f'id="{prefix}', inner)
+    inner = re.sub(r'href="#', f'href="#{prefix}', inner)
+    inner = re.sub(r"url\(#", f"url(#{prefix}", inner)
+    inner = inner.replace(INK, "currentColor").replace(PAPER, "none")
+    inner = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", inner, count=1)
+    return inner.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1).strip()
+
+
+def is_spread(values: Sequence[Value], *, sizes: bool) -> bool:
+    """Whether levels that are `sizes` reach so far that they stand by their logarithm."""
+    numbers = [float(value) for value in values if not isinstance(value, str)]
+    return sizes and len(numbers) > 1 and max(numbers) >= _WIDE * min(numbers)
+
+
+def places(values: Sequence[Value], *, sizes: bool) -> list[float]:
+    """Where levels stand: numbers as they are, `sizes` by their logarithm if they spread far; words behind them."""
+    numbers = [float(value) for value in values if not isinstance(value, str)]
+    found = [math.log2(value) if is_spread(values, sizes=sizes) else value for value in numbers]
+    step = (found[-1] - found[0]) / (len(found) - 1) if len(found) > 1 else 1.0
+    last = found[-1] if found else 0.0
+    return found + [last + step * number for number in range(1, len(values) - len(numbers) + 1)]
+
+
+def shifts(where: Sequence[float], arms: int) -> list[float]:
+    """How far each arm's dots stand beside their levels, so that of equal ones every bar can still be seen."""
+    most = _ASIDE * (max(where) - min(where))
+    return [most * (2 * number / (arms - 1) - 1) if arms > 1 else 0.0 for number in range(arms)]
+
+
+def ticks(line: Line) -> list[str]:
+    """What stands below the levels of a line."""
+    if line.dimension.unit != "bit/s":
+        return line.texts
+    return [value if isinstance(value, str) else f"{value / 1e6:g}" for value in line.values]
+
+
+def axis(line: Line) -> str:
+    """What the axis below them is called, with its unit."""
+    unit = {"bytes": " in bytes (1k = 1024)", "bit/s": " in Mbit/s of payload"}.get(line.dimension.unit, "")
+    return f"{line.dimension.title}{unit}"

@@ -1,0 +1,192 @@
+"""What the study's tables have in common: their parts, and how a cell and a row of them read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import application
+from pytest_ipperf.report.studies.response_time.formulas import StudyIncrease, study_increase
+from pytest_ipperf.report.studies.response_time.printed import (
+    DOUBTS,
+    INCREASES,
+    MEANS,
+    REFERENCE,
+    TABLES,
+    PrintedIncrease,
+)
+from pytest_ipperf.report.tables import layout
+from pytest_ipperf.report.tables.arm_rows import taken_lines
+from pytest_ipperf.report.tables.layout import Row, Thing, aligned
+from pytest_ipperf.report.tables.network_notes import begun_lines, testbed_text
+from pytest_ipperf.transports import TRANSPORTS
+
+NONE = "-"
+FORMULA, FIGURE = "  study's formula:", "  study's figure:"
+"""How rows begin: what the study's formula makes of our runs, and what the study printed of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTable:
+    """One table: `name` is the study's number (3-1), or our own name where the study has none (dns-averages).
+
+    `head` is what stands above, `figures` the same with all digits, `notes` what is to be said of it alone.
+    """
+
+    name: str
+    head: tuple[str, ...]
+    rows: list[Row]
+    figures: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """The table as text."""
+        return [*self.head, "", *aligned(self.rows, width), *self.notes, ""]
+
+
+def rank(record: Record) -> tuple[int, str]:
+    """The study's order; what it has not comes last."""
+    known = list(TABLES)
+    return (known.index(record.protocol) if record.protocol in known else len(known), record.protocol)
+
+
+def name_of(protocol: str, which: int, else_called: str) -> tuple[str, bool]:
+    """The table's number in the study, else a name; and whether the study has it."""
+    known = protocol in TABLES
+    return (TABLES[protocol][which] if known else f"{protocol}-{else_called}"), known
+
+
+def columns_of(records: Iterable[Record]) -> list[int]:
+    """The numbers of connections that were measured."""
+    return sorted({record.connections for record in records})
+
+
+def by_arm(records: Iterable[Record]) -> dict[str, dict[int, Record]]:
+    """The cells by arm and connections; what is native comes before what is tunnelled, as in the study."""
+    found: dict[str, dict[int, Record]] = defaultdict(dict)
+    for record in sorted(records, key=lambda each: (each.ipver, TRANSPORTS[each.transport].rank, each.test.arm)):
+        found[record.test.arm][record.connections] = record
+    return found
+
+
+def row(name: str, found: Mapping[int, Thing], columns: Sequence[int], text: Callable[[Thing], str]) -> Row:
+    """A row of what was found by connections; the study's tables have no empty cells."""
+    return layout.row(name, found, columns, text, NONE)
+
+
+def by_connections(records: Sequence[Record]) -> str:
+    """What the columns are."""
+    return "by connections" if records[0].rate_per_s else "by connections at once"
+
+
+def client_of(record: Record) -> str:
+    """The client, and how it has its connections arrive."""
+    return client_text(record.client, record.rate_per_s, record.workers)
+
+
+def conditions(records: Sequence[Record]) -> list[str]:
+    """What stands below a table's title."""
+    first = records[0]
+    protocol, metric = application(first.protocol), METRICS[first.metric].metric
+    where = f"{testbed_text(records)}, server {first.server}, client {client_of(first)}"
+    what = f"{metric.title}, payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
+    return [what, where, *begun_lines(records), *taken_lines(records)]
+
+
+def missing(records: Sequence[Record], *, known: bool) -> list[str]:
+    """What the study's table has and this one has not."""
+    if not known:
+        return ["This table is not in the study."]
+    protocol, arms = records[0].protocol, {records[0].reference.arm, *(record.test.arm for record in records)}
+    places = [place for place in MEANS if place[0] == protocol]
+    lacking = [Arm.parse(arm).title for arm in dict.fromkeys(arm for _, arm, _ in places) if arm not in arms]
+    levels = [str(level) for level in dict.fromkeys(level for *_, level in places) if level not in columns_of(records)]
+    told = [f"arm {', '.join(lacking)}"] * bool(lacking) + [f"{', '.join(levels)} connections"] * bool(levels)
+    return [f"Of the study's table not measured: {'; '.join(told)}."] if told else []
+
+
+class Marks:
+    """Puts an asterisk to the printed figures that contradict others, and collects the reasons in `doubts`."""
+
+    def __init__(self, table: str) -> None:
+        self.doubts: list[str] = []
+        self._table = table
+
+    def row(self, what: str, arm: str, columns: Sequence[int], texts: Mapping[int, str], protocol: str = "") -> Row:
+        """A row of printed figures; `protocol` where the table has several."""
+        table = f"{self._table} {protocol}".rstrip()
+        cells = [self._marked((table, arm, count, what), texts[count]) if count in texts else NONE for count in columns]
+        return f"{FIGURE} {what}", cells
+
+    def _marked(self, place: tuple[str, str, int, str], text: str) -> str:
+        doubt = DOUBTS.get(place)
+        if doubt is None:
+            return text
+        self.doubts.append(f"* {doubt}")
+        return f"{text}*"
+
+
+def nothing_failed(records: Iterable[Record]) -> bool:
+    """Whether the study's means, of completed connections alone, are those that count all."""
+    return not any(record.test.failed or record.reference.failed for record in records)
+
+
+def printed_increase(record: Record) -> PrintedIncrease | None:
+    """What the study printed of this cell, if it compared with the same reference."""
+    cell = (record.protocol, record.test.arm, record.connections)
+    return INCREASES.get(cell) if record.reference.arm == REFERENCE else None
+
+
+def formula(record: Record) -> StudyIncrease | None:
+    """What the study would have said of the two arms; None of too few or too equal runs."""
+    try:
+        return study_increase(record.reference.completed_values, record.test.completed_values)
+    except InvalidError:  # of fewer than two runs with a completed connection, or none that differ
+        return None
+
+
+def signed(milliseconds: float) -> str:
+    """A difference for people."""
+    return f"{milliseconds:+.{2 if abs(milliseconds) < 100 else 1}f}"
+
+
+def interval_ms(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """An interval by its formula with all digits, in milliseconds; `name` is that of its middle."""
+    if interval is None:
+        return dict.fromkeys((name, "formula_low_ms", "formula_high_ms", "formula_covers"))
+    return {
+        name: 1000 * interval.estimate,
+        "formula_low_ms": 1000 * interval.low,
+        "formula_high_ms": 1000 * interval.high,
+        "formula_covers": interval.confidence,
+    }
+
+
+def place(table: str, records: Sequence[Record], arm: str, connections: int) -> dict[str, Any]:
+    """Where a row of figures belongs."""
+    first = records[0]
+    origin = next((each.taken_from for each in records if each.connections == connections), "")
+    return {
+        "table": table, "testbed": first.testbed, "rate_bit_s": first.rate_bit_s or None,
+        "backend": next((each.backend for each in records if each.test.arm == arm), ""),
+        "protocol": first.protocol, "server": first.server,
+        "client": first.client, "rate_per_s": first.rate_per_s, "workers": first.workers,
+        "payload_bytes": first.payload_bytes, "arm": arm, "connections": connections, "taken_from": origin,
+    }  # fmt: skip
+
+
+def counts(side: ArmSummary) -> dict[str, Any]:
+    """What became of an arm's connections, failures by phase and kind."""
+    return {
+        "attempted": side.attempted,
+        "completed": side.completed,
+        "failed": "; ".join(f"{kind}: {count}" for kind, count in side.failed.items()),
+    }

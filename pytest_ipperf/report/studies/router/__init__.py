@@ -1,0 +1,17 @@
+"""The router study (paper 001): its Table V and its six figures, from records of our own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.report.studies.router.files import write
+from pytest_ipperf.report.studies.router.summary import summaries
+from pytest_ipperf.report.studies.router.text import lines
+
+__all__ = ["tables", "write"]
+
+
+def tables(records: Sequence[Record], width: int | None = None) -> list[str]:
+    """Table V for each testbed and design, as lines; empty where less than two of its columns were measured."""
+    return [line for each in summaries(records) for line in lines(each, width)]

@@ -1,0 +1,107 @@
+"""Plots: the study's six figures (Figs 4 to 9) of our own runs, as SVG and PNG.
+
+matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ipperf.report.plot_style import OTHER, PAPER, STYLES, axis, places, settings, shifts, svg_of, ticks
+from pytest_ipperf.report.studies.router.experiments import Plot
+from pytest_ipperf.report.studies.router.series import CONFIDENCE, Curves, Dot, curves
+from pytest_ipperf.report.studies.router.summary import Summary
+from pytest_ipperf.report.tables.network_notes import testbed_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE_IN, _DPI = (7.2, 4.3), 150
+_CROWD = 8
+"""More levels than that have their names aslant, so that none hides another."""
+_LINE = 118
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A figure of the study, drawn. `curves` are what it shows; `bare` has no title, which a page has beside it."""
+
+    plot: Plot
+    curves: Curves
+    svg: str
+    bare: str
+    png: bytes
+
+
+def draw(summary: Summary) -> list[Drawn]:
+    """All figures of which two levels at least were measured."""
+    return [_drawn(each, summary) for each in curves(summary)]
+
+
+def caption(found: Curves, summary: Summary) -> str:
+    """What the dots and bars are."""
+    held = f"; {found.line.held}" if found.line.held else ""
+    bars = f"bars: {100 * CONFIDENCE:.0f} % t intervals of the run values" if not found.bare else "without intervals"
+    return (
+        f"Mean of {found.runs} runs, {bars}; {testbed_text(summary.records)}, design {summary.records[0].design}{held}"
+    )
+
+
+def _drawn(found: Curves, summary: Summary) -> Drawn:
+    from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+
+    with settings(f"figure-{found.plot.number}", **{"axes.titlesize": 12}):
+        figure = mpl_figure.Figure(figsize=_SIZE_IN, layout="constrained", facecolor=PAPER)
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        _fill(axes, found)
+        figure.legend(loc="outside lower center", ncols=len(found.dots), frameon=False, fontsize=9)
+        figure.suptitle(f"{found.plot.title} (paper 001, Fig. {found.plot.number}, again)", fontsize=12)
+        axes.set_title(textwrap.fill(caption(found, summary), _LINE), fontsize=7.5)
+        raster = io.BytesIO()
+        figure.savefig(raster, format="png", dpi=_DPI, metadata={"Software": None})
+        svg = svg_of(figure)
+        figure.suptitle("")
+        axes.set_title("")
+        return Drawn(plot=found.plot, curves=found, svg=svg, bare=svg_of(figure), png=raster.getvalue())
+
+
+def _fill(axes: Axes, found: Curves) -> None:
+    at = places(found.line.values, sizes=found.line.dimension.unit == "bytes")
+    for (arm, dots), shift in zip(found.dots.items(), shifts(at, len(found.dots)), strict=True):
+        colour, marker, line = STYLES.get(str(arm), OTHER)
+        axes.errorbar(
+            [at[dot.at] + shift for dot in dots],
+            [dot.mean / found.unit.size for dot in dots],
+            yerr=_bars(dots, found.unit.size),
+            color=colour, marker=marker, linestyle=line, markersize=5, linewidth=1.4, capsize=3, elinewidth=1.2,
+            label=arm.title,
+        )  # fmt: skip
+    crowded = len(at) > _CROWD
+    axes.set_xticks(at, ticks(found.line), rotation=45 if crowded else 0)
+    axes.set_xlabel(axis(found.line))
+    metric = found.experiment.measured
+    axes.set_ylabel(f"{metric.title}{f' in {found.unit.name}' if found.unit.name else ''}")
+    _from_zero(axes, found)
+    axes.grid(visible=True, alpha=0.3)
+
+
+def _bars(dots: Sequence[Dot], size: float) -> list[list[float]]:
+    """How far the intervals reach below and above the means; none of a single run."""
+    below = [(dot.mean - dot.interval.low) / size if dot.interval else 0.0 for dot in dots]
+    above = [(dot.interval.high - dot.mean) / size if dot.interval else 0.0 for dot in dots]
+    return [below, above]
+
+
+def _from_zero(axes: Axes, found: Curves) -> None:
+    """The axis begins at zero unless all values lie in the upper half, where their differences could not be seen."""
+    means = [dot.mean for dots in found.dots.values() for dot in dots]
+    if min(means) < max(means) / 2 or max(means) == 0:
+        axes.set_ylim(bottom=0, top=None if max(means) else 1)
+    else:
+        axes.set_ylabel(f"{axes.get_ylabel()}\n(axis does not begin at 0)")

@@ -1,0 +1,85 @@
+"""Series: what a figure of the study shows: for each arm its values along one dimension, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.records.record import ArmSummary
+from pytest_ipperf.core.stats.interval import Interval, t_interval
+from pytest_ipperf.report.flow.quantity import Unit, unit_of
+from pytest_ipperf.report.flow.sweeps import Line, along
+from pytest_ipperf.report.flow.tables import references
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS, Experiment, Plot
+from pytest_ipperf.report.studies.router.summary import Summary
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """An arm's mean at the level of that number, in the metric's base unit; without an interval of a single run."""
+
+    at: int
+    mean: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """One figure: `dots` by arm along the values of `line`, in `unit`; and from how many runs each is.
+
+    Without intervals where those of the table are `bare`.
+    """
+
+    plot: Plot
+    experiment: Experiment
+    line: Line
+    unit: Unit
+    dots: dict[Arm, tuple[Dot, ...]]
+    runs: str
+    bare: bool
+
+
+def curves(summary: Summary) -> list[Curves]:
+    """The study's figures of which two levels at least were measured."""
+    by_name = {each.name: each for each in EXPERIMENTS}
+    found = [_curves(summary, plot, by_name[plot.experiment]) for plot in PLOTS]
+    return [each for each in found if each is not None]
+
+
+def _curves(summary: Summary, plot: Plot, experiment: Experiment) -> Curves | None:
+    line = next(iter(along(summary.cells(experiment), plot.dimension)), None)
+    if line is None or len(line.values) < 2:
+        return None
+    sides: dict[Arm, dict[int, ArmSummary]] = {
+        summary.arms[0]: {at: record.reference for at, record in references(line.records, line).items()}
+    }
+    for record in line.records:
+        sides.setdefault(Arm.parse(record.test.arm), {})[line.column(record)] = record.test
+    all_sides = [side for of_arm in sides.values() for side in of_arm.values()]
+    counts = sorted({len(side.values) for side in all_sides})
+    return Curves(
+        plot=plot,
+        experiment=experiment,
+        line=line,
+        unit=unit_of(experiment.measured, [side.mean for side in all_sides]),
+        dots={arm: _dots(sides[arm], bare=summary.bare) for arm in summary.arms if arm in sides},
+        runs=f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",
+        bare=summary.bare,
+    )
+
+
+def _dots(sides: dict[int, ArmSummary], *, bare: bool) -> tuple[Dot, ...]:
+    return tuple(
+        Dot(at=at, mean=sides[at].mean, interval=None if bare else _interval(sides[at].values)) for at in sorted(sides)
+    )
+
+
+def _interval(values: Sequence[float]) -> Interval | None:
+    try:
+        return t_interval(values, CONFIDENCE)
+    except InvalidError:
+        return None

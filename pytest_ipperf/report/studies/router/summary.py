@@ -1,0 +1,167 @@
+"""The summary: Table V of paper 001 from our own records, graded by the ends of intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import bytes_text
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.report.flow.dimensions import order
+from pytest_ipperf.report.flow.tables import latest
+from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, Experiment
+from pytest_ipperf.report.studies.router.grades import Grade, Graded, grade, graded
+from pytest_ipperf.report.studies.router.printed import RATIOS, REFERENCE, printed
+from pytest_ipperf.report.studies.router.ratio import combined, ratio_of
+from pytest_ipperf.report.tables.arm_rows import arm_rank, independent_values
+
+_FEWEST = 2
+"""Columns without which it would be no summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How an arm stands to IPv4 in one experiment: the `ratio` over so many `cells`, None where there is none.
+
+    `why` says so where its cells cannot be combined. The reference stands to itself as 1, without an interval.
+    A `bare` ratio's interval tells nothing, see `Summary.bare`.
+    """
+
+    experiment: Experiment
+    arm: Arm
+    cells: int = 0
+    ratio: Interval | None = None
+    why: str = ""
+    bare: bool = False
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is IPv4 itself."""
+        return str(self.arm) == REFERENCE
+
+    @property
+    def graded(self) -> Graded | None:
+        """The grades that the interval allows; None where there is none, or none that tells anything."""
+        if self.bare:
+            return None
+        direction = self.experiment.measured.direction
+        if self.is_reference:
+            return graded(1.0, 1.0, direction)
+        return graded(self.ratio.low, self.ratio.high, direction) if self.ratio else None
+
+    @property
+    def paper(self) -> float | None:
+        """The study's own ratio."""
+        return printed(self.experiment.name, str(self.arm))
+
+    @property
+    def paper_grade(self) -> Grade | None:
+        """That of the study's own ratio by its own intervals."""
+        return None if self.paper is None else grade(self.paper, self.experiment.measured.direction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Table V of one testbed and design: `standings` by experiment and arm, and what is to be said of single ones."""
+
+    records: tuple[Record, ...]
+    experiments: tuple[Experiment, ...]
+    arms: tuple[Arm, ...]
+    standings: dict[tuple[str, Arm], Standing]
+    notes: tuple[str, ...]
+
+    @property
+    def bare(self) -> bool:
+        """Whether its ratios have neither intervals nor grades: of some epochs, and those too few for any verdict."""
+        return _bare(self.records)
+
+    def cells(self, experiment: Experiment, arm: Arm | None = None) -> list[Record]:
+        """The records of an experiment, and of one arm."""
+        own = [record for record in self.records if experiment.holds(record)]
+        return [record for record in own if arm is None or record.test.arm == str(arm)]
+
+
+def summaries(records: Sequence[Record]) -> list[Summary]:
+    """One for each testbed and design with two columns of Table V at least, against IPv4."""
+    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in sorted(latest(records), key=lambda record: (record.protocol, order(record))):
+        if record.reference.arm == REFERENCE and not record.twin and any(each.holds(record) for each in EXPERIMENTS):
+            groups[record.testbed, record.design].append(record)
+    made = [_summary(groups[key]) for key in sorted(groups)]
+    return [each for each in made if len(each.experiments) >= _FEWEST]
+
+
+def _summary(records: Sequence[Record]) -> Summary:
+    held = tuple(each for each in EXPERIMENTS if any(each.holds(record) for record in records))
+    reference = Arm.parse(REFERENCE)
+    arms = (reference, *sorted({Arm.parse(record.test.arm) for record in records}, key=_rank))
+    bare = _bare(records)
+    standings = {(each.name, reference): Standing(experiment=each, arm=reference, bare=bare) for each in held}
+    notes: dict[str, None] = {}
+    for experiment in held:
+        for arm in arms[1:]:
+            cells = [record for record in records if experiment.holds(record) and record.test.arm == str(arm)]
+            kept, said = _comparable(experiment, cells)
+            notes.update(dict.fromkeys(said))
+            standings[experiment.name, arm] = dataclasses.replace(_standing(experiment, arm, kept), bare=bare)
+    return Summary(records=tuple(records), experiments=held, arms=arms, standings=standings, notes=tuple(notes))
+
+
+def _bare(records: Sequence[Record]) -> bool:
+    return not records[0].judges and records[0].epochs > 1
+
+
+def _rank(arm: Arm) -> tuple[bool, tuple[int, int, bool]]:
+    """The study's own arms come before others."""
+    return str(arm) not in {of for _, of in RATIOS}, arm_rank(arm)
+
+
+def _standing(experiment: Experiment, arm: Arm, cells: Sequence[Record]) -> Standing:
+    if not cells:
+        return Standing(experiment=experiment, arm=arm)
+    try:
+        ratio = combined([ratio_of(record) for record in cells], cells[0].confidence)
+    except InvalidError as error:
+        return Standing(experiment=experiment, arm=arm, why=str(error))
+    return Standing(experiment=experiment, arm=arm, cells=len(cells), ratio=ratio)
+
+
+def _comparable(experiment: Experiment, cells: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """The cells with a multiple: of a share, those where IPv4's is not 0; and a sentence about the others."""
+    if experiment.measured.scale == "ratio" or not cells:
+        return list(cells), []
+    kept = [record for record in cells if _always(record)]
+    left = [record for record in cells if record not in kept]
+    if not left:
+        return kept, []
+    arm = Arm.parse(cells[0].test.arm).title
+    shares = {_level(record): _own_share(record) for record in left}
+    own = f" of {arm}" if any(shares.values()) else ""
+    at = ", ".join(f"{level}{share}" for level, share in shares.items())
+    unit = "block" if cells[0].epochs == 1 else "epoch"
+    name = experiment.title.lower()
+    levels = f"{len(kept)} of {len(cells)} levels"
+    return kept, [f"{experiment.title}{own}: {levels} have {name} of IPv4 in every {unit}; left out: {at}."]
+
+
+def _always(record: Record) -> bool:
+    """Whether the reference has some of it in every epoch, or in every block where there is one epoch."""
+    try:
+        return all(independent_values(record.reference.values, record))
+    except InvalidError:
+        return False
+
+
+def _level(record: Record) -> str:
+    return record.levels_text or bytes_text(record.payload_bytes)
+
+
+def _own_share(record: Record) -> str:
+    """What both arms had at a level that is left out, where that was anything."""
+    test, reference = record.test.mean, record.reference.mean
+    return f" ({100 * test:.2g} %, IPv4 {100 * reference:.2g} %)" if test or reference else ""

@@ -1,0 +1,171 @@
+"""Table V as text and as figures: a group of rows for each experiment, in each a row for each arm."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import UTC, datetime
+from typing import Any
+
+from pytest_ipperf import __version__
+from pytest_ipperf.core.portable.units import seconds_text
+from pytest_ipperf.core.stats.interval import Interval
+from pytest_ipperf.report.studies.router.experiments import Experiment
+from pytest_ipperf.report.studies.router.grades import GRADES
+from pytest_ipperf.report.studies.router.summary import Standing, Summary
+from pytest_ipperf.report.tables.layout import Row, Table
+from pytest_ipperf.report.tables.network_notes import bucket_notes, testbed_text
+
+TITLE = "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures"
+_SPREAD = "The cells' standard errors are combined, degrees of freedom after Welch and Satterthwaite."
+_GRADE = "Grade: those of the interval's ends by the study's own bounds, relative to IPv4:"
+_PAPERS_GRADE = "The study's grades are by its own bounds, relative to IPv4:"
+_NONE = "-"
+_WIDTH = 120
+
+
+def lines(summary: Summary, width: int | None = None, made: str = "") -> list[str]:
+    """The table with its notes; `made` is what `stamp` says, which a file tells."""
+    below = [line for note in notes(summary) for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    return [*table(summary, made).lines(width), "", *below, ""]
+
+
+def table(summary: Summary, made: str = "") -> Table:
+    """The table alone, before it is written."""
+    rows: list[Row] = [("", ["", "95 % interval", "grade", "paper", "its grade"])]
+    for experiment in summary.experiments:
+        rows.append((f"{experiment.title}, {experiment.scale}", []))
+        rows += [_row(summary.standings[experiment.name, arm]) for arm in summary.arms]
+    return Table(title=TITLE, about=(where(summary), f"{made}{how(summary)}"), rows=tuple(rows))
+
+
+def stamp(made_at: datetime) -> str:
+    """When a file was made, and by what: `2026-11-22 00:30 UTC, pytest-ipperf 0.1.0; `."""
+    return f"{made_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC, pytest-ipperf {__version__}; "
+
+
+def where(summary: Summary) -> str:
+    """The testbed."""
+    return testbed_text(summary.records)
+
+
+def how(summary: Summary) -> str:
+    """The design, and how many runs of which length there were of each arm in each cell."""
+    first, records = summary.records[0], summary.records
+    seeds = ", ".join(map(str, sorted({record.seed for record in records})))
+    lengths = " or ".join(seconds_text(run_s) for run_s in sorted({record.run_s for record in records}))
+    counts = sorted({record.epochs * record.blocks for record in records})
+    runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    never = "" if first.judges else " (never judges)"
+    return f"design {first.design}{never}, {runs} runs of {lengths} for each arm of a cell, seed {seeds}"
+
+
+def notes(summary: Summary) -> list[str]:
+    """What the figures are, a sentence or two each."""
+    first = summary.records[0]
+    counts = "; ".join(f"{each.title} {_cells(summary, each)}" for each in summary.experiments)
+    ratio = f"Of IPv4: the mean of the cells' log ratios ({counts}), as the study does not tell its own way."
+    unit = "blocks of one epoch, so that what differs between epochs is in none of them"
+    bounds = f"rates {_bounds(percent=True)}; times and losses {_bounds(percent=False)}."
+    spread = [
+        f"{ratio} {_SPREAD}",
+        f"The intervals are of {unit}." if first.epochs == 1 else "The intervals are of epochs.",
+        f"{_GRADE} {bounds}",
+    ]
+    bare = [ratio, f"Design {first.design} never judges: no intervals, no grades.", f"{_PAPERS_GRADE} {bounds}"]
+    return [
+        *(bare if summary.bare else spread),
+        *bucket_notes(summary.records),
+        *summary.notes,
+        *(
+            f"{each.experiment.title} of {each.arm.title}: {each.why}."
+            for each in summary.standings.values()
+            if each.why
+        ),
+    ]
+
+
+def ratio_text(ratio: float, experiment: Experiment, digits: int = 0) -> str:
+    """A ratio as the study tells it, with so many more digits: 0.985 -> `98.5 %`, 1.04 -> `1.04`, 1.225 -> `1.225`."""
+    if ratio == 1.0:
+        return "100 %" if experiment.percent else "1.00"
+    if experiment.percent:
+        return f"{100 * ratio:.{1 + digits}f} %"
+    return f"{ratio:.{2 + digits}f}"
+
+
+def paper_text(standing: Standing) -> str:
+    """What the study printed, with the digits that it printed."""
+    if standing.paper is None:
+        return _NONE
+    exact = round(standing.paper, 2) == standing.paper
+    return ratio_text(standing.paper, standing.experiment, 0 if exact or standing.experiment.percent else 1)
+
+
+def own_text(standing: Standing) -> str:
+    """Our own figure, with the digits that its interval is worth."""
+    if standing.is_reference:
+        return ratio_text(1.0, standing.experiment)
+    if standing.ratio is None:
+        return _NONE
+    more = 0 if standing.bare else digits(standing.ratio, standing.experiment)
+    return ratio_text(standing.ratio.estimate, standing.experiment, more)
+
+
+def interval_text(ratio: Interval, experiment: Experiment) -> str:
+    """Both ends, in the unit of the ratio: `[98.4, 98.6]`."""
+    ends = (
+        ratio_text(end, experiment, digits(ratio, experiment)).removesuffix(" %") for end in (ratio.low, ratio.high)
+    )
+    return f"[{', '.join(ends)}]"
+
+
+def digits(ratio: Interval, experiment: Experiment) -> int:
+    """How many more it needs for its interval to be seen, and on which side of a grade's bound it ends."""
+    return 1 if ratio.high - ratio.low < (0.01 if experiment.percent else 0.1) else 0
+
+
+def figures(summary: Summary) -> list[dict[str, Any]]:
+    """A row for each experiment and arm, with all digits; ratios are multiples throughout."""
+    first = summary.records[0]
+    return [
+        {
+            "testbed": first.testbed, "design": first.design, "experiment": standing.experiment.name,
+            "arm": str(standing.arm), "cells": standing.cells or None,
+            **_of(standing),
+            "best_grade": standing.graded.best.name if standing.graded else None,
+            "worst_grade": standing.graded.worst.name if standing.graded else None,
+            "paper": standing.paper,
+            "paper_grade": standing.paper_grade.name if standing.paper_grade else None,
+            "why_none": standing.why,
+        }
+        for standing in (summary.standings[each.name, arm] for each in summary.experiments for arm in summary.arms)
+    ]  # fmt: skip
+
+
+def _row(standing: Standing) -> Row:
+    name = f"  {standing.arm.title}"
+    paper = [paper_text(standing), standing.paper_grade.name if standing.paper_grade else _NONE]
+    interval = _NONE if standing.bare else ""
+    if standing.ratio is not None and not standing.bare:
+        interval = interval_text(standing.ratio, standing.experiment)
+    return name, [own_text(standing), interval, str(standing.graded or _NONE), *paper]
+
+
+def _of(standing: Standing) -> dict[str, float | None]:
+    ratio = standing.ratio
+    if ratio is not None and not standing.bare:
+        ends = {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high}
+        return {**ends, "confidence": ratio.confidence, "df": ratio.df}
+    estimate = ratio.estimate if ratio is not None else None
+    return {"ratio": 1.0 if standing.is_reference else estimate, **dict.fromkeys(("low", "high", "confidence", "df"))}
+
+
+def _cells(summary: Summary, experiment: Experiment) -> str:
+    counts = sorted({summary.standings[experiment.name, arm].cells for arm in summary.arms[1:]})
+    return " or ".join(map(str, counts))
+
+
+def _bounds(*, percent: bool) -> str:
+    if percent:
+        return ", ".join(f"{each.name} from {100 * float(each.least):.0f} %" for each in GRADES[:-1])
+    return ", ".join(f"{each.name} up to {1 / float(each.least):.4g}" for each in GRADES[:-1])

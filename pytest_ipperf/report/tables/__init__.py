@@ -1,0 +1,1 @@
+"""The rows and columns that all tables share."""

@@ -1,0 +1,124 @@
+"""Sides: the rows that every table has of an arm: its phases, what completed and what did not, the client's part."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, Instrument
+from pytest_ipperf.core.portable.errors import InvalidError
+from pytest_ipperf.core.portable.units import milliseconds_text
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.report.tables.layout import Row, row
+from pytest_ipperf.report.tables.network_notes import pace_rows
+from pytest_ipperf.transports import TRANSPORTS
+
+# A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
+_HELD_UP_S = 0.02
+_SHOWN_PHASES = ("dns", "connect", "first_byte")
+Sides = Mapping[int, ArmSummary]
+"""An arm by connections at once."""
+
+
+def arm_rank(arm: Arm) -> tuple[int, int, bool]:
+    """The place of an arm in tables: IPv4 before IPv6, what is native before what is tunnelled, then twins."""
+    return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
+
+
+def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
+    """Of every arm: the medians of its phases, what completed, what did not by kind, its pace, what the client told."""
+    # A look-up that is the transaction itself has neither look-up nor connecting before it.
+    shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
+    phases = shown or _SHOWN_PHASES
+    name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
+    rows = [row(name, sides, columns, partial(_phases, phases))]
+    told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
+    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
+    paces = {count: side.pace for count, side in sides.items() if side.pace is not None}
+    return rows + failure_rows(sides, columns) + pace_rows(paces, columns) + client
+
+
+def failure_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
+    """What completed of what was attempted, and what failed: phase and kind, the one as it is the other's name."""
+    rows = [row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
+    kinds = sorted({kind for side in sides.values() for kind in side.failed})
+    return rows + [row(f"  failed: {kind}", sides, columns, partial(_failed, kind)) for kind in kinds]
+
+
+def taken_lines(records: Iterable[Record]) -> list[str]:
+    """Which columns were measured by an earlier session."""
+    found: dict[str, set[int]] = {}
+    for record in records:
+        if record.taken_from:
+            found.setdefault(record.taken_from, set()).add(record.connections)
+    return [
+        f"taken over from session {name}: {', '.join(map(str, sorted(columns)))} connections"
+        for name, columns in sorted(found.items())
+    ]
+
+
+def client_notes(records: Iterable[Record]) -> list[str]:
+    """What the client's share is, where it is told."""
+    told = [side.instrument for each in records for side in (each.test, each.reference)]
+    if not any(told):
+        return []
+    return [
+        "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
+        f"longer against a server that does nothing. Above {100 * CLIENT_BOUND:.0f} % a figure is client-bound.",
+    ]
+
+
+def independent_values(values: Sequence[float], record: Record) -> list[float]:
+    """An arm's values of what is independent: the means of its epochs, or the blocks where there is one epoch.
+
+    Raises InvalidError for less than two, or where runs are missing, so that the arms' no longer belong together.
+    """
+    if len(values) != record.epochs * record.blocks or len(values) < 2:
+        expected = f"{record.epochs} epochs of {record.blocks} blocks"
+        raise InvalidError(f"{record.cell}: {len(values)} runs with a value do not make {expected}, or are too few")
+    if record.epochs == 1:
+        return list(values)
+    return [statistics.fmean(values[at : at + record.blocks]) for at in range(0, len(values), record.blocks)]
+
+
+def _phases(shown: Sequence[str], side: ArmSummary) -> str:
+    return " / ".join(milliseconds_text(side.phases[name]) for name in shown) if side.phases else "-"
+
+
+def _failed(kind: str, side: ArmSummary) -> str:
+    return str(side.failed.get(kind, 0))
+
+
+def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple[str, dict[int, str]]]:
+    """The client's share always, the rest where it is not as it should be."""
+    shares = {count: _share(each) for count, each in told.items()}
+    fewer = {count: str(each.peak) for count, each in told.items() if each.peak < count}
+    held_up = {
+        count: f"{milliseconds_text(each.lag_s)} ms" for count, each in told.items() if _held_up(each, sides[count])
+    }
+    behind = {
+        count: f"{milliseconds_text(each.behind_s)} ms"
+        for count, each in told.items()
+        if each.behind_too_far(sides[count].completed_mean)
+    }
+    for name, found in (
+        ("client share", shares),
+        ("most at once", fewer),
+        ("client held up for", held_up),
+        ("opened late by", behind),
+    ):
+        if found:
+            yield f"  {name}", found
+    for counter in sorted({counter for each in told.values() for counter in each.tcp}):
+        yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in told.items() if counter in each.tcp}
+
+
+def _share(each: Instrument) -> str:
+    return f"{100 * each.share:.0f} %{' client-bound' if each.client_bound else ''}"
+
+
+def _held_up(each: Instrument, side: ArmSummary) -> bool:
+    """Against the floor, where it is known: what holds the client up makes the response time longer too."""
+    return each.lag_s > max(_HELD_UP_S, side.completed_mean if each.floor_s is None else each.floor_s)

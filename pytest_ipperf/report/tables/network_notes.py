@@ -1,0 +1,107 @@
+"""Network: what every table says of the links: their rate, what carried tunnels, and what bounds the figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytest_ipperf.agent.tunnels.backends import BACKENDS
+from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Pace
+from pytest_ipperf.core.portable.units import milliseconds_text
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.report.tables.layout import Row, row
+
+_TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")
+
+
+def testbed_text(records: Iterable[Record]) -> str:
+    """The testbed, with what its links do and what carried its tunnels: what its results depend on first of all."""
+    told = list(records)
+    links = Links(rate_bit_s=told[0].rate_bit_s, loss=told[0].loss, delay_s=told[0].delay_s)
+    do = f" {'at' if links.rate_bit_s else 'with'} {links}" if links != Links() else ""
+    names = sorted({name for each in told for name in each.backend.split(", ") if name})
+    by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
+    return f"testbed {told[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
+
+
+def begun_lines(records: Sequence[Record]) -> list[str]:
+    """Which hosts made the connections together, and by how much their beginnings lay apart at worst, and mostly."""
+    hosts = records[0].client_hosts
+    if not hosts:
+        return []
+    told = f"{len(hosts)} clients ({', '.join(hosts)})"
+    skews = [(each.start_skew_s, each.start_skew_error_s or 0.0) for each in records if each.start_skew_s is not None]
+    if not skews:
+        return [f"{told}, one of which had connections"]
+    skew, error = (milliseconds_text(figure) for figure in max(skews))
+    half = milliseconds_text(max(each.start_skew_median_s or 0.0 for each in records))
+    return [f"{told}, common start within {skew} ms +- {error} ms, in half of the runs {half} ms"]
+
+
+def run_notes(records: Iterable[Record]) -> list[str]:
+    """What was noted of runs: late starts, clocks that moved, control lines that spoke; each kind of sentence once."""
+    kinds: dict[str, str] = {}
+    for note in (note for each in records for side in (each.test, each.reference) for note in side.notes):
+        kinds.setdefault(_TIME.sub("#", note), note)
+    return [f"{note[:1].upper()}{note[1:]}." for note in kinds.values()]
+
+
+def pace_notes(records: Sequence[Record]) -> list[str]:
+    """What bounds the figures: a rate, or a machine; and whether paths had their rate."""
+    if not records[0].rate_bit_s:
+        return machine_notes(records)
+    return [
+        "Goodput: the payload that completed in the time of the bursts; at most what full packets leave of the rate,",
+        "their headers and 38 bytes of Ethernet taken off. A burst begins with 16 KB that the links let pass at once.",
+        *missed_notes(records),
+    ]
+
+
+def machine_notes(records: Sequence[Record]) -> list[str]:
+    """Said where there is no network that could bound the figures."""
+    if records[0].rate_bit_s or not records[0].one_machine:
+        return []
+    return ["Links without a rate, within one machine: its processors bound these figures, and no network."]
+
+
+def bucket_notes(records: Iterable[Record]) -> list[str]:
+    """What links with a rate, which only labs have, leave out of times: docs/proof.md tells of their bucket."""
+    if not any(record.rate_bit_s for record in records):
+        return []
+    return ["Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."]
+
+
+def missed_notes(records: Sequence[Record]) -> list[str]:
+    """Said where a path did not have its rate."""
+    paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
+    if not any(pace.misses for pace in paces):
+        return []
+    return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
+
+
+def pace_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+    """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
+    moved = {count: pace for count, pace in paces.items() if pace.goodput_bit_s is not None}
+    rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
+    return rows + missed_rows(paces, columns)
+
+
+def missed_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+    """The paths that were slower than their rate, where any was."""
+    missed = {count: pace for count, pace in paces.items() if pace.misses}
+    return [row("  path misses its rate", missed, columns, _missed)] if missed else []
+
+
+def _goodput(pace: Pace) -> str:
+    return rate_of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
+
+
+def _missed(pace: Pace) -> str:
+    return rate_of(pace.path_bit_s or 0.0, pace.rate_bit_s)
+
+
+def rate_of(part_bit_s: float, whole_bit_s: float, text: Callable[[float], str] = "{:.3g}".format) -> str:
+    """Both in the unit of the whole, where `text` writes them: `33.1 of 91.5 Mbit/s`."""
+    size, unit = next((pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if whole_bit_s >= pair[0]), (1.0, ""))
+    return f"{text(part_bit_s / size)} of {text(whole_bit_s / size)} {unit}bit/s"

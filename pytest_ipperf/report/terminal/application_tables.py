@@ -1,0 +1,128 @@
+"""The terminal report: of applications tables in the shape of paper 000 (Tables 3-1 and 3-2), with what each figure is.
+
+One table for each testbed, protocol, client, payload and server: a column for each number of connections, a group of
+rows for each arm. Under design `paper` they are the study's own tables. Flows have tables of their own, below which
+stands Table V of paper 001 where there is something to make it of.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pytest_ipperf.core.design.cell import Arm, client_text
+from pytest_ipperf.core.portable.units import bytes_text, milliseconds_text, seconds_text
+from pytest_ipperf.core.records.record import Record
+from pytest_ipperf.metrics import METRICS
+from pytest_ipperf.protocols import application, flow
+from pytest_ipperf.report.flow import tables as flow_tables
+from pytest_ipperf.report.studies.response_time import study_notes, study_tables
+from pytest_ipperf.report.studies.router import tables as router_tables
+from pytest_ipperf.report.tables import layout
+from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, side_rows, taken_lines
+from pytest_ipperf.report.tables.layout import Row, Table
+from pytest_ipperf.report.tables.network_notes import begun_lines, pace_notes, run_notes, testbed_text
+from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
+
+
+def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
+    """All tables and what their figures are, as lines of `width` characters at most; empty without records."""
+    told = list(records)
+    flows = [record for record in told if flow(record.protocol)]
+    others = _tables([record for record in told if not flow(record.protocol)], width)
+    return others + flow_tables(flows, width) + router_tables(flows, width)
+
+
+def _tables(records: Sequence[Record], width: int | None) -> list[str]:
+    if records and records[0].design == "paper":
+        return [line for study in study_tables(records) for line in study.lines(width)] + [*study_notes(records), ""]
+    made = grouped(records)
+    lines = [line for group in made for line in (*table(group).lines(width), "")]
+    return lines + [line for note in dict.fromkeys(tuple(notes(group)) for group in made) for line in (*note, "")]
+
+
+def grouped(records: Iterable[Record]) -> list[list[Record]]:
+    """Records of applications, those that share a table together, in the order of the tables."""
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        workload = (record.testbed, record.protocol, record.client, record.payload_bytes)
+        load = (record.rate_per_s, record.workers)
+        groups[*workload, *load, record.server, record.design].append(record)
+    return [groups[key] for key in sorted(groups)]
+
+
+def table(records: Sequence[Record]) -> Table:
+    """The table of records that share one."""
+    first = records[0]
+    columns = sorted({record.connections for record in records})
+    # The reference was measured for as long as any arm beside it.
+    longest = {record.connections: record for record in sorted(records, key=lambda record: record.epochs)}
+    arms = sorted({Arm.parse(record.test.arm) for record in records}, key=arm_rank)
+    uneven = is_uneven(records)
+    rows: list[Row] = [("", [f"{count}" for count in columns])]
+    rows += _reference_rows(Arm.parse(first.reference.arm), longest, columns, uneven=uneven)
+    answers: dict[str, dict[int, Record]] = {}
+    for arm in arms:
+        found = {record.connections: record for record in records if record.test.arm == str(arm)}
+        rows += _arm_rows(arm, found, columns, uneven=uneven)
+        answers[arm.title] = {columns.index(count): record for count, record in found.items()}
+    protocol, metric = application(first.protocol), METRICS[first.metric].metric
+    client = client_text(first.client, first.rate_per_s, first.workers)
+    at_once = "" if first.rate_per_s else " at once"
+    return Table(
+        title=f"{protocol.title} {metric.title} in milliseconds, by connections{at_once}",
+        about=(
+            (
+                f"{testbed_text(records)}, server {first.server}, client {client}, "
+                f"payload {bytes_text(first.payload_bytes)}, timed to {protocol.ends_with!r}"
+            ),
+            *begun_lines(records),
+            *taken_lines(records),
+        ),
+        rows=tuple(rows),
+        answers=answers,
+    )
+
+
+def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+    sides = {count: found[count].reference for count in columns}
+    rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
+    if uneven:
+        rows.append(("  epochs", [str(found[count].epochs) for count in columns]))
+    return rows + side_rows(sides, columns)
+
+
+def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
+    return [
+        layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
+        *answer_rows(found, columns, "%", uneven=uneven),
+        *side_rows({count: record.test for count, record in found.items()}, columns),
+    ]
+
+
+def notes(records: Sequence[Record]) -> list[str]:
+    """What the figures of such a table are, one sentence after another."""
+    record, uneven = records[0], is_uneven(records)
+    timed = [
+        f"Timed from the first socket, DNS included; a failed connection counts as {seconds_text(record.deadline_s)}.",
+        "dns / connect / first byte: medians over completed connections, each since the connection's start.",
+        *client_notes(records),
+        *pace_notes(records),
+        *run_notes(records),
+    ]
+    epochs = "as many as the row tells" if uneven else f"{record.epochs}"
+    return [
+        f"First rows: mean of {counted_text(record, uneven=uneven)}.",
+        *_change_lines(record, epochs),
+        *verdict_notes(record),
+        *timed,
+    ]
+
+
+def _change_lines(record: Record, epochs: str) -> list[str]:
+    blocks = f"Change: median log ratio of an epoch's blocks ({record.blocks}), mean over the epochs ({epochs})"
+    if not record.judges:
+        return [f"{blocks}."]
+    confidence = f"{100 * record.confidence:.0f} %"
+    return [f"{blocks},", f"with a two-sided {confidence} t interval; it can differ from the ratio of the means."]
