@@ -12,9 +12,10 @@ import textwrap
 
 import pytest
 
+import pytest_ipperf.plugin.distribution.scheduler
+
 # Inner sessions in this process leave no module behind, and would load these anew each.
-import pytest_ipperf.plugin.beginning
-import pytest_ipperf.plugin.distribution
+import pytest_ipperf.plugin.session.start
 import pytest_ipperf.plugin.summary  # noqa: F401
 from tests.settings import STRICT
 
@@ -36,7 +37,8 @@ SYNTHETIC = """
     from pytest_ipperf.experiment import workload as experiment
     from pytest_ipperf.lab.runs.result import Receipt, Service
     from pytest_ipperf.lab.tunnels.setup import Tunnels
-    from pytest_ipperf.plugin import measuring, session
+    from pytest_ipperf.plugin.measure import measured as measuring
+    from pytest_ipperf.plugin.session import session
     from pytest_ipperf.protocols.base import PHASES
 
     SLOWER, NOISE, BROKEN, INVALID, TWIN = {slower!r}, {noise!r}, {broken!r}, {invalid!r}, {twin!r}

@@ -42,8 +42,8 @@ from pytest_ipperf.lab.inventory.model import AUTO, DEFAULT_PORTS, Links
 from pytest_ipperf.lab.runs.path_facts import expected
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.declaring import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.options.declarations import FACTORS, FILTERS, LEVELS, MARKERS, ONCE, SETTINGS, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS, application, applications, flow
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.formats import FORMATS

@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.plugin import aliases, declaring, hookspecs, presence, workers
+from pytest_ipperf.plugin import activation, hookspecs
+from pytest_ipperf.plugin.activation import SESSION
+from pytest_ipperf.plugin.distribution import workers
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
-from pytest_ipperf.plugin.presence import SESSION
+from pytest_ipperf.plugin.options import aliases, declarations
 
 __all__ = ["factors", "margin", "measured", "server_state"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the options and their ini twins."""
-    declaring.add_options(parser)
+    declarations.add_options(parser)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,20 +42,20 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options that were given; begin where they are about the session itself."""
-    declaring.register_markers(config)
-    config.pluginmanager.register(presence.Selection(), "ipperf-selection")
-    config.pluginmanager.register(presence.Looking(), "ipperf-looking")
+    declarations.register_markers(config)
+    config.pluginmanager.register(activation.Selection(), "ipperf-selection")
+    config.pluginmanager.register(activation.Looking(), "ipperf-looking")
     workers.register(config)
-    given = declaring.given(config)
-    if not given or presence.elsewhere():
+    given = declarations.given(config)
+    if not given or activation.elsewhere():
         return
     try:
-        if presence.handed_over(config) is None:
-            from pytest_ipperf.plugin.options import check  # noqa: PLC0415 - whoever gives one means to measure
+        if activation.handed_over(config) is None:
+            from pytest_ipperf.plugin.options.settings import check  # noqa: PLC0415 - whoever gives one means to measure
 
             check(config, given)
-        if declaring.ABOUT_THE_SESSION & set(given):
-            presence.session_of(config)
+        if declarations.ABOUT_THE_SESSION & set(given):
+            activation.session_of(config)
     except IpperfError as error:
         raise pytest.UsageError(aliases.worded(config, str(error))) from None
 
@@ -67,29 +69,29 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let the fixtures of all other plugins override ours."""
-    presence.give_way(session)
+    activation.give_way(session)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
     """Answer what is asked in place of a session."""
-    if not config.getoption(declaring.ANSWER):
+    if not config.getoption(declarations.ANSWER):
         return None
-    from pytest_ipperf.plugin.answering import answer_testbeds  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.session.testbed_query import answer_testbeds  # noqa: PLC0415 - see above
 
     return answer_testbeds(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make the cells of a test that measures."""
-    if not presence.asks(metafunc):
+    if not activation.asks(metafunc):
         return
-    presence.note(metafunc)
-    if presence.elsewhere():
+    activation.note(metafunc)
+    if activation.elsewhere():
         if not metafunc.config.pluginmanager.hasplugin("ipperf-elsewhere"):
-            metafunc.config.pluginmanager.register(presence.Elsewhere(), "ipperf-elsewhere")
+            metafunc.config.pluginmanager.register(activation.Elsewhere(), "ipperf-elsewhere")
         return
-    from pytest_ipperf.plugin.collection import parametrize  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.collect.collection import parametrize  # noqa: PLC0415 - see above
 
     parametrize(metafunc)
 
@@ -97,9 +99,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Plan what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
-    measuring = any(map(presence.measures, session.items)) and not presence.elsewhere()
+    measuring = any(map(activation.measures, session.items)) and not activation.elsewhere()
     if measuring or SESSION in session.config.stash:
-        from pytest_ipperf.plugin.collection import finish  # noqa: PLC0415 - see above
+        from pytest_ipperf.plugin.collect.collection import finish  # noqa: PLC0415 - see above
 
         finish(session)
 
@@ -117,7 +119,7 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
     """Explain a failed margin."""
     if SESSION not in config.stash:
         return None
-    from pytest_ipperf.plugin.outcome import explain  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.measure.outcome import explain  # noqa: PLC0415 - see above
 
     return explain(op, left, right)
 
@@ -128,8 +130,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn our exceptions into our outcomes."""
     report = yield
-    if presence.measures(item) and SESSION in item.config.stash:
-        from pytest_ipperf.plugin.outcome import make_report  # noqa: PLC0415 - see above
+    if activation.measures(item) and SESSION in item.config.stash:
+        from pytest_ipperf.plugin.measure.outcome import make_report  # noqa: PLC0415 - see above
 
         make_report(item, call, report)
     return report
@@ -139,7 +141,7 @@ def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport, c
     """Return letter and word of an undecided cell."""
     if SESSION not in config.stash:
         return None
-    from pytest_ipperf.plugin.outcome import status  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.measure.outcome import status  # noqa: PLC0415 - see above
 
     return status(report)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.plugin.presence import session_of
+from pytest_ipperf.plugin.activation import session_of
 
 if TYPE_CHECKING:
     from pytest_ipperf.core.design.margin import Margin
     from pytest_ipperf.core.portable.factor import Level
     from pytest_ipperf.core.portable.server_state import ServerState
-    from pytest_ipperf.plugin.measuring import Measured
+    from pytest_ipperf.plugin.measure.measured import Measured
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def factors() -> tuple[Level, ...]:
 @pytest.fixture
 def margin(request: pytest.FixtureRequest, protocol: str) -> Margin:
     """How much worse than the reference is acceptable: `--margin`, else the marker, else the metric's own."""
-    from pytest_ipperf.plugin.questions import question_of  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.collect.questions import question_of  # noqa: PLC0415 - see above
 
     return question_of(request.node, protocol).margin
 
@@ -64,8 +64,8 @@ def measured(  # noqa: PLR0917 - pytest passes fixtures by name
 
     Trouble of the testbed is an error of this set-up and not a failure of the test.
     """
-    from pytest_ipperf.plugin.collection import cell_from  # noqa: PLC0415 - see above
-    from pytest_ipperf.plugin.measuring import measured_cell  # noqa: PLC0415 - with execnet and scipy
+    from pytest_ipperf.plugin.collect.collection import cell_from  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.measure.measured import measured_cell  # noqa: PLC0415 - with execnet and scipy
 
     session = session_of(request.config)
     cell = cell_from(

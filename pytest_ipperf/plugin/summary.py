@@ -8,12 +8,12 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.ending import ENDING, PAGE
-from pytest_ipperf.plugin.forecast import forecast_lines
-from pytest_ipperf.plugin.keeping import KEEPER
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED, TALLY, Tally
-from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.plugin.display.forecast import forecast_lines
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED, TALLY, Tally
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.session.journal import KEEPER
+from pytest_ipperf.plugin.session.session import SESSION, Session
+from pytest_ipperf.plugin.session.session_end import ENDING, PAGE
 from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
 

@@ -24,7 +24,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.result import Service
-from pytest_ipperf.plugin.asking import order_of
+from pytest_ipperf.plugin.session.plan_text import order_of
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, Journal, accept, withdraw
 from tests.store.kept import BEGAN, HOST, SUITE, events_of, facts, name_of, record, rewrite
@@ -133,7 +133,7 @@ def _session(
 
 
 def _measure(journal: Journal, seed: int) -> None:
-    """A workload as `plugin/progress.py` writes it, with samples that give its values."""
+    """A workload as `plugin/display/progress.py` writes it, with samples that give its values."""
     draw, plan = random.Random(seed), PLAN
     name = str(plan.workload)
     service = Service("apache", "2.4", embedded=False, port=80, resolver_port=53)

@@ -30,7 +30,7 @@ from pytest_ipperf.cli.orders.night import _check
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.plugin.resuming import Earlier
+from pytest_ipperf.plugin.session.resume import Earlier
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import SCHEMA, Archive, read_session
 from tests.cli.archives import FRESH, GREEN, NEXT, PLAN, RED, RESUMED, STATE, WORKER, build, mutate

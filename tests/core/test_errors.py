@@ -12,15 +12,15 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.portable import units
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError, bounded
-from pytest_ipperf.plugin import values
+from pytest_ipperf.plugin.options import parsers
 from pytest_ipperf.protocols import PROTOCOLS
 
 LONG = 100_000
 UNITS = [getattr(units, name) for name in dir(units) if name.startswith("parse_")]
 VALUES = [
     each
-    for name, each in inspect.getmembers(values, inspect.isfunction)
-    if each.__module__ == values.__name__ and not name.startswith("_") and len(inspect.signature(each).parameters) == 1
+    for name, each in inspect.getmembers(parsers, inspect.isfunction)
+    if each.__module__ == parsers.__name__ and not name.startswith("_") and len(inspect.signature(each).parameters) == 1
 ]
 FACTORS = [factor.parse for name in PROTOCOLS for factor in PROTOCOLS[name].factors]
 PARSERS = [*UNITS, *VALUES, *FACTORS, Margin.parse, Arm.parse]

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests.farm import ROOT
 from tests.machines import bare_pythons
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 SUITE = """
     import pytest

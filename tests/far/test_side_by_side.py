@@ -7,7 +7,7 @@ import re
 COUNT = """
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.plugin.distribution import independent
+from pytest_ipperf.plugin.distribution.scheduler import independent
 found = read_inventory(Path({inventory!r}))
 print(len(independent(found[name] for name in {names!r})))
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tcpdump") is None, reason="no tcpdump here (Debian: apt-get install tcpdump)"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
 
 REAL = ("dovecot", "postfix")

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests import machines
 from tests.farm import CONTROL6, SUITE
 

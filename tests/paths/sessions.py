@@ -14,7 +14,7 @@ import sys
 import pytest
 import scipy.stats  # noqa: F401 - takes long, and every session needs it
 
-import pytest_ipperf.plugin.measuring
+import pytest_ipperf.plugin.measure.measured
 import pytest_ipperf.plugin.summary  # noqa: F401 - likewise
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

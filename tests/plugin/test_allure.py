@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
-from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, categories
+from pytest_ipperf.plugin.allure.environment import Surroundings, executor_of, properties
 from pytest_ipperf.plugin.allure.results import history_id
-from pytest_ipperf.plugin.allure.surroundings import Surroundings, executor_of, properties
-from pytest_ipperf.plugin.ending import ENDING
-from pytest_ipperf.plugin.outcome import TALLY
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.allure.statuses import Kind, Outcome, categories
+from pytest_ipperf.plugin.measure.outcome import TALLY
+from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.session_end import ENDING
 from tests.projects import SYNTHETIC
 from tests.settings import STRICT
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 BOTH = """
     import pytest

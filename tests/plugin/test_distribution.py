@@ -8,8 +8,8 @@ from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Host, Testbed
-from pytest_ipperf.plugin.declaring import CLIENTS
-from pytest_ipperf.plugin.distribution import TestbedScheduling, cell_pattern, independent
+from pytest_ipperf.plugin.distribution.scheduler import TestbedScheduling, cell_pattern, independent
+from pytest_ipperf.plugin.options.declarations import CLIENTS
 from pytest_ipperf.protocols import PROTOCOLS
 from tests.settings import STRICT
 from tests.workers import add_hook, run

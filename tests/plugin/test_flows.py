@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_ipperf.lab.netns.namespaces import unusable
-from pytest_ipperf.plugin.declaring import FACTORS
+from pytest_ipperf.plugin.options.declarations import FACTORS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.store import read_session
 

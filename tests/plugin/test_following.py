@@ -25,8 +25,8 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.lab.netns.namespaces import unusable
-from pytest_ipperf.plugin.following import Journal, Worker
-from pytest_ipperf.plugin.screen import Board
+from pytest_ipperf.plugin.display.screen import Board
+from pytest_ipperf.plugin.distribution.worker_progress import Journal, Worker
 from tests.workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
@@ -285,7 +285,7 @@ def test_a_crashed_worker_loses_only_its_item_and_everything_measured_stays(two_
 KILLED = """
     import os, signal
     from pathlib import Path
-    from pytest_ipperf.plugin.progress import Progress
+    from pytest_ipperf.plugin.display.progress import Progress
 
     ONCE = Path(__file__).with_name("killed")
 

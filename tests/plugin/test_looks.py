@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_ipperf.lab.netns import namespaces
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 # One workload is within its margin at once, the other near it for ever.
 APART = {"loopback-smtp-c10-1k": 0.1}

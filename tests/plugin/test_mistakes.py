@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.plugin.claims import ATTRIBUTES
-from pytest_ipperf.plugin.measuring import Measured
+from pytest_ipperf.plugin.collect.claims import ATTRIBUTES
+from pytest_ipperf.plugin.measure.measured import Measured
 
 RIGHT = 'right is `measured.slowdown <= margin`, or with a margin of its own `measured.slowdown <= "10%,0.5ms"`'
 HEAD = "import pytest\n\n@pytest.mark.smtp\n@pytest.mark.levels(connections=[1])\n"

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 
 def test_within_the_margin_passes(project):
@@ -284,7 +284,7 @@ def test_without_pytests_cache_everything_else_works(project):
 
 def test_a_failed_comparison_that_is_no_claim_loads_nothing_costly():
     code = (
-        "import sys; from pytest_ipperf.plugin.outcome import explain; "
+        "import sys; from pytest_ipperf.plugin.measure.outcome import explain; "
         "assert [explain(*each) for each in (('==', 1, 2), ('<=', 3, 2), ('<=', 1, None))] == [None] * 3; "
         "print('scipy' in sys.modules, 'matplotlib' in sys.modules)"
     )

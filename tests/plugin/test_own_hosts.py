@@ -23,7 +23,7 @@ from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.inventory.builtin import lab
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from pytest_ipperf.lab.tunnels.setup import EXISTING
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
 from pytest_ipperf.transports.base import Place
 from tests.machines import SSHD_CONFIG, sshd_program

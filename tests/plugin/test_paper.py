@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.portable.units import parse_bytes
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.report.studies.response_time.printed import MEANS
 from tests.settings import STRICT

@@ -60,7 +60,8 @@ UNRELATED = """
 HEAVY = [
     "scipy", "numpy", "matplotlib", "aiohttp", "sqlite3", "pytest_ipperf.lab", "pytest_ipperf.store",
     "pytest_ipperf.agent", "pytest_ipperf.experiment", "pytest_ipperf.report", "pytest_ipperf.metrics",
-    "pytest_ipperf.plugin.session", "pytest_ipperf.plugin.options", "pytest_ipperf.plugin.collection",
+    "pytest_ipperf.plugin.session.session", "pytest_ipperf.plugin.options.settings",
+    "pytest_ipperf.plugin.collect.collection",
 ]  # fmt: skip
 # Of these pytest itself, or a plugin of the environment, may load some: what we add must not.
 COSTLY = [*HEAVY, "execnet", "asyncio", "multiprocessing", "ctypes", "concurrent", "http", "email", "ssl", "uuid"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.lab.netns import namespaces
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.servers import SERVERS
 from tests.needs import require
 

@@ -17,7 +17,7 @@ from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import Service
-from pytest_ipperf.plugin.rebuilding import rebuild
+from pytest_ipperf.plugin.session.rebuild import rebuild
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import Journal
 from pytest_ipperf.store.log.event_log import _plain

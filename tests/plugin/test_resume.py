@@ -21,9 +21,9 @@ from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.plugin.asking import asked_texts, order_of
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
-from pytest_ipperf.plugin.resuming import _check_workload
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
+from pytest_ipperf.plugin.session.resume import _check_workload
 from pytest_ipperf.store import KeptWorkload, read_session
 from tests.settings import STRICT
 from tests.store.kept import events_of, rewrite

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.protocols import application
 
 SMOKE = ("--design=smoke", "--ipperf-server=embedded", "-p", "no:cacheprovider")

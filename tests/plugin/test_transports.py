@@ -10,7 +10,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
 from pytest_ipperf.lab.inventory.model import AUTO
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 
 NEEDS_RATE = not lab_backend(BUILTIN["lab"], AUTO)[0]
 # With a rate that limits nothing where tunnels need one.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.report.formats import FORMATS
 from tests.projects import program
 from tests.store.kept import keep, record

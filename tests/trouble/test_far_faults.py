@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests.farm import trouble as no_farm
 from tests.trouble.breaking import (
     CLOCK,

@@ -18,7 +18,7 @@ import pytest
 
 import pytest_ipperf
 from pytest_ipperf.lab.netns import namespaces
-from pytest_ipperf.plugin.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from tests.trouble.hours import CLOCK_BY_HOURS
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"

@@ -10,10 +10,10 @@ from functools import partial
 import allure_commons
 import pytest
 
+from pytest_ipperf.plugin.allure.environment import Surroundings
 from pytest_ipperf.plugin.allure.results import Results
-from pytest_ipperf.plugin.allure.surroundings import Surroundings
-from pytest_ipperf.plugin.allure.whole import Whole
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.allure.session_result import Whole
+from pytest_ipperf.plugin.session.session import SESSION
 
 
 def begin(config: pytest.Config) -> None:

@@ -15,11 +15,11 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.allure.kinds import Kind, Outcome, crash_text, outcome_of
 from pytest_ipperf.plugin.allure.metrics import metrics_json
-from pytest_ipperf.plugin.collection import cell_of
-from pytest_ipperf.plugin.questions import metric_of
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.allure.statuses import Kind, Outcome, crash_text, outcome_of
+from pytest_ipperf.plugin.collect.collection import cell_of
+from pytest_ipperf.plugin.collect.questions import metric_of
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS
 
 _PCAP = "application/vnd.tcpdump.pcap"

@@ -21,8 +21,8 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.plugin.asking import asked_texts, order_of
-from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.options.settings import Settings
+from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
 from pytest_ipperf.store import LAST, Archive, KeptSession, KeptWorkload, read_session
 
 if TYPE_CHECKING:  # execnet and scipy come with it
@@ -150,7 +150,7 @@ class Earlier:
 
     def take(self, plan: Plan, state: ServerState, deadline_s: float) -> Measurement | None:
         """The measurement as it was; None, with the reason in `anew`, where it cannot be used after all."""
-        from pytest_ipperf.plugin.rebuilding import rebuild  # noqa: PLC0415 - only what measures loads scipy
+        from pytest_ipperf.plugin.session.rebuild import rebuild  # noqa: PLC0415 - only what measures loads scipy
 
         if plan.workload not in self._taken:
             return None

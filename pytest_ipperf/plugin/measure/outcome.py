@@ -19,9 +19,9 @@ import pytest_ipperf
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.collection import cell_of
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.collect.collection import cell_of
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.session.session import SESSION
 
 NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
@@ -174,7 +174,7 @@ def _without_internals(item: pytest.Item, error: BaseException) -> Any:
 
 def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
     """Return the record with the last claim, or the last claim within its margin; None where there is none."""
-    from pytest_ipperf.plugin.measuring import RECORD, WITHIN  # noqa: PLC0415 - loaded by the set-up that made it
+    from pytest_ipperf.plugin.measure.measured import RECORD, WITHIN  # noqa: PLC0415 - loaded by the set-up that made it
 
     found = item.stash.get(WITHIN, None) if within else item.stash.get(RECORD, None)
     return dataclasses.replace(found, nodeid=item.nodeid) if found else None

@@ -14,10 +14,10 @@ from pytest_ipperf import __version__
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.allure.kinds import categories
-from pytest_ipperf.plugin.ending import ENDING
-from pytest_ipperf.plugin.outcome import TALLY
-from pytest_ipperf.plugin.session import SESSION, Session
+from pytest_ipperf.plugin.allure.statuses import categories
+from pytest_ipperf.plugin.measure.outcome import TALLY
+from pytest_ipperf.plugin.session.session import SESSION, Session
+from pytest_ipperf.plugin.session.session_end import ENDING
 
 
 class Surroundings:

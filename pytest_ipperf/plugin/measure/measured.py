@@ -18,13 +18,13 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.keeping import keep_anew, keep_complete
-from pytest_ipperf.plugin.outcome import INVALID
-from pytest_ipperf.plugin.progress import Progress
-from pytest_ipperf.plugin.questions import asked_with
-from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.plugin.vacating import VACATING
+from pytest_ipperf.plugin.collect.questions import asked_with
+from pytest_ipperf.plugin.display.progress import Progress
+from pytest_ipperf.plugin.measure.outcome import INVALID
+from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.session.journal import keep_anew, keep_complete
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import application, flow
 
 RECORD = pytest.StashKey[Record]()

@@ -17,7 +17,7 @@ import pytest
 from pytest_ipperf.protocols import PROTOCOLS
 
 if TYPE_CHECKING:  # which load what only a measuring session needs
-    from pytest_ipperf.plugin.session import Session
+    from pytest_ipperf.plugin.session.session import Session
 
 MEASURED = "measured"
 FIXTURES = ("factors", "margin", MEASURED, "server_state")
@@ -67,7 +67,7 @@ def session_of(config: pytest.Config) -> Session:
     UsageError where a setting makes no sense.
     """
     if SESSION not in config.stash:
-        from pytest_ipperf.plugin.beginning import begin  # noqa: PLC0415 - see above
+        from pytest_ipperf.plugin.session.start import begin  # noqa: PLC0415 - see above
 
         begin(config)
     return config.stash[SESSION]
@@ -174,7 +174,7 @@ class Looking:
         """Report the first mistake of the test."""
         yield
         if not elsewhere() and ((asks(metafunc) and SESSION in metafunc.config.stash) or seems_to_ask(metafunc)):
-            from pytest_ipperf.plugin.mistakes import check_test  # noqa: PLC0415 - see above
+            from pytest_ipperf.plugin.collect.mistakes import check_test  # noqa: PLC0415 - see above
 
             check_test(metafunc)
 
@@ -189,7 +189,7 @@ class Selection:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Apply both."""
         if SESSION in config.stash:
-            from pytest_ipperf.plugin.collection import arrange, deselect  # noqa: PLC0415 - see above
+            from pytest_ipperf.plugin.collect.collection import arrange, deselect  # noqa: PLC0415 - see above
 
             deselect(config, items)
             arrange(config, items)

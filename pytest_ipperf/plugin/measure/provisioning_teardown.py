@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError, RestoreError
-from pytest_ipperf.plugin.collection import cell_of
-from pytest_ipperf.plugin.keeping import journal_of
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.collect.collection import cell_of
+from pytest_ipperf.plugin.session.journal import journal_of
+from pytest_ipperf.plugin.session.session import Session
 
 if TYPE_CHECKING:
     from pytest_ipperf.lab.epoch.provisioning import Provisioning

@@ -16,7 +16,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.records.observed_spread import Sighting, comparable
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
 if TYPE_CHECKING:  # scipy comes with it, which no session has to wait for that has nothing to foresee

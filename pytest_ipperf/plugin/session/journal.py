@@ -14,8 +14,8 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.completeness import Extent, State, extent
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.asking import asked_texts
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.session.plan_text import asked_texts
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, SCHEMA, Journal
 
 if TYPE_CHECKING:

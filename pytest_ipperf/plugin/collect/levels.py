@@ -12,7 +12,7 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Level, values_of
 from pytest_ipperf.core.portable.units import parse_bytes
-from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.aliases import ours
-from pytest_ipperf.plugin.declaring import FACTORS, long_of
-from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.plugin.values import MEASURED
+from pytest_ipperf.plugin.options.aliases import ours
+from pytest_ipperf.plugin.options.declarations import FACTORS, long_of
+from pytest_ipperf.plugin.options.parsers import MEASURED
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.transports import TRANSPORTS

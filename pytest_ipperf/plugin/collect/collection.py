@@ -13,14 +13,14 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.portable.factor import Level, levels_of_text
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.effects import check_effects
-from pytest_ipperf.plugin.levels import levels_of, refused
-from pytest_ipperf.plugin.naming import named_ids
-from pytest_ipperf.plugin.options import Settings
-from pytest_ipperf.plugin.presence import handed_over, measures, session_of
-from pytest_ipperf.plugin.questions import check_markers, question_of, unasked
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.activation import handed_over, measures, session_of
+from pytest_ipperf.plugin.collect.levels import levels_of, refused
+from pytest_ipperf.plugin.collect.node_ids import named_ids
+from pytest_ipperf.plugin.collect.questions import check_markers, question_of, unasked
+from pytest_ipperf.plugin.collect.unused_options import check_effects
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.settings import Settings
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
 

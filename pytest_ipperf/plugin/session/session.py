@@ -22,11 +22,11 @@ from pytest_ipperf.lab.inventory.limits import check_rebootable
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
-from pytest_ipperf.plugin.baseline import Baseline
-from pytest_ipperf.plugin.options import Settings
-from pytest_ipperf.plugin.presence import SESSION as SESSION  # noqa: PLC0414 - where it is looked for
-from pytest_ipperf.plugin.presence import Begun, handed_over
-from pytest_ipperf.plugin.resuming import Earlier
+from pytest_ipperf.plugin.activation import SESSION as SESSION  # noqa: PLC0414 - where it is looked for
+from pytest_ipperf.plugin.activation import Begun, handed_over
+from pytest_ipperf.plugin.options.settings import Settings
+from pytest_ipperf.plugin.session.baseline import Baseline
+from pytest_ipperf.plugin.session.resume import Earlier
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
 

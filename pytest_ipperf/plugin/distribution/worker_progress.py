@@ -19,9 +19,9 @@ import pytest
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
-from pytest_ipperf.plugin.headway import Headway
-from pytest_ipperf.plugin.screen import Board, Screen
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.display.progress_text import Headway
+from pytest_ipperf.plugin.display.screen import Board, Screen
+from pytest_ipperf.plugin.session.session import Session
 
 _LOOK_S = 0.25
 

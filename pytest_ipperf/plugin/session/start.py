@@ -6,18 +6,18 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.plugin.baseline import check_night, find_baseline
-from pytest_ipperf.plugin.collection import LeavingOut
-from pytest_ipperf.plugin.ending import ENDING, Ending
-from pytest_ipperf.plugin.keeping import KEEPER, Keeper
-from pytest_ipperf.plugin.memory import Memory
-from pytest_ipperf.plugin.mistakes import Checking
-from pytest_ipperf.plugin.options import read_settings
-from pytest_ipperf.plugin.outcome import TALLY, Running, Tally
-from pytest_ipperf.plugin.presence import SESSION, begun
-from pytest_ipperf.plugin.resuming import find_earlier
-from pytest_ipperf.plugin.session import Session
-from pytest_ipperf.plugin.vacating import VACATING, Vacating
+from pytest_ipperf.plugin.activation import SESSION, begun
+from pytest_ipperf.plugin.collect.collection import LeavingOut
+from pytest_ipperf.plugin.collect.mistakes import Checking
+from pytest_ipperf.plugin.measure.outcome import TALLY, Running, Tally
+from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING, Vacating
+from pytest_ipperf.plugin.options.settings import read_settings
+from pytest_ipperf.plugin.session.baseline import check_night, find_baseline
+from pytest_ipperf.plugin.session.journal import KEEPER, Keeper
+from pytest_ipperf.plugin.session.resume import find_earlier
+from pytest_ipperf.plugin.session.session import Session
+from pytest_ipperf.plugin.session.session_end import ENDING, Ending
+from pytest_ipperf.plugin.session.spread_cache import Memory
 
 
 def begin(config: pytest.Config) -> None:

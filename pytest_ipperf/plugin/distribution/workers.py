@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.declaring import long_of
-from pytest_ipperf.plugin.presence import SESSION, begun, elsewhere, handed_over
+from pytest_ipperf.plugin.activation import SESSION, begun, elsewhere, handed_over
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.declarations import long_of
 from pytest_ipperf.protocols import PROTOCOLS
 
 # What no node id of a cell lacks; which testbeds there are, only a measuring session reads.
@@ -40,7 +40,7 @@ def auto_workers(config: pytest.Config) -> int | None:
         return None
     if config.getoption("numprocesses") != "auto" or os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
-    from pytest_ipperf.plugin.distribution import count_independent  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.distribution.scheduler import count_independent  # noqa: PLC0415 - see above
 
     return count_independent(config)
 
@@ -67,7 +67,7 @@ class Controller:
             return
         self._decided = True
         if any(map(_LIKE_A_CELL.search, ids)):
-            from pytest_ipperf.plugin.distribution import take_over  # noqa: PLC0415 - see above
+            from pytest_ipperf.plugin.distribution.scheduler import take_over  # noqa: PLC0415 - see above
 
             try:
                 take_over(self._config, ids)

@@ -15,8 +15,8 @@ import pytest
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.keeping import KEEPER
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.session.journal import KEEPER
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, Archive, Entry, read_story, records_in
 
 PAGE = "report.html"

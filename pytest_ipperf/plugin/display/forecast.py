@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.plugin.memory import Seen, foresights
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.session.session import Session
+from pytest_ipperf.plugin.session.spread_cache import Seen, foresights
 
 if TYPE_CHECKING:  # scipy comes with it
     from pytest_ipperf.core.records.power_forecast import Foresight

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.plugin.declaring import ALIASES, SHORT, long_of
+from pytest_ipperf.plugin.options.declarations import ALIASES, SHORT, long_of
 
 _NOBODY = object()
 _NAME = re.compile(r"(?<![\w-])--[a-z]+(?![\w-])")

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
-from pytest_ipperf.plugin.options import Settings
+from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.store import LAST, Archive, Entry, acceptances, read_session
 
 Baseline = Entry | Path | None

@@ -10,9 +10,9 @@ import json
 import pytest
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.options import inventory_path, read_settings
-from pytest_ipperf.plugin.session import default_testbed
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.settings import inventory_path, read_settings
+from pytest_ipperf.plugin.session.session import default_testbed
 
 
 def answer_testbeds(config: pytest.Config) -> pytest.ExitCode | None:

@@ -14,11 +14,11 @@ import pytest
 
 from pytest_ipperf.core.closest_match import nearest
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.aliases import worded
-from pytest_ipperf.plugin.claims import check_claims
-from pytest_ipperf.plugin.presence import asks, begun, may_be_skipped
-from pytest_ipperf.plugin.questions import metric_of
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.activation import asks, begun, may_be_skipped
+from pytest_ipperf.plugin.collect.claims import check_claims
+from pytest_ipperf.plugin.collect.questions import metric_of
+from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.session.session import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.records.completeness import Extent, State
-from pytest_ipperf.plugin.ending import ENDING
-from pytest_ipperf.plugin.keeping import KEEPER
-from pytest_ipperf.plugin.session import SESSION
+from pytest_ipperf.plugin.session.journal import KEEPER
+from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.session_end import ENDING
 
 TITLE = "The session as a whole"
 _KILLED = "where nothing is running any more it was killed, and --ipperf-resume=last goes on with it"

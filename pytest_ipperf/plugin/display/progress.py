@@ -16,11 +16,11 @@ from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.runs.result import Receipt, Service
-from pytest_ipperf.plugin.asking import order_of
-from pytest_ipperf.plugin.headway import Headway
-from pytest_ipperf.plugin.keeping import journal_of
-from pytest_ipperf.plugin.screen import Screen
-from pytest_ipperf.plugin.session import Session
+from pytest_ipperf.plugin.display.progress_text import Headway
+from pytest_ipperf.plugin.display.screen import Screen
+from pytest_ipperf.plugin.session.journal import journal_of
+from pytest_ipperf.plugin.session.plan_text import order_of
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import Journal
 
 

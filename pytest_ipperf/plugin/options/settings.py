@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-import pytest_ipperf.plugin.values as values  # noqa: PLR0402 - `from` takes the attribute of a module pytester removed
+# Not by `from`, which takes the attribute of a module that pytester has removed.
+import pytest_ipperf.plugin.options.parsers as values
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import Design, design_named
 from pytest_ipperf.core.design.margin import Margin
@@ -26,7 +27,7 @@ from pytest_ipperf.core.portable.units import parse_bytes, parse_seconds
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated, testbed_of
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.plugin.declaring import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
+from pytest_ipperf.plugin.options.declarations import CLIENTS, FACTORS, HOSTS, LISTS, ONCE, ini_of, long_of
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 

@@ -1,0 +1,1 @@
+"""Collection: cells, levels, questions and mistakes of tests."""

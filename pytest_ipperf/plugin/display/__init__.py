@@ -1,0 +1,1 @@
+"""Display: header, forecast and progress."""

@@ -1,0 +1,1 @@
+"""Measuring: the set-up of `measured`, verdicts and teardown."""

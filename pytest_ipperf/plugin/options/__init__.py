@@ -1,0 +1,1 @@
+"""Options: declared, given short names, parsed and validated."""

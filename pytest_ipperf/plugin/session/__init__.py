@@ -1,0 +1,1 @@
+"""The measuring session: started, journalled, resumed and ended."""
