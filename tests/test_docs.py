@@ -17,7 +17,7 @@ from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.rpc.handlers import PARTS
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.cli.orders import ORDERS
+from pytest_ipperf.cli.commands import ORDERS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_detectable
@@ -344,7 +344,7 @@ def test_shelves_are_those_of_the_code():
         "agent/rpc/handlers/": list(PARTS),
         "lab/doctor/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
-        "cli/orders/": list(ORDERS),
+        "cli/commands/": list(ORDERS),
     }
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pytest_ipperf import __version__
-from pytest_ipperf.cli.orders import ORDERS
-from pytest_ipperf.cli.orders.base import give_up_output, warn
+from pytest_ipperf.cli.commands import ORDERS
+from pytest_ipperf.cli.commands.base import give_up_output, warn
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 
 # As pytest's own, see docs/exit-status.md.

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.cli.night.deciding import decided
-from pytest_ipperf.cli.night.writing import write_verdict
+from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import Plan, plan_for

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from pytest_ipperf.cli.orders import accept as order
+from pytest_ipperf.cli.commands import accept as order
 from pytest_ipperf.core.nightly.acceptance import acceptance_of
 from pytest_ipperf.store import acceptances
 from tests.store.kept import keep, name_of, record

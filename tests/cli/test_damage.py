@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.cli.night.ending import end_night
+from pytest_ipperf.cli.night.finish import end_night
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import sealed_verdict
 from tests.store.kept import events_of, keep, name_of, record, rewrite

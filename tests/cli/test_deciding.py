@@ -12,8 +12,8 @@ import math
 import random
 import statistics
 
-from pytest_ipperf.cli.night.deciding import decided
-from pytest_ipperf.cli.night.writing import write_verdict
+from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
 from pytest_ipperf.core.nightly.report import RED, Light, Ruling
 from pytest_ipperf.core.records.history_entry import Key, Past

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_ipperf import cli
-from pytest_ipperf.cli.orders import doctor
+from pytest_ipperf.cli.commands import doctor
 from pytest_ipperf.lab.doctor import Finding, Grade
 from pytest_ipperf.lab.netns.namespaces import unusable
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from pytest_ipperf import cli
-from pytest_ipperf.cli.night.ending import end_night
+from pytest_ipperf.cli.night.finish import end_night
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import Archive, read_story
 from tests.store.kept import keep, name_of, record

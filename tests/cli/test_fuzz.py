@@ -25,8 +25,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_ipperf import cli
-from pytest_ipperf.cli.night.deciding import decided
-from pytest_ipperf.cli.orders.night import _check
+from pytest_ipperf.cli.commands.night import _check
+from pytest_ipperf.cli.night.decide import decided
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN

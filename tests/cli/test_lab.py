@@ -17,7 +17,7 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.agent.servers.containment import survivors, tree
-from pytest_ipperf.cli.orders import lab as lab_order
+from pytest_ipperf.cli.commands import lab as lab_order
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.epoch.build import Built

@@ -42,8 +42,8 @@ NIGHT = """
 import sys
 from pathlib import Path
 from pytest_ipperf import cli
-from pytest_ipperf.cli.night.running import Ended
-from pytest_ipperf.cli.orders import night
+from pytest_ipperf.cli.night.run import Ended
+from pytest_ipperf.cli.commands import night
 
 def run_pytest(arguments):
     if fault:

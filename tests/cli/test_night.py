@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.cli.night import writing
-from pytest_ipperf.cli.night.running import only_arguments
+from pytest_ipperf.cli.night import write
+from pytest_ipperf.cli.night.run import only_arguments
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.store import Archive, sealed_verdict
 from tests.store.kept import events_of, rewrite
@@ -482,10 +482,10 @@ def test_a_damaged_index_and_a_damaged_baseline_are_said_beside_a_verdict(projec
 
 
 def test_a_report_that_cannot_be_made_costs_no_verdict(project, monkeypatch, tmp_path):
-    monkeypatch.setattr(writing, "FORMATS", {"html": None, "markdown": None, "junit": None})
-    monkeypatch.setattr(writing, "write_verdict", lambda folder, *_: folder / "verdict.json")
+    monkeypatch.setattr(write, "FORMATS", {"html": None, "markdown": None, "junit": None})
+    monkeypatch.setattr(write, "write_verdict", lambda folder, *_: folder / "verdict.json")
     decided: Any = SimpleNamespace(story=None)
-    written = writing.write_night(tmp_path, decided, {})
+    written = write.write_night(tmp_path, decided, {})
     assert written.files == [tmp_path / "verdict.json"]
     assert [each.partition(":")[0] for each in written.troubles] == ["report.html", "summary.md", "junit.xml"]
     assert "AttributeError" in written.troubles[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from pytest_ipperf.cli.orders.night import _check
+from pytest_ipperf.cli.commands.night import _check
 
 
 def asked(*rest, **more):

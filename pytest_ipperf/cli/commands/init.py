@@ -8,8 +8,8 @@ import shlex
 from pathlib import Path
 
 from pytest_ipperf import __version__
-from pytest_ipperf.cli import starter
-from pytest_ipperf.cli.orders.base import Order, write_lines
+from pytest_ipperf.cli import shipped_files
+from pytest_ipperf.cli.commands.base import Order, write_lines
 from pytest_ipperf.core.portable.errors import UsageError
 
 # How the files of each service's recipe begin; docs/ci.md has them all.
@@ -55,10 +55,10 @@ def _run(asked: argparse.Namespace) -> int:
 
 def _files(service: str) -> dict[str, str]:
     """Return what is laid, by path."""
-    recipes = {name: text for name, text in starter.recipes().items() if name.startswith(_SERVICES[service])}
+    recipes = {name: text for name, text in shipped_files.recipes().items() if name.startswith(_SERVICES[service])}
     return {
-        **starter.suites(),
-        "hosts.ini": starter.hosts(),
+        **shipped_files.suites(),
+        "hosts.ini": shipped_files.hosts(),
         "pytest.ini": _SETTINGS,
         "requirements.txt": _REQUIREMENTS,
         ".gitignore": _IGNORED,

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_ipperf.cli.choosing import SESSION, records, story_of
-from pytest_ipperf.cli.orders.base import Order, records_argument
+from pytest_ipperf.cli.commands.base import Order, records_argument
+from pytest_ipperf.cli.sessions import SESSION, records, story_of
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import write_whole

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from pytest_ipperf.cli.orders.base import records_root
+from pytest_ipperf.cli.commands.base import records_root
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.completeness import Extent
@@ -146,6 +146,6 @@ def story_of(found: Records, session: Chosen, *, damage: list[str] | None = None
 
 def _decided_again(archive: Archive, screening: Path) -> Story:
     """Decided once more from the records, as a night's verdict has no measurements."""
-    from pytest_ipperf.cli.night.deciding import decided_as_before  # noqa: PLC0415 - loads scipy
+    from pytest_ipperf.cli.night.decide import decided_as_before  # noqa: PLC0415 - loads scipy
 
     return decided_as_before(archive, screening, read_verdict(archive.root, screening.name)).story

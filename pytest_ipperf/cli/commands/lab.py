@@ -21,7 +21,7 @@ from typing import Any
 
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
-from pytest_ipperf.cli.orders.base import Order
+from pytest_ipperf.cli.commands.base import Order
 from pytest_ipperf.cli.testbeds import HOSTS, inventory
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError, UsageError

@@ -7,8 +7,8 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_ipperf.cli.choosing import records
-from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.sessions import records
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.cli.night.running import Ended, only_arguments, run_pytest
-from pytest_ipperf.cli.orders.base import FOLDER, Order, warn, write_lines
+from pytest_ipperf.cli.commands.base import FOLDER, Order, warn, write_lines
+from pytest_ipperf.cli.night.run import Ended, only_arguments, run_pytest
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
@@ -68,7 +68,7 @@ def _night(asked: argparse.Namespace) -> int:
     if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
     # Here, as scipy comes with it, which wrong usage need not wait for.
-    from pytest_ipperf.cli.night.ending import end_night, suspects  # noqa: PLC0415
+    from pytest_ipperf.cli.night.finish import end_night, suspects  # noqa: PLC0415
 
     fresh = Ended(0, None, None)
     if found := suspects(screening.session):

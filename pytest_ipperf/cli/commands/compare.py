@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_ipperf.cli.choosing import SESSION, records
-from pytest_ipperf.cli.orders.base import Order, records_argument, write_lines
+from pytest_ipperf.cli.commands.base import Order, records_argument, write_lines
+from pytest_ipperf.cli.sessions import SESSION, records
 from pytest_ipperf.core.portable.errors import UsageError
 
 _WORSE, _NOTHING_DECIDED = 1, 10

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.choosing import SESSION, Chosen, Records, records, story_of
-from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.sessions import SESSION, Chosen, Records, records, story_of
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_ipperf.cli import starter
-from pytest_ipperf.cli.orders.base import Order, write_lines
+from pytest_ipperf.cli import shipped_files
+from pytest_ipperf.cli.commands.base import Order, write_lines
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +17,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(asked: argparse.Namespace) -> int:
     """Return 0; UsageError for a page that does not exist."""
     if asked.page:
-        write_lines(starter.page(asked.page).splitlines())
+        write_lines(shipped_files.page(asked.page).splitlines())
         return 0
-    titles = {name: starter.page(name).partition("\n")[0].removeprefix("# ") for name in starter.pages()}
+    titles = {name: shipped_files.page(name).partition("\n")[0].removeprefix("# ") for name in shipped_files.pages()}
     width = max(map(len, titles))
     write_lines(f"{name:<{width}}  {title}" for name, title in titles.items())
     return 0

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pytest_ipperf.cli.choosing import SESSION, Records, records
-from pytest_ipperf.cli.orders.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.sessions import SESSION, Records, records
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_points

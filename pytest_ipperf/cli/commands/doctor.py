@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.orders.base import Order, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Order, screen_width, write_lines
 from pytest_ipperf.cli.testbeds import inventory, named, of_a_session, testbed_arguments
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.doctor import Finding, Grade, examined

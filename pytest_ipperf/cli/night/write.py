@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.cli.night.deciding import Decided
+from pytest_ipperf.cli.night.decide import Decided
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from pytest_ipperf.cli.orders.base import Order, write_lines
+from pytest_ipperf.cli.commands.base import Order, write_lines
 from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.deploy.caches import Cleaned, clean, clean_here, keeping
