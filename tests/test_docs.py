@@ -51,7 +51,7 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 from pytest_ipperf.store import SCHEMA, Journal
 from pytest_ipperf.transports import TRANSPORTS
-from tests.settings import STRICT
+from tests.support.project_settings import STRICT
 
 TOP = Path(__file__).parents[1]
 DOCS = TOP / "docs"

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from pytest_ipperf.lab.agents.code_archive import TRAVELS, cargo
-from tests.shadowing import shadowed
+from tests.support.shadowing import shadowed
 
 TOP = Path(__file__).parents[1]
 PACKAGE = TOP / "pytest_ipperf"

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import require
+from tests.support.needs import require
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+# What code in a namespace may import: the project, and what stands beside a test.
+PLACES = [ROOT, *sorted({path.parent for path in HERE.rglob("*.py")})]
 
 
 def _unshare():
@@ -41,7 +43,7 @@ def isolated(own_network):
     require("ip", "tc")
 
     def run(code, up="ip link set lo up"):
-        paths = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(HERE)!r}]\n"
+        paths = f"import sys; sys.path[:0] = {[*map(str, PLACES)]}\n"
         script = f'PATH=$PATH:/usr/sbin:/sbin; {up}\nexec "$@"'
         argv = [*own_network, "sh", "-ec", script, "sh", sys.executable, "-c", paths + code]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.doctors import asked, findings
+from tests.support.doctor import asked, findings
 
 
 def grades(found):

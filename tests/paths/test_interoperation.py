@@ -13,7 +13,7 @@ import pytest
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER
 from tests.paths.arms import FROM, ISATAP, LAB, TO, TUNNEL, every, tunnelled
 from tests.paths.conftest import standing
-from tests.uml.guest import Guest, missing
+from tests.support.uml_guest import Guest, missing
 
 AWAY = """
 ip addr flush dev eth0

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.servers import SERVERS
-from tests.needs import require
 from tests.security.relaying import LEAK, RECIPIENTS, SENDERS
+from tests.support.needs import require
 
 ROOT = Path(__file__).parents[2]
 SMTP = sorted(name for name in SERVERS if SERVERS[name].protocol == "smtp")

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import zone_at
-from tests.needs import require
+from tests.support.needs import require
 
 ROOT = Path(__file__).parents[2]
 NATIVE, TUNNEL, ISATAP = "2001:2:0:11::1", "2001:2:0:41::2", "2001:2:0:5e:0:5efe:c612:101"

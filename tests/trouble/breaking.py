@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest_ipperf
-from tests.farm import Farm, FarmHost
-from tests.machines import keys, said, sshd_program
+from tests.support.machines import keys, said, sshd_program
+from tests.support.ssh_hosts import Farm, FarmHost
 from tests.trouble.hours import CLOCK_BY_HOURS
 from tests.trouble.struck import Bed, Inner, agents, every, listeners, sessions
 

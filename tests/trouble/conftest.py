@@ -29,7 +29,7 @@ import pytest_ipperf
 from pytest_ipperf.agent.servers.containment import Process, survivors, tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
-from tests.settings import STRICT
+from tests.support.project_settings import STRICT
 from tests.trouble.rows import Row
 
 PAIR = BUILTIN["pair"]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.servers.containment import tree
-from tests.farm import Farm, FarmHost
-from tests.settings import STRICT
+from tests.support.project_settings import STRICT
+from tests.support.ssh_hosts import Farm, FarmHost
 from tests.trouble.rows import Row
 
 PAYLOADS = [str(100 * n) for n in range(1, 10)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from tests.farm import trouble as no_farm
+from tests.support.ssh_hosts import trouble as no_farm
 from tests.trouble.breaking import (
     CLOCK,
     CONTINUE,
@@ -63,12 +63,12 @@ SMALL = [
     ("core/*.py", "return -(-self.run_connections // connections)", "return 500 if connections == 1 else 1"),
 ]
 HASTE = [
-    ("agent/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
-    ("agent/*.py", "FAR_SIGN_S = 1.0, 5.0", "FAR_SIGN_S = 1.0, 1.0"),
-    ("agent/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
-    ("lab/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
-    ("lab/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
-    ("lab/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
+    ("agent/**/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
+    ("agent/**/*.py", "FAR_SIGN_S = 1.0, 5.0", "FAR_SIGN_S = 1.0, 1.0"),
+    ("agent/**/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
+    ("lab/**/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
+    ("lab/**/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),
+    ("lab/**/*.py", "_STOP_S = 5.0", "_STOP_S = 1.0"),
     ("lab/access/*.py", "ConnectTimeout=10", "ConnectTimeout=5"),
 ]
 # Longer than patience with an agent, as it is for a user.
@@ -82,8 +82,8 @@ def changed(form, *more):
     """Changes as `site_of` takes them; a pattern stands for the one file that has the text."""
     found = []
     leash = [
-        ("lab/*.py", "LEASH_S = 900.0", f"LEASH_S = {LEASH_S[form]}"),
-        ("lab/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0"),
+        ("lab/**/*.py", "LEASH_S = 900.0", f"LEASH_S = {LEASH_S[form]}"),
+        ("lab/**/*.py", "_EVERY_S = 60.0", "_EVERY_S = 1.0"),
     ]
     for pattern, old, new in [*SMALL, *leash, *(HASTE if form == "short" else []), *more]:
         (path,) = (path for path in PACKAGE.glob(pattern) if old in path.read_text())

@@ -37,7 +37,7 @@ from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.terminal.application_tables import tables
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
-from tests.needs import needs
+from tests.support.needs import needs
 
 _SPEC = importlib.util.spec_from_file_location("faulty_any", Path(__file__).with_name("faulty.py"))
 assert _SPEC is not None

@@ -16,9 +16,9 @@ import pytest
 
 import pytest_ipperf
 from pytest_ipperf.servers import SERVERS
-from tests.settings import STRICT
+from tests.support.project_settings import STRICT
 
-LIARS = Path(__file__).parents[1] / "agent" / "liars.py"
+LIARS = Path(__file__).parents[1] / "agent" / "servers" / "lying_smtp.py"
 SERVER = """
 from pytest_ipperf.agent.lying import LIARS
 

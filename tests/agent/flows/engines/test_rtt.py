@@ -1,0 +1,411 @@
+"""The engine of RTT: every probe in every way of waiting, and what becomes of those that are lost or late."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.agent.flows.engines import ENGINES
+from pytest_ipperf.agent.flows.engines.base import Told
+from pytest_ipperf.agent.flows.engines.rtt import _taken, engine
+from pytest_ipperf.agent.flows.rtt import datagram_probes
+from pytest_ipperf.agent.flows.rtt.frame import HEAD
+from pytest_ipperf.agent.flows.rtt.icmp import echo_socket
+from pytest_ipperf.agent.sockets import timestamping
+from pytest_ipperf.agent.sockets.receive_timestamps import stamping
+from pytest_ipperf.core.portable.errors import LabError
+from tests.agent.flows.rtt_ends import known, order, rows
+from tests.support.needs import require
+
+HERE = "127.0.0.1"
+ENOUGH = 30  # probes, the fastest of which was not held up by other work
+WAYS = [
+    (probe, waiting)
+    for probe in ("udp", "tcp", "connect", "icmp")
+    for waiting in ("path", "application", "wire")
+    if waiting != "wire" or probe in ("udp", "icmp")
+]
+
+
+def _may_ping():
+    """Skips the test for a user whom this network lets send no echo."""
+    try:
+        echo_socket(six=False)[0].close()
+    except LabError as error:
+        assert os.geteuid() != 0
+        pytest.skip(str(error))
+
+
+@contextlib.contextmanager
+def answering(one):
+    """An order that knows of its far end, while that is there."""
+    with contextlib.closing(engine.far(one)) as far, stamping():
+        yield replace(one, far=dict(far.listening))
+
+
+def ran(one):
+    with answering(one) as ordered:
+        return engine.near(ordered, lambda: None)
+
+
+MATRIX = """
+from rtt_ends import Pair, rows
+told = []
+with Pair({delay_s}) as pair:
+    for ipver in (4, 6):
+        for probe, waiting in {ways}:
+            for size in {sizes}:
+                near, far = pair.run(ipver, probe, waiting, size)
+                found = rows(near)
+                told.append((ipver, probe, waiting, size, len(found), near.attempted, near.failed, near.facts,
+                             near.peers, near.sources, near.families, near.notes, near.detail,
+                             far.detail.get("answered"), [at for at, _ in found], [rtt for _, rtt in found]))
+print(told)
+"""
+
+
+def checked(told):
+    """Of each way, the times; after all that each of them tells of itself."""
+    times, warmed = {}, set()
+    for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in told:
+        found, attempted, failed, facts = counts
+        assert (found, failed, facts) == (attempted, {}, {"sent": attempted, "lost": 0})
+        assert found > 0
+        assert sources == [{4: "198.18.0.1", 6: "2001:2::1"}[ipver]]
+        assert families == [{4: "AF_INET", 6: "AF_INET6"}[ipver]]
+        assert peers == {{4: "198.18.0.2", 6: "2001:2::2"}[ipver]: 1 if probe == "tcp" else found}
+        assert ats == sorted(set(ats))
+        assert ats[0] == 0
+        assert 0 < min(rtts) <= max(rtts) < 2.0
+        # The kernel shakes hands by itself, however late the far end takes what it has shaken.
+        assert (answered is None) if probe == "icmp" else (answered >= attempted or probe == "connect")
+        warmed |= {probe} if answered and answered > attempted else set()
+        assert [note for note in notes if "other work had" not in note] == []
+        assert detail["waited"] == ("looked all the time" if waiting == "path" else "slept until a packet came")
+        assert ("kernel" in detail["stamps"]) == (waiting == "wire")
+        assert ("alone" in detail["stamps"]) == (waiting == "wire" and probe == "icmp")
+        assert ("payload" in detail) == (probe == "connect")
+        times[ipver, probe, waiting, size] = rtts
+    # Each has a warm-up, for which a busy machine may leave some of them no processor.
+    assert warmed >= {"udp", "tcp"}
+    return times
+
+
+def test_every_probe_waits_in_every_way_and_takes_every_size(isolated):
+    times = checked(ast.literal_eval(isolated(MATRIX.format(delay_s=0, ways=WAYS, sizes=(32, 1400, 65499)))))
+    assert len(times) == 2 * len(WAYS) * 3
+    while min(len(rtts) for (*_, size), rtts in times.items() if size == 32) < ENOUGH:
+        for way, rtts in checked(ast.literal_eval(isolated(MATRIX.format(delay_s=0, ways=WAYS, sizes=(32,))))).items():
+            times[way] += rtts
+    for ipver in (4, 6):
+        for probe in ("udp", "icmp"):
+            # All that the others contain is beside the kernels' own work.
+            wire, *others = (min(times[ipver, probe, w, 32]) for w in ("wire", "path", "application"))
+            assert wire < min(others)
+
+
+def test_a_delay_there_and_back_is_in_every_time(own_network):
+    code = MATRIX.format(delay_s=0.01, ways=WAYS, sizes=(64,))
+    with_pids = [*own_network, "--pid", "--fork", "--kill-child", "--mount-proc"]
+    times = checked(ast.literal_eval(isolated_by(with_pids, code)))
+    assert min(rtt for rtts in times.values() for rtt in rtts) >= 0.01999  # by two clocks
+
+
+def isolated_by(words, code):
+    here = Path(__file__)
+    paths = f"import sys; sys.path[:0] = {[str(here.parents[4]), str(here.parents[1])]}\n"
+    require("ip")
+    up = 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"'
+    argv = [*words, "sh", "-ec", up, "sh", sys.executable, "-c", paths + code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Relay:
+    """Between the ends on this host; what `fate` says of a probe's number is done to its reply.
+
+    None: it is lost; else it is held for so many seconds, and all behind it too where `stream` is true.
+    """
+
+    def __init__(self, port, fate, *, stream=False, size=64):
+        self._fate, self._size = fate, size
+        kind = socket.SOCK_STREAM if stream else socket.SOCK_DGRAM
+        self._listening = socket.socket(socket.AF_INET, kind)
+        self._listening.bind((HERE, 0))
+        self.port = self._listening.getsockname()[1]
+        self._far = socket.socket(socket.AF_INET, kind)
+        self._far.connect((HERE, port))
+        self._stop, self._stopped = socket.socketpair()
+        if stream:
+            self._listening.listen()
+        self._thread = threading.Thread(target=self._streams if stream else self._datagrams)
+        self._thread.start()
+
+    def _datagrams(self):
+        held: list[tuple[float, bytes]] = []
+        asker: Any = None
+        with selectors.DefaultSelector() as selector:
+            for sock in (self._listening, self._far, self._stopped):
+                selector.register(sock, selectors.EVENT_READ)
+            while True:
+                left_s = max(0, min(held)[0] - time.monotonic()) if held else None
+                for key, _ in selector.select(left_s):
+                    if key.fileobj is self._stopped:
+                        return
+                    if key.fileobj is self._listening:
+                        data, asker = self._listening.recvfrom(65536)
+                        self._far.send(data)
+                    else:
+                        data = self._far.recv(65536)
+                        hold_s = self._fate.get(HEAD.unpack_from(data)[1], 0)
+                        if hold_s is not None:
+                            held.append((time.monotonic() + hold_s, data))
+                for each in [each for each in held if each[0] <= time.monotonic()]:
+                    held.remove(each)
+                    self._listening.sendto(each[1], asker)
+
+    def _streams(self):
+        near, _ = self._listening.accept()
+        with near, contextlib.suppress(ConnectionResetError):
+            while data := near.recv(self._size, socket.MSG_WAITALL):
+                self._far.sendall(data)
+                back = self._far.recv(self._size, socket.MSG_WAITALL)
+                time.sleep(self._fate.get(HEAD.unpack_from(back)[1], 0))
+                near.sendall(back)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stop.send(b"x")
+        if self._far.type == socket.SOCK_STREAM:
+            self._far.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        for sock in (self._listening, self._far, self._stop, self._stopped):
+            sock.close()
+
+
+DEADLINE_S = 0.3
+
+
+def relayed(one, fate, lost, *, stream=False):
+    """What is told of a run through such a relay in which no more was late than it held, but for a machine that is.
+
+    All that must be so of any run is asserted of all.
+    """
+    for _ in range(5):
+        with answering(one) as ordered, Relay(ordered.far["port"], fate, stream=stream) as relay:
+            told = engine.near(replace(ordered, far={**ordered.far, "port": relay.port}), lambda: None)
+        assert told.attempted == told.facts["sent"] == len(rows(told)) + told.facts["lost"]
+        assert told.failed.get("lost", 0) == told.facts["lost"]
+        assert max((rtt for _, rtt in rows(told)), default=0) < DEADLINE_S
+        if told.facts["lost"] == lost and told.attempted > 10:
+            break
+    return told
+
+
+@pytest.mark.parametrize("waiting", ["path", "application", "wire"])
+def test_the_lost_and_the_late_are_counted_exactly(waiting):
+    """Of probes 3 and 6 the reply is lost, and that of 10 comes while 11 waits for its own."""
+    one = order(HERE, HERE, "udp", waiting, warmup_s=0, run_s=3 * DEADLINE_S + 0.6, deadline_s=DEADLINE_S)
+    told = relayed(one, {3: None, 6: None, 10: DEADLINE_S + 0.1, 11: 0.15}, 3)
+    assert told.failed == {"lost": 3}
+    # The first is the warm-up, so 11 is the tenth of the run, and the seventh that has a time.
+    assert rows(told)[6][1] > 0.149
+    assert not [note for note in told.notes if "none" in note or "ended" in note]
+
+
+@pytest.mark.parametrize("waiting", ["path", "application"])
+def test_a_message_that_comes_late_is_not_taken_for_the_next(waiting):
+    one = order(HERE, HERE, "tcp", waiting, warmup_s=0, run_s=DEADLINE_S + 0.3, deadline_s=DEADLINE_S)
+    told = relayed(one, {5: DEADLINE_S + 0.15}, 1, stream=True)
+    assert told.failed == {"lost": 1}
+    # Number 6 had to wait for that of number 5.
+    assert 0.05 < rows(told)[3][1] < DEADLINE_S
+
+
+def test_silence_is_told_and_ends_the_run():
+    """A socket that reads nothing, a host that is not there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((HERE, 0))
+        for waiting in ("path", "application", "wire"):
+            one = order(HERE, HERE, "udp", waiting, run_s=30, deadline_s=0.05, far=known(sock.getsockname()[1]))
+            began = time.monotonic()
+            told = engine.near(one, lambda: None)
+            assert time.monotonic() - began < 10
+            assert (told.failed, told.samples, told.peers) == ({"lost": told.attempted}, b"", {})
+            assert 1 <= told.attempted <= 3
+            assert told.sources == [HERE]
+            none, ended = told.notes[:2]
+            assert none == f"none of {told.attempted} probes was answered"
+            assert ended.startswith("the run ended after 0.")
+            assert ended.endswith(" s instead of 30 s, as nothing had been answered for 0.15 s")
+
+
+def test_silence_of_icmp_is_told(isolated):
+    code = """
+from rtt_ends import NEAR, NOBODY, Pair, known, order
+from pytest_ipperf.agent.flows.engines.rtt import engine
+with Pair():
+    for ipver in (4, 6):
+        one = order(NEAR[ipver], NOBODY[ipver], "icmp", "path", run_s=30, deadline_s=0.05, far={"port": 0})
+        told = engine.near(one, lambda: None)
+        assert told.attempted == told.failed["lost"] <= 3, told
+        assert [note[:5] for note in told.notes[:2]] == ["none ", "the r"], told
+        one = order(NEAR[ipver], NOBODY[ipver], "tcp", "path", run_s=30, deadline_s=0.05, far=known(7))
+        try:
+            engine.near(one, lambda: None)
+        except Exception as error:
+            print(error)
+"""
+    assert isolated(code).splitlines() == [
+        "no probe of RTT by tcp from 198.18.0.1 to 198.18.0.9 port 7: timed out",
+        "no probe of RTT by tcp from 2001:2::1 to 2001:2::9 port 7: timed out",
+    ]
+
+
+@pytest.mark.parametrize(("probe", "waiting"), [way for way in WAYS if way[0] != "icmp"])
+def test_a_far_end_that_goes_is_trouble(probe, waiting):
+    one = order("", "::1", probe, waiting, run_s=30, deadline_s=0.3)
+    far = engine.far(one)
+    gone = threading.Timer(0.1, far.close)
+    gone.start()
+    what = rf"^(a|no) probe of RTT by {probe} from here to ::1 port \d+( has no reply)?: (Connection|Broken)"
+    with pytest.raises(LabError, match=what):
+        engine.near(replace(one, far=dict(far.listening)), lambda: None)
+    gone.join()
+
+
+def test_who_is_not_there_is_trouble_at_once():
+    for probe in ("udp", "tcp", "connect"):
+        with pytest.raises(LabError, match=rf"^(a|no) probe of RTT by {probe} .* port 1.*: Connection refused$"):
+            engine.near(order(HERE, HERE, probe, "path", far=known(1)), lambda: None)
+    with pytest.raises(LabError, match=r"^no probe of RTT by udp from 198\.18\.0\.77 to .*: Cannot assign requested"):
+        engine.near(order("198.18.0.77", HERE, "udp", "path", far=known(1)), lambda: None)
+    with pytest.raises(LabError, match=r"address 198\.18\.0\.77: Cannot assign requested address"):
+        engine.far(order("", "198.18.0.77", "udp", "path"))
+
+
+def test_a_far_end_looks_no_longer_than_a_deadline_and_answers_all_the_same():
+    for probe in ("udp", "tcp"):
+        one = order(HERE, HERE, probe, "path", deadline_s=0.05)
+        with answering(one) as ordered:
+            kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
+            with socket.socket(socket.AF_INET, kind) as sock:
+                sock.connect((HERE, ordered.far["port"]))
+                message = HEAD.pack(one.ident & 0xFFFFFFFF, 1, 1, 0, 0, 0).ljust(64)
+                for _ in range(2):
+                    sock.sendall(message)
+                    assert sock.recv(100) == message
+                    time.sleep(0.1)
+                    spent = time.process_time()
+                    time.sleep(0.1)
+                    assert time.process_time() - spent < 0.05
+
+
+def test_only_a_run_of_its_own_is_answered():
+    with answering(order(HERE, HERE, "udp", "path")) as ordered:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((HERE, ordered.far["port"]))
+            for wrong in (b"", b"x" * 63, b"x" * 64, HEAD.pack(ordered.ident & 0xFFFFFFFF, 1, 0, 0, 0, 0)):
+                sock.send(wrong)
+            sock.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                sock.recv(100)
+        assert not engine.near(ordered, lambda: None).failed
+
+
+def test_other_work_on_the_processor_is_told():
+    assert _taken("client", 0.0, 0.0) == _taken("client", 0.95, 1.0) == []
+    assert _taken("client", 0.6, 1.0) == [
+        "other work had 40% of the client's processor, where it looks for replies, and is in their times"
+    ]
+
+
+@pytest.mark.parametrize("probe", ["udp", "tcp"])
+def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
+    note = "both ends slept until a probe came, as they have one processor only to look with"
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    told = ran(order(HERE, HERE, probe, "path"))
+    assert (told.notes, told.detail["waited"]) == ([note], "slept until a packet came")
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    assert ran(order(HERE, HERE, probe, "path")).notes == [note]
+
+
+def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
+    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda _: 0)
+    with pytest.raises(LabError, match=r"^the kernels have no stamps of probes by udp from .*; wait as 'path' or"):
+        ran(order(HERE, HERE, "udp", "wire"))
+
+
+def test_replies_without_stamps_are_left_out(monkeypatch):
+    _may_ping()
+    stamps = iter(range(10**9))
+    real = timestamping.arrival_ns
+    monkeypatch.setattr(datagram_probes, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
+    told = ran(order(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
+    left_out = told.facts["sent"] - told.attempted
+    assert 0 < left_out < told.facts["sent"]
+    assert len(rows(told)) == told.attempted
+    assert told.notes == [
+        f"{left_out} of {told.facts['sent']:g} replies are left out, as a kernel did not stamp them or their probes"
+    ]
+
+
+def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near,
+    ):
+        far.bind((HERE, 0))
+        near.connect(far.getsockname())
+        departures = timestamping.Departures(near)
+        told: dict[int, int] = {}
+        for number in range(1, 200):
+            before_ns = time.time_ns()
+            message = bytes(70000 if number % 5 == 0 else 40)
+            with contextlib.suppress(OSError):
+                departures.send(number, message)
+            # Of the last one before a refused one, nobody asks any more.
+            told |= dict(departures.told()) if number % 5 != 4 else {}
+            if number in told:
+                assert before_ns <= told[number] <= time.time_ns()
+        assert sorted(told) == [number for number in range(1, 200) if number % 5 not in {0, 4}]
+
+
+def test_handshakes_leave_nothing_behind(isolated):
+    code = """
+from pathlib import Path
+from test_rtt import order, ran
+for address in ("127.0.0.1", "::1"):
+    assert ran(order(address, address, "connect", "application", run_s=0.1)).attempted > 2
+lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+print([line[3] for line in lines])
+"""
+    assert ast.literal_eval(isolated(code)) == []
+
+
+def test_signs_of_life_are_given_and_the_far_end_tells_what_it_has_answered():
+    one, signs = order(HERE, HERE, "udp", "application"), []
+    far = engine.far(one)
+    near = engine.near(replace(one, far=dict(far.listening)), lambda: signs.append(1))
+    told = far.finish(Told(wall_s=near.wall_s))
+    far.close()
+    assert len(signs) == told.detail["answered"] > near.attempted > 0
+    assert told.cpu_s > 0
+    assert (near.cpu_s > 0, near.wall_s > 0) == (True, True)
+    assert ENGINES["rtt"] is engine

@@ -1,0 +1,627 @@
+"""Bursts and runs against real servers on both loopback addresses, which do as they are told, also the wrong thing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.load.lean.epoll_client import Burst
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.samples import packed
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.sockets.target import Target
+from pytest_ipperf.core.measurement.path_proof import Expected, run_contradictions
+from pytest_ipperf.core.portable import dns
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.protocols import application
+from pytest_ipperf.protocols.base import PHASES, Conversation
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+from pytest_ipperf.servers.nameserver import answers, reply
+
+ADDRESSES = ("127.0.0.1", "::1")
+NAME = "mail.ipperf.test"
+PACKETS = {"ipv4": 10**6, "ipv6": 10**6}
+FOUR = f"content: dns: expected A 127.0.0.1 for {NAME}, seen "
+SIX = f"content: dns: expected AAAA ::1 for {NAME}, seen "
+
+both_families = pytest.mark.parametrize("address", ADDRESSES)
+
+
+def family_of(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+class Listener:
+    """A TCP server with a thread for each connection, which `talk` has in its hands; it knows how many were open."""
+
+    def __init__(self, address, talk, backlog=128):
+        self.talk = talk
+        self.open = self.peak = self.accepted = 0
+        self._lock = threading.Lock()
+        self._held = []
+        self._threads = []
+        self._sock = socket.create_server((address, 0), family=family_of(address), backlog=backlog)
+        self.port = self._sock.getsockname()[1]
+
+    def __enter__(self):
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_):
+        self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+        self._threads[0].join(10)
+        with self._lock:
+            for conn in self._held:
+                with contextlib.suppress(OSError):
+                    conn.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        for conn in self._held:
+            conn.close()
+
+    def _start(self, target, *arguments):
+        thread = threading.Thread(target=target, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                conn = self._sock.accept()[0]
+                with self._lock:
+                    self._held.append(conn)
+                    self.accepted += 1
+                    self.open += 1
+                    self.peak = max(self.peak, self.open)
+                self._start(self._serve, conn, self.accepted - 1)
+
+    def _serve(self, conn, number):
+        with contextlib.suppress(OSError):
+            self.talk(conn, number)
+        with self._lock:
+            self.open -= 1
+
+
+class Resolver:
+    """A UDP name server; `answer` makes of each query what is sent back, or nothing."""
+
+    def __init__(self, address, answer=None, found=None):
+        known = answers({NAME: (address,) if found is None else found})
+        self._answer = answer or (lambda query: reply(query, known))
+        self._sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._sock.bind((address, 0))
+        self._sock.settimeout(0.05)
+        self.port = self._sock.getsockname()[1]
+        self.queries = 0
+        self._ended = False
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended = True
+        self._thread.join(10)
+        self._sock.close()
+
+    def _serve(self):
+        while not self._ended:
+            with contextlib.suppress(TimeoutError):
+                query, peer = self._sock.recvfrom(2048)
+                self.queries += 1
+                if said := self._answer(query):
+                    self._sock.sendto(said, peer)
+
+
+def smtp(conn, number):
+    """As a mail server, for as long as the client stays; `number` says that it is one of many."""
+    conn.sendall(b"220 mail.ipperf.test ESMTP\r\n")
+    lines = conn.makefile("rb")
+    with lines:
+        while line := lines.readline():
+            if line == b"DATA\r\n":
+                conn.sendall(b"354 go on\r\n")
+                while lines.readline() != b".\r\n":
+                    pass
+                conn.sendall(b"250 2.0.0 Ok: queued as %X\r\n" % number)
+            else:
+                conn.sendall(b"250 Ok\r\n")
+
+
+def wait_for_client(conn):
+    """Until the client, or the end of the test, closes."""
+    while conn.recv(65536):
+        pass
+
+
+def resets(conn, _):
+    conn.sendall(b"220 hello\r\n")
+    conn.recv(100)
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    conn.close()
+
+
+def closes(conn, _):
+    conn.sendall(b"220 hello\r\n")
+    conn.recv(100)
+    conn.shutdown(socket.SHUT_RDWR)
+
+
+def talks_garbage(conn, _):
+    conn.sendall(b"\x80\x00garbage\n")
+    wait_for_client(conn)
+
+
+def says_nothing(conn, _):
+    wait_for_client(conn)
+
+
+def burst(address, port, resolver_port, n=1, *, deadline_s=10.0, payload=1000, source=None, ident=0):
+    protocol = application("smtp")
+    state = protocol.filled(ServerState(), payload)
+    own = address if source is None else source
+    target = Target(family_of(address), (address, resolver_port), NAME, port, own, (address,))
+    ipver = 6 if ":" in address else 4
+    talks = [protocol.conversation(state, index, ipver) for index in range(n)]
+    made = Burst(target, talks, deadline_s, ident)
+    made.run()
+    return made
+
+
+def order(address, port, resolver_port, **changed):
+    settings = {
+        "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 5, "bursts": 1,
+        "ipver": 6 if ":" in address else 4, "resolver": address, "resolver_port": resolver_port, "name": NAME,
+        "port": port, "source": address, "deadline_s": 10.0, "ident": 0,
+    }  # fmt: skip
+    return LoadOrder(**{**settings, **changed})
+
+
+def rows_of(data):
+    values = list(struct.iter_unpack(f"{len(PHASES)}d", data))
+    return [dict(zip(PHASES, row, strict=True)) for row in values]
+
+
+def failures(made):
+    return Counter(each.failure for each in made.connections)
+
+
+def contradictions(address, receipt):
+    """What the proof says to a run that was to go to `address`."""
+    expected = Expected(ipver=6 if ":" in address else 4, client=address, server=address, exclusive=False)
+    completed = len(rows_of(receipt["rows"]))
+    seen = {**receipt, "completed": completed, "packets": PACKETS, "protocol41": {}, "bare_ipv6": None}
+    return run_contradictions(expected, seen)
+
+
+def descriptors():
+    return set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - Path would open one more
+
+
+@pytest.fixture(autouse=True)
+def _no_descriptor_is_left():
+    gc.collect()
+    before = descriptors()
+    yield
+    gc.collect()
+    assert descriptors() <= before
+
+
+@both_families
+@pytest.mark.parametrize("n", [1, 50])
+def test_every_connection_completes_and_its_phases_are_in_order(address, n):
+    with Listener(address, smtp) as server, Resolver(address) as resolver:
+        made = burst(address, server.port, resolver.port, n)
+    assert failures(made) == {"": n}
+    rows = rows_of(packed(made.connections, made.began))
+    assert len(rows) == n
+    for row in rows:
+        assert 0 < row["dns"] <= row["connect"] <= row["first_byte"] <= row["total"] <= 10
+        assert 0 <= row["start"] < 10
+    assert [row["start"] for row in rows] == sorted(row["start"] for row in rows)
+    assert {each.peer for each in made.connections} == {address}
+    assert made.sources == {address}
+
+
+@both_families
+def test_n_at_once_really_is_at_once(address):
+    with Listener(address, smtp) as server, Resolver(address) as resolver:
+        made = burst(address, server.port, resolver.port, 50)
+        assert failures(made) == {"": 50}
+    assert server.peak == server.accepted == 50
+
+
+@both_families
+def test_the_source_may_be_left_to_the_host(address):
+    with Listener(address, smtp) as server, Resolver(address) as resolver:
+        made = burst(address, server.port, resolver.port, 2, source="")
+    assert failures(made) == {"": 2}
+    assert made.sources == {address}
+
+
+@both_families
+@pytest.mark.parametrize(
+    ("talk", "failure"),
+    [
+        (resets, "talk reset"),
+        (closes, "talk closed"),
+        (talks_garbage, "protocol: "),
+    ],
+)
+def test_a_server_that_breaks_off_is_a_failure_by_kind(address, talk, failure):
+    with Listener(address, talk) as server, Resolver(address) as resolver:
+        made = burst(address, server.port, resolver.port, 5)
+    assert all(each.failure.startswith(failure) for each in made.connections), failures(made)
+    assert packed(made.connections, made.began) == b""
+
+
+@both_families
+def test_a_refused_connection_is_a_failure_by_kind(address):
+    with socket.socket(family_of(address)) as bound, Resolver(address) as resolver:
+        bound.bind((address, 0))  # which keeps the port from others, and does not listen
+        made = burst(address, bound.getsockname()[1], resolver.port, 5)
+    assert failures(made) == {"connect refused": 5}
+
+
+@both_families
+def test_a_server_without_an_answer_costs_the_deadline_and_no_more(address):
+    with Listener(address, says_nothing) as server, Resolver(address) as resolver:
+        begun = time.monotonic()
+        made = burst(address, server.port, resolver.port, 5, deadline_s=0.4)
+        took = time.monotonic() - begun
+    assert failures(made) == {"talk deadline": 5}
+    assert 0.4 <= took < 2
+
+
+def test_a_server_that_never_accepts_costs_the_deadline():
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, Resolver("127.0.0.1") as resolver:
+        made = burst("127.0.0.1", server.getsockname()[1], resolver.port, 5, deadline_s=0.4)
+    found = failures(made)
+    # The kernel itself accepts one or two into the queue, which then hear nothing.
+    assert set(found) == {"connect deadline", "talk deadline"}
+    assert found["connect deadline"] >= 3
+
+
+@both_families
+def test_every_tenth_reset_leaves_the_others_their_figures(address):
+    def sometimes(conn, number):
+        (resets if number % 10 == 9 else smtp)(conn, number)
+
+    with Listener(address, sometimes) as server, Resolver(address) as resolver:
+        receipt = load(order(address, server.port, resolver.port, connections=30))
+    assert receipt["attempted"] == 30
+    assert receipt["failed"] == {"talk reset": 3}
+    assert len(rows_of(receipt["rows"])) == 27
+    assert contradictions(address, receipt) == []
+
+
+@both_families
+def test_every_tenth_sent_elsewhere_leaves_the_others_their_figures(address):
+    other = "2001:db8::9" if address == "::1" else "127.0.0.9"
+    known, elsewhere = (answers({NAME: (found,)}) for found in (address, other))
+    asked = []
+
+    def sometimes(query):
+        asked.append(query)
+        return reply(query, elsewhere if len(asked) % 10 == 0 else known)
+
+    with Listener(address, smtp) as server, Resolver(address, sometimes) as resolver:
+        receipt = load(order(address, server.port, resolver.port, connections=30))
+    assert receipt["failed"] == {f"{SIX}AAAA {other}" if address == "::1" else f"{FOUR}A {other}": 3}
+    assert len(rows_of(receipt["rows"])) == 27
+    assert receipt["peers"] == {address: 27}  # nobody went there
+    assert contradictions(address, receipt) == []
+
+
+@both_families
+def test_a_silent_resolver_is_asked_again_and_then_given_up(address):
+    with Resolver(address, lambda _: b"") as resolver:
+        begun = time.monotonic()
+        receipt = load(order(address, 9, resolver.port, connections=3, deadline_s=1.5))
+        took = time.monotonic() - begun
+    assert receipt["failed"] == {"dns deadline": 3}
+    assert receipt["dns_retries"] == 3
+    assert receipt["peers"] == {}
+    assert resolver.queries == 6
+    assert 1.5 <= took < 4
+
+
+@both_families
+def test_a_lost_datagram_costs_the_resolvers_patience(address):
+    known, asked = answers({NAME: (address,)}), []
+
+    def loses_the_first(query):
+        asked.append(query)
+        return reply(query, known) if len(asked) > 1 else b""
+
+    with Listener(address, smtp) as server, Resolver(address, loses_the_first) as resolver:
+        made = burst(address, server.port, resolver.port)
+    assert failures(made) == {"": 1}
+    assert made.dns_retries == 1
+    (row,) = rows_of(packed(made.connections, made.began))
+    assert 1 <= row["dns"] < 3  # or it would have been asked a third time
+    assert asked[0] == asked[1]
+
+
+def test_a_name_that_does_not_exist_is_a_failure_by_kind():
+    with Resolver("127.0.0.1", found=()) as resolver, Resolver("127.0.0.1") as other:
+        assert failures(burst("127.0.0.1", 9, resolver.port)) == {f"{FOUR}no record": 1}
+        resolver._answer = lambda query: reply(query, answers({"www.ipperf.test": ("127.0.0.1",)}))
+        assert failures(burst("127.0.0.1", 9, resolver.port)) == {"dns NXDOMAIN": 1}
+        other._answer = lambda query: query[:2] + b"\x81\x80" + b"\xff" * 20
+        assert failures(burst("127.0.0.1", 9, other.port)) == {"dns malformed": 1}
+
+
+@both_families
+def test_a_resolver_that_is_not_there_is_a_failure_by_kind(address):
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as gone:
+        gone.bind((address, 0))
+        port = gone.getsockname()[1]
+    assert failures(burst(address, 9, port)) == {"dns refused": 1}
+
+
+def test_an_answer_to_another_question_is_not_taken():
+    known = answers({NAME: ("127.0.0.1",)})
+
+    def other_number(query):
+        return bytes([query[0] ^ 1]) + reply(query, known)[1:]
+
+    with Resolver("127.0.0.1", other_number) as resolver:
+        assert failures(burst("127.0.0.1", 9, resolver.port, deadline_s=0.3)) == {"dns deadline": 1}
+
+
+def record(query, rtype, data):
+    """A reply with one record of that type, whatever was asked."""
+    return query[:2] + struct.pack("!5H", 0x8500, 1, 1, 0, 0) + query[12:] + struct.pack("!HHHIH", 0xC00C, rtype, 1, 0,
+        len(data)) + data  # fmt: skip
+
+
+def test_an_address_of_the_other_family_is_no_address():
+    with Resolver("::1", lambda query: record(query, dns.TYPE_A, b"\x7f\0\0\1")) as resolver:
+        assert failures(burst("::1", 9, resolver.port)) == {f"{SIX}A 127.0.0.1": 1}
+    with Resolver("127.0.0.1", lambda query: record(query, dns.TYPE_AAAA, bytes(15) + b"\1")) as resolver:
+        assert failures(burst("127.0.0.1", 9, resolver.port)) == {f"{FOUR}AAAA ::1": 1}
+    # A record that calls itself A and holds an address of IPv6.
+    with Resolver("127.0.0.1", lambda query: record(query, dns.TYPE_A, bytes(15) + b"\1")) as resolver:
+        assert failures(burst("127.0.0.1", 9, resolver.port)) == {"dns malformed": 1}
+
+
+def test_an_address_that_is_not_the_servers_is_not_connected_to():
+    """An AAAA record of ::ffff:127.0.0.1 would lead an IPv6 socket over IPv4."""
+    mapped = socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
+    with (
+        Listener("127.0.0.1", smtp) as server,
+        Resolver("::1", lambda query: record(query, dns.TYPE_AAAA, mapped)) as resolver,
+    ):
+        receipt = load(order("::1", server.port, resolver.port, connections=2))
+    assert receipt["failed"] == {f"{SIX}AAAA ::ffff:127.0.0.1": 2}
+    assert (receipt["peers"], server.accepted) == ({}, 0)
+
+
+@pytest.mark.parametrize("source", ["::1", ""])
+def test_ipv4_in_the_clothes_of_ipv6_is_caught(source):
+    """The address ::ffff:127.0.0.1 leads an IPv6 socket over IPv4: it must not pass for IPv6."""
+    with Listener("127.0.0.1", smtp) as server:
+        to = {"resolver": "", "name": "::ffff:127.0.0.1"}
+        receipt = load(order("::1", server.port, 0, connections=2, source=source, **to))
+    assert receipt["peers"] == {"::ffff:127.0.0.1": 2}
+    assert "expected connections to ::1, seen to ::ffff:127.0.0.1" in contradictions("::1", receipt)
+    if source:  # a socket with an address of IPv6 does not even get there
+        assert receipt["rows"] == b""
+        assert receipt["failed"] == {"connect unreachable": 2}
+
+
+def test_a_source_address_that_is_not_here_is_a_failure_by_kind():
+    receipt = load(order("127.0.0.1", 9, 9, source="192.0.2.1", connections=2))
+    assert receipt["failed"] == {"dns no source address": 2}
+    assert receipt["sources"] == []
+
+
+@both_families
+def test_a_large_message_is_sent_whole_to_a_slow_reader(address):
+    """One reads slowly, and the others must not wait for it."""
+    sizes, quick, ended = [], threading.Semaphore(0), threading.Event()
+
+    def slow(conn, number):
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        conn.sendall(b"220 hello\r\n")
+        for _ in range(3):
+            conn.recv(1000)
+            conn.sendall(b"250 Ok\r\n")
+        conn.recv(1000)
+        conn.sendall(b"354 go on\r\n")
+        if number == 0:
+            ended.wait(20)  # not one byte of the message is read until all others are through
+        message = b""
+        while not message.endswith(b"\r\n.\r\n"):
+            message += conn.recv(1 << 20)
+        sizes.append(len(message))
+        conn.sendall(b"250 Ok: queued\r\n")
+        quick.release()
+        if len(sizes) == 4:
+            ended.set()
+        wait_for_client(conn)
+
+    with Listener(address, slow) as server, Resolver(address) as resolver:
+        made = burst(address, server.port, resolver.port, 5, payload=1 << 20)
+        ended.set()
+    assert failures(made) == {"": 5}
+    assert sizes == [(1 << 20) + 3] * 5
+
+
+def test_a_server_that_answers_before_it_has_heard_all_is_heard():
+    done = threading.Event()
+
+    def refuses(conn, _):
+        conn.sendall(b"220 hello\r\n")
+        for _ in range(3):
+            conn.recv(1000)
+            conn.sendall(b"250 Ok\r\n")
+        conn.recv(1000)
+        conn.sendall(b"354 go on\r\n")
+        conn.recv(1000)
+        conn.sendall(b"552 too much\r\n")
+        done.wait(20)
+
+    with Listener("127.0.0.1", refuses) as server, Resolver("127.0.0.1") as resolver:
+        made = burst("127.0.0.1", server.port, resolver.port, payload=8 << 20)
+        done.set()
+    ((failure, _),) = failures(made).items()
+    assert failure.startswith("protocol: ")
+    assert "552 too much" in failure
+
+
+def test_a_large_message_to_one_who_does_not_read_ends_at_the_deadline():
+    def deaf(conn, number):
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        conn.sendall(b"220 hello\r\n")
+        for _ in range(3):
+            conn.recv(1000)
+            conn.sendall(b"250 Ok\r\n")
+        conn.recv(1000)
+        conn.sendall(b"354 go on\r\n")
+        time.sleep(1)
+
+    with Listener("127.0.0.1", deaf) as server, Resolver("127.0.0.1") as resolver:
+        made = burst("127.0.0.1", server.port, resolver.port, 3, payload=8 << 20, deadline_s=0.5)
+    assert failures(made) == {"talk deadline": 3}
+
+
+MANY = """
+import pathlib, socket
+from test_epoll_client import *
+closed_later = lambda conn, _: wait_for_client(conn)
+with (
+    Listener("127.0.0.1", closed_later) as busy,
+    Listener("127.0.0.1", smtp) as server,
+    Resolver("127.0.0.1") as resolver,
+):
+    pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40049")
+    for _ in range(40):  # closed here first, so that each keeps its port for a minute
+        socket.create_connection(("127.0.0.1", busy.port)).close()
+    print(dict(failures(burst("127.0.0.1", server.port, resolver.port, 40))))
+"""
+
+
+def test_ports_of_connections_closed_a_moment_ago_are_no_loss(isolated):
+    """A port in TIME_WAIT is in the way of one connection to the same server and of no other."""
+    assert isolated(MANY) == "{'': 40}"
+
+
+@both_families
+def test_load_repeats_bursts_and_adds_them_up(address):
+    with Listener(address, smtp) as server, Resolver(address) as resolver:
+        receipt = load(order(address, server.port, resolver.port, bursts=3, connections=4, ident=65530))
+    assert server.accepted == resolver.queries == 12
+    assert len(rows_of(receipt["rows"])) == receipt["attempted"] == 12
+    assert receipt["failed"] == {}
+    assert receipt["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
+    assert receipt["peers"] == {address: 12}
+    assert receipt["sources"] == [address]
+    assert receipt["dns_retries"] == 0
+    assert receipt["cpu_s"] > 0
+    assert receipt["wall_s"] > 0
+    assert contradictions(address, receipt) == []
+    assert gc.isenabled()
+
+
+def test_who_fails_by_the_deadline_makes_no_burst_longer():
+    """Waiting for those is no work, and the client would seem idle for it."""
+
+    def some(conn, number):
+        (smtp if number % 2 else says_nothing)(conn, number)
+
+    with Listener("127.0.0.1", some) as server, Resolver("127.0.0.1") as resolver:
+        receipt = load(order("127.0.0.1", server.port, resolver.port, connections=6, bursts=1, deadline_s=1.5))
+    assert receipt["failed"] == {"talk deadline": 3}
+    assert 0 < receipt["wall_s"] < 1.5
+
+
+def test_load_ends_after_three_bursts_in_a_row_that_nobody_answers():
+    with socket.socket() as bound, Resolver("127.0.0.1") as resolver:
+        bound.bind(("127.0.0.1", 0))
+        receipt = load(order("127.0.0.1", bound.getsockname()[1], resolver.port, bursts=100))
+    assert (receipt["attempted"], receipt["failed"]) == (15, {"connect refused": 15})
+
+
+@both_families
+@pytest.mark.parametrize("name", ["aiosmtpd", "aiohttp"])
+def test_real_servers_serve_a_burst(address, name):
+    recipe = SERVERS[name]
+    if missing := recipe.missing():
+        pytest.skip(f"{name} cannot run here: {missing}")
+    protocol = application(recipe.protocol)
+    zone, state = {protocol.host: ADDRESSES}, protocol.filled(ServerState(), 1000)
+    with private_folder() as folder, contextlib.ExitStack() as stack:
+        ports = {}
+        for each in ("nameserver", name):
+            ports[each] = free_port([address], 20000, 29999, random.Random())
+            site = Site(str(folder / each), (address,), ports[each], 50, state, zone)
+            daemon = Daemon(SERVERS[each], site)
+            stack.callback(daemon.stop)
+            daemon.start()
+        receipt = load(order(address, ports[name], ports["nameserver"], protocol=recipe.protocol, name=protocol.host,
+                             connections=50))  # fmt: skip
+    assert receipt["failed"] == {}
+    assert len(rows_of(receipt["rows"])) == 50
+    assert contradictions(address, receipt) == []
+
+
+class Endless(socket.socket):
+    """As far as a reader can tell: what it has read has come again already."""
+
+    def recvmsg(self, bufsize, *_):
+        return bytes(bufsize), [], 0, None
+
+
+class Reader(Conversation):
+    """Hears all that comes until somebody else has heard something; a million times nobody has."""
+
+    __slots__ = ("_heard", "_name")
+
+    def __init__(self, name, heard):
+        super().__init__()
+        self._name, self._heard = name, heard
+
+    def opening(self):
+        return b""
+
+    def feed(self, _):
+        self._heard[self._name] += 1
+        self.finished = self._heard["little"] > 0
+        self.trouble = "never a turn" * (self._heard["much"] == 10**6)
+        return b""
+
+
+def test_one_whose_peer_is_faster_than_the_client_leaves_the_others_their_turn(monkeypatch):
+    heard: Counter[str] = Counter()
+    kinds = iter([Endless, socket.socket])
+
+    def socket_for(target, kind):
+        return next(kinds)(target.family, kind | socket.SOCK_NONBLOCK)
+
+    def talk(conn, _):
+        conn.sendall(b"x")
+        wait_for_client(conn)
+
+    monkeypatch.setattr("pytest_ipperf.agent.load.lean.epoll_client.own_socket", socket_for)
+    with Listener("127.0.0.1", talk) as server:
+        target = Target(socket.AF_INET, None, "127.0.0.1", server.port, "")
+        made = Burst(target, [Reader("much", heard), Reader("little", heard)], 30.0, 0)
+        made.run()
+    assert failures(made) == {"": 2}

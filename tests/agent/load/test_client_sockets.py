@@ -1,0 +1,148 @@
+"""Which sockets the clients really use, as the wire shows: one family, one source, and a port of its own for each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import random
+import socket
+import struct
+import threading
+
+import pytest
+
+from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
+from pytest_ipperf.agent.load.runner import load
+from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.protocols import application, applications
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Site
+
+N = 20
+SERVED = {"http": "aiohttp", "smtp": "aiosmtpd", "ftp": "pyftpdlib", "imap": "imapd", "dns": "nameserver"}
+ADDRESSES = {4: "127.0.0.1", 6: "::1"}
+PORTS = (20000, 29999)
+CLIENTS = (("lean", 1), ("lean", 3), ("library", 1))
+
+
+class Wire:
+    """All that begins on the loopback device: first segments of TCP, and datagrams."""
+
+    def __init__(self):
+        self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        self._sock.bind(("lo", 0))
+        self._sock.settimeout(0.2)
+        self._thread = threading.Thread(target=self._listen)
+        self._ended = False
+        self.begun, self.asked = set(), set()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended = True
+        self._thread.join(10)
+        self._sock.close()
+
+    def _listen(self):
+        while True:  # until all is heard that was there at the end
+            try:
+                packet = self._sock.recv(65536)
+            except TimeoutError:
+                if self._ended:
+                    return
+                continue
+            self._hear(packet)
+
+    def _hear(self, packet):
+        if packet[0] >> 4 == 4:
+            family, kind, rest = 4, packet[9], packet[4 * (packet[0] & 15) :]
+            source, to = (socket.inet_ntop(socket.AF_INET, packet[at : at + 4]) for at in (12, 16))
+        else:
+            family, kind, rest = 6, packet[6], packet[40:]
+            source, to = (socket.inet_ntop(socket.AF_INET6, packet[at : at + 16]) for at in (8, 24))
+        ports = struct.unpack_from("!HH", rest)
+        if kind == socket.IPPROTO_TCP and rest[13] & 0x12 == 0x02:  # SYN, and not its answer
+            (sequence,) = struct.unpack_from("!I", rest, 4)
+            self.begun.add((family, source, ports[0], to, ports[1], sequence))
+        elif kind == socket.IPPROTO_UDP:
+            (ident,) = struct.unpack_from("!H", rest, 8)
+            self.asked.add((family, source, ports[0], to, ports[1], ident))
+
+
+def started(stack, name, protocol, state):
+    """A server's port."""
+    folder = stack.enter_context(private_folder())
+    data = ""
+    if SERVERS[name].provisioned:
+        data = str(folder / "data")
+        lay_out(data, SERVERS[name].provisions(data, state))
+    port = free_port(tuple(ADDRESSES.values()), *PORTS, random.Random())
+    zone = {protocol.host: tuple(ADDRESSES.values())}
+    site = Site(str(folder / name), tuple(ADDRESSES.values()), port, N, state, zone, data=data, ports=PORTS)
+    daemon = Daemon(SERVERS[name], site)
+    stack.callback(daemon.stop)
+    daemon.start()
+    return port
+
+
+def sockets(name):
+    """What each client began in a burst over each family, as JSON: from where to which of the servers."""
+    protocol = application(name)
+    state = protocol.filled(ServerState(users=N if protocol.accounts else 0, password="secret"), 1000)
+    seen = []
+    with contextlib.ExitStack() as stack:
+        resolver = started(stack, "nameserver", protocol, state)
+        port = resolver if protocol.datagram else started(stack, SERVED[name], protocol, state)
+        for (client, workers), (ipver, address) in itertools.product(CLIENTS, ADDRESSES.items()):
+            if client == "library" and not protocol.has_library:
+                continue
+            order = LoadOrder(
+                protocol=name, client=client, payload_bytes=1000, connections=N, bursts=1, ipver=ipver,
+                resolver="" if protocol.datagram else address, resolver_port=resolver,
+                name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=10.0,
+                ident=0, state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})), workers=workers,
+            )  # fmt: skip
+            with Wire() as wire:
+                told = load(order)
+            facts = {key: told[key] for key in ("failed", "families", "sources")}
+            where = {"client": client, "ipver": ipver, "port": port, "resolver": resolver}
+            seen.append({**where, **facts, "begun": sorted(wire.begun), "asked": sorted(wire.asked)})
+    return json.dumps(seen)
+
+
+@pytest.mark.parametrize("name", applications())
+def test_each_connection_has_a_port_of_its_own_and_all_have_the_arms_family(name, isolated):
+    if reason := SERVERS[SERVED[name]].missing():
+        pytest.skip(reason)
+    told = json.loads(isolated(f"from test_client_sockets import *\nprint(sockets({name!r}))").splitlines()[-1])
+    assert {seen["client"] for seen in told} >= {"lean"}
+    for seen in told:
+        check(application(name), seen)
+
+
+def check(protocol, seen):
+    ipver, address = seen["ipver"], ADDRESSES[seen["ipver"]]
+    assert seen["failed"] == {}
+    assert seen["families"] == ["AF_INET6" if ipver == 6 else "AF_INET"]
+    assert seen["sources"] == [address]
+    everything = [tuple(each) for each in seen["begun"] + seen["asked"]]
+    assert {(family, source, to) for family, source, _, to, *_ in everything} == {(ipver, address, address)}
+    asked = [each for each in seen["asked"] if each[4] == seen["resolver"]]
+    # A port of the kernel's choice may be the one that another question has just given back: two of twenty may be.
+    assert len(asked) == N
+    assert len({each[2] for each in asked}) >= N - 2
+    if protocol.datagram:
+        assert seen["begun"] == []
+        return
+    first = [each for each in seen["begun"] if each[4] == seen["port"]]
+    assert len(first) == len({each[2] for each in first}) == N
+    # Each data connection goes to a port of its own, so that the pair is what has to differ.
+    data = [each for each in seen["begun"] if each[4] != seen["port"]]
+    assert len(data) == len({(each[2], each[4]) for each in data}) == N * (protocol.sockets - 1)

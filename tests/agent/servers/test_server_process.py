@@ -1,0 +1,345 @@
+"""Daemons made of small Python servers: ready, judged, stopped, and gone with their agent."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.host_state.dirty_marks import LeftError, holds
+from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.servers import containment as leash_module
+from pytest_ipperf.agent.servers import server_process as daemon_module
+from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.core.portable.errors import LabError
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.servers.base import Entry, Server, Site
+
+ROOT = Path(__file__).parents[3]
+ADDRESSES = ("127.0.0.1", "::1")
+
+# Listens on both addresses, greets, holds each connection open, and starts two processes that leave its session.
+LISTENS = """
+import os, signal, socket, sys, threading, time
+signal.signal(signal.SIGTERM, TERM)
+sum(range(2_000_000))
+print("up", flush=True)
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, TERM)
+        time.sleep(100)
+        os._exit(0)
+held = []
+def serve(address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.create_server((address, int(sys.argv[1])), family=family)
+    while True:
+        held.append(sock.accept()[0])
+        held[-1].sendall(b"hello")
+for address in ("127.0.0.1", "::1"):
+    threading.Thread(target=serve, args=(address,), daemon=True).start()
+while True:
+    time.sleep(100)
+"""
+
+
+def script(term):
+    return LISTENS.replace("SIGTERM, TERM", f"SIGTERM, {term}")
+
+
+class Stub(Server):
+    """Any command as a server."""
+
+    name = "stub"
+    protocol = "stub"
+    embedded = False
+    apt = "stub"
+    probe = (b"", b"hello")
+
+    def __init__(self, *command, missing=""):
+        self._command = command
+        self._missing = missing
+
+    def missing(self):
+        return self._missing
+
+    def version(self):
+        return "1"
+
+    def entries(self, site):
+        del site
+        return [Entry("data")]
+
+    def argv(self, site):
+        return [word.replace("PORT", str(site.port)) for word in self._command]
+
+
+def listener(term="lambda *_: os._exit(0)"):
+    return Stub(sys.executable, "-c", script(term), "PORT")
+
+
+@pytest.fixture
+def site():
+    with private_folder() as folder:
+        yield Site(str(folder / "site"), ADDRESSES, free_port(ADDRESSES, 20000, 29999, random.Random()), 10)
+
+
+@pytest.fixture
+def daemon_of(site):
+    """Makes daemons, and stops them also when the test fails."""
+    made = []
+
+    def make(server, **settings):
+        made.append(Daemon(server, site, **settings))
+        return made[-1]
+
+    yield make
+    for daemon in made:
+        daemon.stop()
+
+
+@pytest.fixture(params=["best", "relay"])
+def _leash(request, monkeypatch):
+    """Both kinds of leash: the best one of this machine, and the one of a machine without namespaces."""
+    if request.param == "relay":
+        monkeypatch.setattr(daemon_module, "leash", leash_module._relay)
+
+
+def _gone(pids, within_s=20.0):
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if not any((found := leash_module.process_of(pid)) and found.alive for pid in pids):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.usefixtures("_leash")
+def test_stop_is_polite_and_complete(daemon_of):
+    daemon = daemon_of(listener())
+    daemon.start()
+    assert daemon.alive()
+    pids = daemon.pids()
+    assert len(pids) >= 3
+    assert daemon.cpu_seconds() > 0
+    begun = time.monotonic()
+    daemon.stop()
+    assert time.monotonic() - begun < daemon_module._TERM_S + 1
+    assert not daemon.alive()
+    assert _gone(pids, 0.1)
+    assert daemon.pids() == []
+    daemon.stop()
+
+
+@pytest.mark.usefixtures("_leash")
+def test_what_ignores_sigterm_is_killed(daemon_of):
+    daemon = daemon_of(listener("signal.SIG_IGN"))
+    daemon.start()
+    pids = daemon.pids()
+    begun = time.monotonic()
+    daemon.stop()
+    assert daemon_module._TERM_S <= time.monotonic() - begun < daemon_module._TERM_S + 2
+    assert _gone(pids, 0.1)
+
+
+def test_what_cannot_be_killed_is_told_by_its_name_for_ever(daemon_of, monkeypatch):
+    """As a process that hangs in the kernel cannot; this one is only never sent the signal."""
+    daemon = daemon_of(listener("signal.SIG_IGN"))
+    daemon.start()
+    pids = daemon.pids()
+    with monkeypatch.context() as patch:
+        patch.setattr(daemon_module, "_send", lambda *_: None)
+        patch.setattr(daemon_module, "_TERM_S", 0.05)
+        patch.setattr(daemon_module, "_KILL_S", 0.05)
+        with pytest.raises(LeftError) as caught:
+            daemon.stop()
+    pid, started_ticks = caught.value.note["process"]
+    assert str(caught.value).endswith(f": process {pid} cannot be killed")
+    assert (pid, started_ticks) in {
+        (process.pid, process.started_ticks) for level in tree(os.getpid()) for process in level
+    }
+    assert holds(caught.value.note)
+    daemon.stop()
+    assert _gone(pids)
+    assert not holds(caught.value.note)
+
+
+def test_never_started_stops_too(daemon_of):
+    daemon = daemon_of(listener())
+    daemon.stop()
+    assert not daemon.alive()
+    assert daemon.exit_sentence() == ""
+    assert daemon.pids() == []
+
+
+@pytest.mark.usefixtures("_leash")
+def test_exit_at_once_is_told_with_its_last_words(daemon_of):
+    daemon = daemon_of(Stub("sh", "-c", "echo first; echo bad directive >&2; exit 3"))
+    with pytest.raises(LabError) as caught:
+        daemon.start()
+    assert str(caught.value) == "stub exited with status 3; its log ends: first | bad directive"
+
+
+def test_a_program_that_cannot_be_started(daemon_of):
+    with pytest.raises(LabError, match=r"^stub exited with status \d+; its log ends: .*/nowhere/program"):
+        daemon_of(Stub("/nowhere/program")).start()
+
+
+def test_never_ready(site, daemon_of):
+    daemon = daemon_of(Stub("sleep", "60"))
+    with pytest.raises(LabError) as caught:
+        daemon.start(ready_s=0.3)
+    expected = f"stub was not ready on 127.0.0.1 port {site.port} after 0.3 s: Connection refused; its log is empty"
+    assert str(caught.value) == expected
+    assert not daemon.alive()
+
+
+def test_a_wrong_answer_is_not_ready(daemon_of):
+    server = listener()
+    server.probe = (b"", b"220 ")
+    with pytest.raises(LabError, match=r"it answered b'hello' instead of b'220 '; its log ends: up$"):
+        daemon_of(server).start(ready_s=0.5)
+
+
+def test_what_is_missing_is_told(daemon_of):
+    with pytest.raises(LabError) as caught:
+        daemon_of(Stub("true", missing="stub is not installed (Debian: apt-get install stub)")).start()
+    assert str(caught.value) == "stub cannot run here: stub is not installed (Debian: apt-get install stub)"
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_port_in_use_is_named(site, address, daemon_of):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, site.port), family=family), pytest.raises(LabError) as caught:
+        daemon_of(listener()).start()
+    assert str(caught.value) == f"stub: port {site.port} on {address} is in use; give it a free one"
+
+
+def test_an_address_of_another_host_is_named(site):
+    other = Site(site.folder, ("192.0.2.1",), site.port, 1)
+    with pytest.raises(LabError, match=r"address 192\.0\.2\.1: .*; it has to be an address of this host$"):
+        Daemon(listener(), other).start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_death_is_told(number, daemon_of):
+    daemon = daemon_of(listener("lambda *_: os._exit(7)"))
+    daemon.start()
+    os.kill(daemon.pids()[0], number)
+    end = time.monotonic() + 3
+    while daemon.alive() and time.monotonic() < end:
+        time.sleep(0.01)
+    how = "was killed by signal 9" if number == signal.SIGKILL else "exited with status 7"
+    # The shell that saw it die may have added a word of its own.
+    assert daemon.exit_sentence().startswith(f"stub {how}; its log ends: up")
+    assert daemon.pids() == []
+    daemon.stop()
+
+
+def test_open_connections_keep_it_busy(site, daemon_of):
+    daemon = daemon_of(listener())
+    daemon.start()
+    with socket.create_connection(("127.0.0.1", site.port)), socket.create_connection(("::1", site.port)):
+        # Those of the two knocks are held by this server too.
+        assert daemon.wait_quiet(0.1) == "stub: 4 connections still open"
+
+
+def test_one_connection(site, monkeypatch, daemon_of):
+    monkeypatch.setattr(daemon_module, "open_connections", lambda _: 1)
+    assert daemon_of(listener()).busy() == "1 connection still open"
+
+
+OWNER = """
+import sys, time
+sys.path[:0] = [{root!r}, {here!r}]
+from test_server_process import *
+if {relay}:
+    daemon_module.leash = leash_module._relay
+server = SERVERS[{name!r}] if {name!r} != "stub" else listener()
+site = Site({folder!r}, ADDRESSES, free_port(ADDRESSES, 20000, 29999, random.Random()), 10)
+daemon = Daemon(server, site)
+daemon.start()
+print(*daemon.pids(), flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("relay", [False, True])
+@pytest.mark.parametrize("name", ["stub", "apache", "postfix", "aiosmtpd", "nameserver"])
+def test_is_gone_when_its_agent_is_killed(name, relay):
+    if name != "stub" and (missing := SERVERS[name].missing()):
+        pytest.skip(f"{name} cannot run here: {missing}")
+    with private_folder() as folder:
+        code = OWNER.format(
+            root=str(ROOT), here=str(Path(__file__).parent), name=name, folder=f"{folder}/site", relay=relay
+        )
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as owner:
+            assert owner.stdout
+            pids = [int(pid) for pid in owner.stdout.readline().split()]
+            owner.kill()
+        assert pids
+        if name == "stub" and relay:  # what left the session and was started by no script is beyond this leash
+            pids = pids[:2]
+        assert _gone(pids)
+
+
+def test_embedded_code_may_come_from_memory(site, daemon_of):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for entry in (
+            "__init__.py",
+            "servers",
+            "core/__init__.py",
+            "core/portable",
+        ):
+            path = ROOT / "pytest_ipperf" / entry
+            for file in path.rglob("*.py") if path.is_dir() else [path]:
+                archive.write(file, str(file.relative_to(ROOT)))
+    code = os.memfd_create("code")
+    try:
+        os.write(code, packed.getvalue())
+        # Code in the site's folder must not be taken for ours.
+        Path(site.folder, "pytest_ipperf").mkdir(parents=True)
+        Path(site.folder, "json.py").write_text("raise SystemExit('not this one')")
+        daemon_of(SERVERS["nameserver"], code_fd=code).start()
+    finally:
+        os.close(code)
+
+
+def test_free_port_takes_the_only_one_left():
+    low = free_port(ADDRESSES, 20000, 29990, random.Random())
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
+        udp.bind(("::1", low))
+        for seed in range(20):
+            assert free_port(ADDRESSES, low, low + 5, random.Random(seed)) != low
+
+
+def test_free_port_order_is_the_seeds():
+    found = {free_port(ADDRESSES, 20000, 29999, random.Random(seed)) for seed in range(10)}
+    assert len(found) > 5
+    assert all(20000 <= port <= 29999 for port in found)
+
+
+def test_no_free_port_is_a_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        with pytest.raises(LabError) as caught:
+            free_port(ADDRESSES, port, port, random.Random())
+    expected = f"no free port in {port}-{port} on 127.0.0.1 and ::1; free one or widen 'ports' in hosts.ini"
+    assert str(caught.value) == expected
+
+
+def test_what_is_no_address_is_named():
+    with pytest.raises(LabError, match=r"^address 'server' is not an IP address such as 198\.18\.0\.2 or 2001:2::2$"):
+        free_port(["server"], 20000, 20001, random.Random())

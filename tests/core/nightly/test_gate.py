@@ -1,0 +1,536 @@
+import datetime as dt
+import math
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.inference.effect import Effect
+from pytest_ipperf.core.inference.verdict import judge
+from pytest_ipperf.core.nightly import gate
+from pytest_ipperf.core.nightly.acceptance import Acceptance
+from pytest_ipperf.core.nightly.evidence import p_beyond, tonight
+from pytest_ipperf.core.nightly.gate import decide, flagged
+from pytest_ipperf.core.nightly.prediction import MOST_NIGHTS
+from pytest_ipperf.core.nightly.report import Light, Ruling
+from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.record import ArmSummary, Record
+from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
+from pytest_ipperf.core.stats.interval import t_interval
+from pytest_ipperf.metrics import METRICS
+
+PAGE = Path(__file__).parents[3] / "docs" / "night.md"
+TODAY = dt.date(2026, 11, 22)
+# The first that holds is the answer.
+ORDER = (Light.UNSTABLE, Light.RED, Light.SHRUNK, Light.NOTHING_DECIDED, Light.GREEN)
+V4, V6 = Arm(4, "native"), Arm(6, "native")
+TIME, RATE, LOSS = "response_time", "throughput", "loss"
+# Ten epochs whose mean is 0 and whose spread is 1.
+EPOCHS = [each / statistics.stdev([-1, 1] * 5) for each in (-1, 1) * 5]
+
+
+def metric_of(name):
+    return METRICS[name].metric
+
+
+def side(arm, values=(0.01,)):
+    return ArmSummary(arm=str(arm), values=tuple(values), attempted=1, completed=1, failed={}, phases={})
+
+
+def record(cell, percent, *, sd=0.02, margin="10%", metric=TIME, version="1", nodeid="", **more: Any) -> Record:
+    """What the real judgement says of ten epochs around such a change, in percent or percentage points."""
+    scale = metric_of(metric).scale
+    change = math.log1p(percent / 100) if scale == "ratio" else percent / 100
+    changes = [change + sd * each for each in EPOCHS]
+    effect = Effect(
+        metric=metric_of(metric), change=t_interval(changes, 0.95), n_epochs=10, n_blocks=30,
+        sd_epoch=statistics.stdev(changes), sd_block=None, test=V6, reference=V4, test_value=0.01, reference_value=0.01,
+    )  # fmt: skip
+    facts: dict[str, Any] = {
+        "cell": cell, "testbed": "lab", "protocol": "smtp", "connections": 1, "payload_bytes": 1024, "ipver": 6,
+        "transport": "native", "twin": False, "client": "lean", "server": "postfix", "metric": metric,
+        "design": "nightly", "judges": True, "seed": 1, "look": 1, "looks": 1, "epochs": 10, "blocks": 3,
+        "deadline_s": 10.0, "test": side(V6), "reference": side(V4), "estimate": effect.shown.estimate,
+        "low": effect.shown.low, "high": effect.shown.high, "confidence": 0.95, "sd_epoch": effect.sd_epoch,
+        "sd_block": None, "margin": "", "margin_fraction": None, "alpha": 0.05, "verdict": "measured", "reasons": (),
+        "sentence": "", "change_unit": effect.unit, "workload_version": version, "fingerprint": "f", "nodeid": nodeid,
+    } | more  # fmt: skip
+    asked = Record(**facts)
+    return asked.judged(judge(effect, Margin.parse(margin))) if margin else asked
+
+
+def twin(number, ratio):
+    values = [0.01 * ratio * (1 + 0.01 * each) for each in EPOCHS for _ in range(3)]
+    return replace(record(f"lab-smtp-c{number}-1k-ipv4-twin", 0), twin=True, test=side("t", values), reference=side(
+        V4, [0.01] * 30
+    ))  # fmt: skip
+
+
+def past(number, change, *, key=None, sound=True, fingerprint="f"):
+    return Past(
+        key=key or Key("a", TIME, "1"), session=f"{number}", began_at=float(number), change=change, sd_epoch=0.02,
+        epochs=10, test_value=0.01, reference_value=0.01, margin="10%", margin_fraction=0.1, header_cost=0.0,
+        verdict="within", fingerprint=fingerprint, sound=sound,
+    )  # fmt: skip
+
+
+def course(level=0.0, nights=20, sd=0.005, **more):
+    return [past(number, level + sd * (-1) ** number, **more) for number in range(nights)]
+
+
+def acceptance(cell="a", *, up_to: float | None = 0.15, until=TODAY, at=0.0, metric=""):
+    return Acceptance(cell=cell, metric=metric, reason="new kernel", by="ada", at=at, until=until, up_to=up_to)
+
+
+def night(screen, fresh=(), **more: Any):
+    facts: dict[str, Any] = {
+        "expected": (), "courses": {}, "accepted": (), "today": TODAY, "troubles": {}, "metric_of": metric_of,
+    }  # fmt: skip
+    return decide(screen=screen, fresh=fresh, **facts | more)
+
+
+def ruled(report):
+    return {cell.key.cell: cell.ruling for cell in report.cells}
+
+
+def told(report, cell="a"):
+    return next(each.sentence for each in report.cells if each.key.cell == cell)
+
+
+# --- the p-value of a record ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "percent", "margin"),
+    [(TIME, 12, "10%"), (TIME, -3, "10%"), (RATE, -12, "10%"), (LOSS, 0.7, "0.5pp"), (LOSS, 0.2, "0pp")],
+)
+def test_the_p_value_at_a_records_own_margin_is_that_of_its_judgement(metric, percent, margin):
+    one = record("a", percent, metric=metric, margin=margin, sd=0.02 if metric != LOSS else 0.002)
+    assert one.margin_fraction is not None
+    assert one.p_exceeds is not None
+    assert p_beyond(one, metric_of(metric), one.margin_fraction) == pytest.approx(one.p_exceeds, rel=1e-9)
+
+
+def test_nothing_is_worse_than_a_rate_that_has_vanished():
+    assert p_beyond(record("a", -90, metric=RATE), metric_of(RATE), 1.0) == 1.0
+
+
+def test_without_any_spread_a_slow_down_is_beyond_the_margin_or_not():
+    one = record("a", 1.0, metric=LOSS, margin="0.5pp", sd=0.0)
+    assert [p_beyond(one, metric_of(LOSS), fraction) for fraction in (0.005, 0.02)] == [0.0, 1.0]
+
+
+def test_a_record_without_an_interval_has_no_change():
+    with pytest.raises(ValueError, match="a response_time has no change"):
+        tonight(replace(record("a", 0), estimate=None))
+
+
+# --- screening and confirmation ---------------------------------------------------------------------------------------
+
+
+def test_what_exceeds_is_flagged_and_twins_never_are():
+    exceeds = record("a", 14)
+    assert exceeds.verdict == "exceeds"
+    assert flagged([exceeds, record("b", 3), record("c", 10), replace(exceeds, twin=True)]) == (exceeds,)
+
+
+def test_a_calm_night_is_green():
+    report = night([record("a", 3), record("b", -2)])
+    assert (report.light, set(ruled(report).values())) == (Light.GREEN, {Ruling.WITHIN})
+    assert report.headline == "green: 2 of 2 cells are within the margin"
+    assert told(report) == "+3.0 % [+1.5, +4.5] is within the margin of 10 %"
+
+
+def test_what_fresh_epochs_confirm_is_red():
+    report = night([record("a", 14), record("b", 3)], [record("a", 15)])
+    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.EXCEEDS, "b": Ruling.WITHIN})
+    assert report.headline == (
+        "red: 1 of 2 cells is beyond the margin, confirmed in fresh epochs: a response_time; "
+        "1 of 2 cells is within the margin"
+    )
+    assert told(report) == (
+        "+15.0 % [+13.4, +16.7] in fresh epochs (+14.0 % before) is beyond the margin of 10 %: "
+        "p below 0.0001 by Holm over 1 flagged cell"
+    )
+    cell = report.cells[0]
+    assert cell.p_fresh == cell.p_adjusted == pytest.approx(record("a", 15).p_exceeds)
+    assert (cell.flagged, cell.record) == (True, cell.fresh)
+
+
+def test_fresh_data_alone_decide_however_bad_the_screening_was():
+    report = night([record("a", 100), record("b", 14)], [record("a", 3), record("b", 10)])
+    assert (report.light, ruled(report)) == (Light.GREEN, {"a": Ruling.WITHIN, "b": Ruling.INCONCLUSIVE})
+    assert report.headline == "green: 1 of 2 cells is within the margin; 2 flagged and not confirmed"
+    assert told(report) == "+3.0 % [+1.5, +4.5] in fresh epochs (+100 % before) is within the margin of 10 %"
+    assert "in fresh epochs (+14.0 % before) does not show that it is beyond the margin of 10 %: p" in told(report, "b")
+
+
+def test_the_more_are_flagged_the_more_it_takes():
+    """At p 0.02 one cell is confirmed, and one of three that are no worse is not."""
+    slow = record("a", 11.66)
+    assert slow.p_exceeds == pytest.approx(0.02, abs=0.002)
+    screen = [record(cell, 14) for cell in "abc"]
+    assert ruled(night(screen[:1], [slow])) == {"a": Ruling.EXCEEDS}
+    report = night(screen, [replace(slow, cell=cell) for cell in "abc"])
+    assert set(ruled(report).values()) == {Ruling.INCONCLUSIVE}
+    assert report.cells[0].p_adjusted == pytest.approx(3 * (slow.p_exceeds or 0))
+    assert "p 0.063 by Holm over 3 flagged cells" in told(report)
+
+
+def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
+    screen = [record("a", 14, nodeid="t::t[a]"), record("b", 3)]
+    report = night(screen)
+    assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE, "b": Ruling.WITHIN})
+    assert report.headline == (
+        "nothing decided: 1 of 2 cells is flagged and not measured again; 1 of 2 cells is within the margin"
+    )
+    assert told(report) == (
+        "+14.0 % [+12.4, +15.6] seems beyond the margin of 10 %, and was neither confirmed nor refuted in fresh epochs"
+    )
+    in_trouble = night(screen, troubles={"t::t[a]": "host b is gone"})
+    assert in_trouble.light is Light.RED
+    assert told(in_trouble).endswith("in fresh epochs: host b is gone")
+
+
+@pytest.mark.parametrize("fault", [{"verdict": "inconclusive", "reasons": ("doubted",)}, {"verdict": "invalid"}])
+def test_fresh_data_that_are_not_believed_confirm_nothing(fault):
+    report = night([record("a", 14), record("b", 14)], [replace(record("a", 20), **fault), record("b", 20)])
+    assert ruled(report) == {"a": Ruling.INCONCLUSIVE, "b": Ruling.EXCEEDS}
+    assert told(report).endswith("in fresh epochs: its fresh data are no evidence")
+    # It counts among the flagged ones all the same.
+    assert report.cells[1].p_adjusted == pytest.approx(2 * (record("b", 20).p_exceeds or 0))
+
+
+@pytest.mark.parametrize("percent", [-20, 3, 8.5, 8.7, 8.8, 8.9, 9, 10])
+def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent):
+    """Whatever the level at which the second session has judged them."""
+    again = record("a", percent)
+    for verdict in ("within", "inconclusive"):
+        report = night([record("a", 14)], [replace(again, alpha=0.004, verdict=verdict)])
+        assert (ruled(report)["a"] is Ruling.WITHIN) == (again.verdict == "within")
+
+
+def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
+    wide, narrow = record("a", 14, nodeid="wide", margin="30%"), record("a", 14, nodeid="narrow")
+    report = night([wide, narrow], [replace(narrow, nodeid="narrow")])
+    assert [cell.ruling for cell in report.cells] == [Ruling.WITHIN, Ruling.EXCEEDS]
+
+
+def test_rates_and_shares_are_decided_as_times_are():
+    screen = [record("a", -14, metric=RATE), record("b", 0.9, metric=LOSS, margin="0.5pp", sd=0.001)]
+    report = night(screen, screen)
+    assert set(ruled(report).values()) == {Ruling.EXCEEDS}
+    assert told(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
+    assert told(report, "b").startswith("+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin")
+
+
+def test_a_cell_of_which_nothing_was_asked_decides_nothing():
+    report = night([record("a", 14, margin="")])
+    assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE})
+    assert told(report) == "it was measured, and nothing was asked of it"
+    assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
+
+
+@pytest.mark.parametrize("change", [{}, {"estimate": None, "sd_epoch": None}])
+def test_a_design_that_never_judges_rules_nothing_by_the_word_of_all_reports(change):
+    sentence = "unjudged: design smoke never judges"
+    bare = replace(
+        record("a", 3), judges=False, design="smoke", verdict="unjudged", reasons=("never_judges",), low=None,
+        high=None, sentence=sentence, **change,
+    )  # fmt: skip
+    report = night([bare])
+    assert (report.light, ruled(report), told(report)) == (
+        Light.NOTHING_DECIDED, {"a": Ruling.UNJUDGED}, sentence,
+    )  # fmt: skip
+    assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 unjudged"
+
+
+def test_a_large_margin_is_told_in_plain_digits():
+    assert told(night([record("a", 3, margin="1160%")])) == "+3.0 % [+1.5, +4.5] is within the margin of 1160 %"
+    assert told(night([record("a", 3, margin="12.5%")])).endswith("the margin of 12.5 %")
+
+
+def test_an_invalid_cell_is_trouble():
+    report = night([replace(record("a", 3), verdict="invalid", reasons=("zero_spread",))])
+    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.TROUBLE})
+    assert told(report).endswith("is no valid measurement")
+
+
+percents = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.floats(-20, 40), st.floats(-20, 40)), min_size=1)
+
+
+@given(percents)
+def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
+    screen = [record(cell, first) for cell, (first, _) in found.items()]
+    fresh = {cell: record(cell, second) for cell, (_, second) in found.items()}
+    report = night(screen, [fresh[each.cell] for each in flagged(screen)])
+    for cell in report.cells:
+        red = cell.ruling is Ruling.EXCEEDS
+        alone = fresh[cell.key.cell].p_exceeds
+        assert not red or (cell.flagged and alone is not None and alone <= 0.04)
+        assert red == (cell.p_adjusted is not None and cell.p_adjusted <= 0.04)
+        assert (cell.ruling is Ruling.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
+    assert (report.light is Light.RED) == bool(report.having(Ruling.EXCEEDS))
+
+
+# --- what was accepted ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_worse_and_accepted_is_no_red():
+    report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[acceptance()])
+    assert (report.light, ruled(report)) == (Light.GREEN, {"a": Ruling.ACCEPTED})
+    assert told(report).startswith(
+        "+12.5 % [+10.9, +14.1] in fresh epochs (+12.5 % before) is beyond the margin of 10 %"
+    )
+    assert told(report).endswith("; 15 % accepted until 2026-11-22 by ada (new kernel)")
+    assert report.headline == "green: 0 of 1 cell is within the margin; 1 worse, as is accepted"
+
+
+def test_what_is_worse_than_was_accepted_is_red():
+    report = night([record("a", 20)], [record("a", 20)], accepted=[acceptance()])
+    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.EXCEEDS})
+    assert (
+        "beyond the margin of 10 %, and worse than the 15 % accepted until 2026-11-22 by ada (new kernel): p"
+        in told(report)
+    )
+
+
+def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
+    over = acceptance(until=dt.date(2026, 11, 1))
+    report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])
+    assert ruled(report) == {"a": Ruling.EXCEEDS}
+    assert told(report).endswith("; accepted until 2026-11-01, which is over")
+
+
+@pytest.mark.parametrize(
+    "other", [acceptance("b"), acceptance(metric=RATE), acceptance(up_to=None), acceptance(up_to=0.02)]
+)
+def test_an_acceptance_of_another_thing_accepts_nothing(other):
+    report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[other])
+    assert ruled(report) == {"a": Ruling.EXCEEDS}
+
+
+def test_an_accepted_cell_that_is_not_confirmed_is_as_others():
+    report = night(
+        [record("a", 12.5), record("b", 12.5)], [record("a", 3), record("b", 10)], accepted=[acceptance("*")]
+    )
+    assert ruled(report) == {"a": Ruling.WITHIN, "b": Ruling.INCONCLUSIVE}
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+
+
+KEY = Key("a", TIME, "1")
+
+
+def test_a_cell_within_its_margin_may_be_worse_than_its_history():
+    report = night([record("a", 5, sd=0.01)], courses={KEY: course()})
+    assert (report.light, ruled(report), report.cells[0].nights) == (Light.RED, {"a": Ruling.WORSE}, 20)
+    assert told(report) == (
+        "it is worse by 5.0 % than the mean of its last 20 nights: p below 0.0001 by Holm over 1 cell, "
+        "for a level of 5 %; +5.0 % [+4.3, +5.8] is within the margin of 10 %"
+    )
+    assert report.headline.startswith("red: 1 of 1 cell is worse than in the last nights: a response_time; ")
+
+
+def test_a_cell_as_ever_is_not_worse_whatever_its_level():
+    report = night([record("a", 8, sd=0.01)], courses={KEY: course(math.log1p(0.08))})
+    assert ruled(report) == {"a": Ruling.WITHIN}
+    assert told(report).endswith("; nothing worse is shown against the mean of its last 20 nights")
+
+
+def test_a_rate_is_worse_where_it_is_less():
+    key = KEY._replace(metric=RATE)
+    for percent, ruling in ((-5, Ruling.WORSE), (5, Ruling.WITHIN)):
+        report = night([record("a", percent, metric=RATE, sd=0.01)], courses={key: course(key=key)})
+        assert ruled(report) == {"a": ruling}
+
+
+def test_fewer_nights_than_20_tell_only_how_many_they_are():
+    report = night([record("a", 5, sd=0.01)], courses={KEY: course(nights=19)})
+    assert (ruled(report), report.cells[0].nights) == ({"a": Ruling.WITHIN}, 19)
+    assert report.cells[0].p_history is None
+    unsound = night([record("a", 5, sd=0.01)], courses={KEY: [*course(nights=19), past(19, 0.0, sound=False)]})
+    assert unsound.cells[0].nights == 19
+
+
+def test_the_more_cells_have_a_history_the_more_it_takes():
+    """One of 200 cells, at 2.2 % from nights that spread by 0.5 %: alone it is worse, among them it is not."""
+    keys = [Key(f"c{number}", TIME, "1") for number in range(199)]
+    screen = [record("a", 1.6, sd=0.01), *(record(key.cell, 0, sd=0.01) for key in keys)]
+    courses = {KEY: course(), **{key: course(key=key) for key in keys}}
+    assert ruled(night(screen[:1], courses={KEY: courses[KEY]}))["a"] is Ruling.WORSE
+    report = night(screen, courses=courses)
+    assert set(ruled(report).values()) == {Ruling.WITHIN}
+    assert report.cells[0].p_history_adjusted == pytest.approx(200 * report.cells[0].p_history)
+
+
+def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
+    """The nights before tell of another one; those since then count."""
+    shift = math.log1p(0.05)
+    nights = [*course(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
+    over = acceptance(at=19.5, until=dt.date(2026, 11, 1))
+    few = night([record("a", 5, sd=0.01)], courses={KEY: nights[:-1]}, accepted=[over])
+    assert (ruled(few), few.cells[0].nights) == ({"a": Ruling.WITHIN}, 19)
+    since = night([record("a", 5, sd=0.01)], courses={KEY: nights}, accepted=[over])
+    assert (ruled(since), since.cells[0].nights) == ({"a": Ruling.WITHIN}, 20)
+    worse = night([record("a", 9.9, sd=0.01)], courses={KEY: nights}, accepted=[over])
+    assert ruled(worse) == {"a": Ruling.WORSE}
+    assert told(worse).endswith("; accepted until 2026-11-01, which is over")
+
+
+def test_while_something_worse_is_accepted_history_is_not_asked():
+    report = night([record("a", 5, sd=0.01)], courses={KEY: course()}, accepted=[acceptance(at=-1.0)])
+    assert (ruled(report), report.cells[0].nights) == ({"a": Ruling.WITHIN}, 20)
+
+
+def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
+    report = night([record("a", 14, sd=0.01)], [record("a", 14)], courses={KEY: course()})
+    assert ruled(report) == {"a": Ruling.EXCEEDS}
+    assert report.cells[0].p_history_adjusted is not None
+
+
+def test_the_night_before_is_told_where_its_hosts_were_others():
+    report = night([record("a", 3)], courses={KEY: [past(1, 0.0), past(2, 0.0, fingerprint="g")]})
+    assert "of 1 cell the hosts or the server are not those of the last night" in report.warnings
+    for last in ("f", ""):
+        nights = [past(1, 0.0, fingerprint="g"), past(2, 0.0, fingerprint=last)]
+        assert len(night([record("a", 3)], courses={KEY: nights}).warnings) == 1
+
+
+def test_a_new_version_of_a_workload_begins_anew_and_says_so():
+    report = night([record("a", 5, version="2")], courses={KEY: course()}, expected=[KEY])
+    assert (report.cells[0].nights, report.light) == (0, Light.GREEN)
+    assert "of 1 cell the workload is not that of earlier nights, so that history begins anew" in report.warnings
+
+
+# --- what is not there ------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_earlier_nights_measured_is_missed():
+    report = night([record("a", 3)], expected=[KEY, Key("b", TIME, "7"), Key("a", RATE)])
+    assert report.light is Light.SHRUNK
+    assert [(str(cell.key), cell.ruling) for cell in report.cells] == [
+        ("a response_time", Ruling.WITHIN),
+        ("a throughput", Ruling.MISSING),
+        ("b response_time", Ruling.MISSING),
+    ]
+    assert told(report, "b") == "earlier nights measured it, and this one did not"
+    assert report.headline == (
+        "shrunk: 2 of 3 cells are no longer measured: a throughput, b response_time; 1 of 3 cells is within the margin"
+    )
+
+
+def test_a_regression_is_told_before_what_is_missing():
+    report = night([record("a", 14)], [record("a", 14)], expected=[Key("b", TIME)])
+    assert report.light is Light.RED
+    assert "1 of 2 cells is no longer measured: b response_time" in report.headline
+
+
+def test_what_is_accepted_as_worse_is_missed_all_the_same():
+    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[acceptance("b", up_to=0.15)])
+    assert (report.light, ruled(report)["b"]) == (Light.SHRUNK, Ruling.MISSING)
+
+
+def test_what_was_given_up_is_gone():
+    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[acceptance("b", up_to=None)])
+    assert (report.light, ruled(report)["b"]) == (Light.GREEN, Ruling.GONE)
+    words = "earlier nights measured it, and this one did not, as is accepted until 2026-11-22 by ada (new kernel)"
+    assert told(report, "b") == words
+    assert report.headline.endswith("; 1 no longer measured, as is accepted")
+
+
+def test_what_was_given_up_for_a_time_that_is_over_is_missed():
+    over = acceptance("b", until=dt.date(2026, 11, 1))
+    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[over])
+    assert (report.light, ruled(report)["b"]) == (Light.SHRUNK, Ruling.MISSING)
+    assert told(report, "b").endswith("; accepted until 2026-11-01, which is over")
+
+
+def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
+    """The text of one cell is the beginning of another's."""
+    expected = [Key(f"lab-smtp-c1-1k-ipv6{end}", TIME) for end in ("", "-tunnel")]
+    troubles = {"t.py::test_smtp[lab-smtp-c1-1k-ipv6-tunnel]": "the tunnel is gone"}
+    report = night([record("a", 3)], expected=expected, troubles=troubles)
+    assert [cell.ruling for cell in report.cells[1:]] == [Ruling.MISSING, Ruling.TROUBLE]
+    assert told(report, expected[1].cell) == "the tunnel is gone"
+    assert report.light is Light.RED
+    assert "trouble with 1 item" in report.headline
+
+
+def test_trouble_is_red_also_of_a_cell_that_nobody_expects():
+    report = night([record("a", 3)], troubles={"t.py::test_other": "assert 1 == 2"})
+    assert (report.light, len(report.cells)) == (Light.RED, 1)
+    assert report.troubles == {"t.py::test_other": "assert 1 == 2"}
+
+
+def test_a_night_without_any_cell_has_decided_nothing():
+    report = night([])
+    assert (report.light, report.headline) == (
+        Light.NOTHING_DECIDED,
+        "nothing decided: 0 of 0 cells are within the margin",
+    )
+
+
+# --- the sentinel -----------------------------------------------------------------------------------------------------
+
+
+def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
+    screen = [record("a", 14), *(twin(number, 1.1) for number in range(4))]
+    report = night(screen, [record("a", 14)], expected=[twin(0, 1.1).key])
+    assert (report.light, len(report.cells)) == (Light.UNSTABLE, 1)
+    assert report.headline.startswith(
+        "unstable: in 4 of 4 cells the reference differs from its twin, where chance gives 2 at most, "
+        "so that nothing else of this night is to be believed; 1 of 1 cell is beyond the margin"
+    )
+
+
+def test_twins_that_agree_are_no_cells_and_a_night_without_any_says_so():
+    report = night([record("a", 3), *(twin(number, 1.0) for number in range(4))])
+    assert (report.light, len(report.cells), report.warnings) == (Light.GREEN, 1, ())
+    assert night([record("a", 3)]).warnings == (
+        "no sentinel: the reference had no twin, so that nothing tells whether the environment was stable",
+    )
+
+
+def test_many_cells_are_named_by_the_first_three():
+    screen = [record(cell, 14) for cell in "abcde"]
+    headline = night(screen, screen).headline
+    assert (
+        "5 of 5 cells are beyond the margin, confirmed in fresh epochs: a response_time, b response_time, " in headline
+    )
+    assert "c response_time and 2 more" in headline
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def table(header):
+    """The first two columns of the page's table under that header."""
+    lines = PAGE.read_text(encoding="utf-8").partition(f"\n{header}")[2].split("\n\n")[0].splitlines()
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")[:2]) for line in lines[2:]]
+
+
+def test_the_page_tells_all_rulings_and_answers_in_their_order():
+    assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in Ruling]
+    found = [(answer, int(status)) for status, answer in table("| status |")]
+    assert found == [(light.word, light.value) for light in ORDER]
+
+
+def test_the_page_tells_the_levels():
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    design = DESIGNS["nightly"]
+    assert f"{design.epochs} epochs of {design.blocks} blocks" in page
+    assert f"flags at {100 * design.alpha:g} % a cell" in page
+    assert f"{100 * gate.FAMILY_ALPHA:g} % over all flagged cells" in page
+    assert f"{100 * gate.HISTORY_ALPHA:g} % over all cells with so many" in page
+    assert f"K is at least {gate.MIN_NIGHTS} and at most {MOST_NIGHTS}" in page
+    assert f"How much that is worth, {gate.PRIOR_DF} at most" in page
+    assert f"at least {LEAST_NIGHTS} nights on each side" in page

@@ -1,0 +1,532 @@
+"""Agents behind a real sshd: private, on 127.0.0.1, with its own keys, and gone with the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import getpass
+import hashlib
+import io
+import os
+import platform
+import random
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.servers.containment import process_of, tree
+from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import taken
+from pytest_ipperf.cli import main
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.access import base
+from pytest_ipperf.lab.agents import bootstrap
+from pytest_ipperf.lab.agents import client as link_module
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.code_archive import cargo
+from pytest_ipperf.lab.agents.heartbeat import PULSE
+from pytest_ipperf.lab.deploy import wheels
+from pytest_ipperf.lab.deploy.install import equip
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.servers import SERVERS
+from tests.support.machines import SSHD_CONFIG, bare_pythons, sshd_program
+
+SERVER = f"""{SSHD_CONFIG}
+Port {{port}}
+ListenAddress 127.0.0.1
+KbdInteractiveAuthentication no
+SetEnv XDG_CACHE_HOME={{folder}}/cache
+LogLevel INFO
+"""
+CLIENT = """
+Host *
+    HostName 127.0.0.1
+    Port {port}
+    User {user}
+    IdentityFile {key}
+    IdentitiesOnly yes
+    IdentityAgent none
+    UserKnownHostsFile {known}
+    GlobalKnownHostsFile /dev/null
+    StrictHostKeyChecking yes
+    ControlPath none
+"""
+# Whatever it is told to run, it runs in a Python that takes itself for an old one.
+OLD = """#!/bin/sh
+exec {python} -c 'import sys; sys.version_info = (3, 9, 2, "final", 0); sys.version = "3.9.2 (pretended)"
+exec(sys.argv[sys.argv.index("-c", 1) + 1])' "$@"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sshd:
+    """Where it listens, and where its keys are."""
+
+    pid: int
+    port: int
+    folder: Path
+
+    def host(self, tmp_path, *, key="user", port=None, known="known", python=sys.executable):
+        """A host of an inventory, which the client reaches by these."""
+        (tmp_path / "ssh_config").write_text(
+            CLIENT.format(
+                port=port or self.port, user=getpass.getuser(), key=self.folder / key, known=self.folder / known
+            )
+        )
+        (tmp_path / "hosts.ini").write_text(
+            "[host far]\nway = ssh\nssh = far\nipv4 = 127.0.0.1\nipv6 = ::1\n"
+            f"ssh_config = {tmp_path}/ssh_config\npython = {python}\n"
+            "[testbed ring]\nclient = far\nserver = far\n"
+        )
+        return read_inventory(tmp_path / "hosts.ini")["ring"]
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory):
+    program = sshd_program()
+    if not program or not shutil.which("ssh"):
+        pytest.skip("no sshd or no ssh here (Debian: apt-get install openssh-server openssh-client)")
+    folder = tmp_path_factory.mktemp("sshd")
+    for name in ("host", "user", "stranger"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    port = free_port(["127.0.0.1"], 20000, 29999, random.Random())
+    (folder / "sshd_config").write_text(SERVER.format(port=port, folder=folder))
+    for known, key in (("known", "host"), ("mistaken", "stranger")):
+        (folder / known).write_text(f"[127.0.0.1]:{port} {(folder / f'{key}.pub').read_text()}")
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([program, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
+    try:
+        found = Sshd(process.pid, port, folder)
+        end = time.monotonic() + 20
+        while not taken("127.0.0.1", port, socket.SOCK_STREAM) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        plain = subprocess.run(
+            ["ssh", "-F", _config(found), "-oBatchMode=yes", "far", "true"],
+            capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+        if plain.returncode:
+            why = " ".join(f"{plain.stderr} {(folder / 'log').read_text()}".split())
+            pytest.skip(f"no way in by ssh for {getpass.getuser()}: {why}")
+        yield found
+    finally:
+        process.terminate()
+        process.wait(10)
+        log.close()
+
+
+def _config(found):
+    path = found.folder / "ssh_config"
+    path.write_text(
+        CLIENT.format(port=found.port, user=getpass.getuser(), key=found.folder / "user", known=found.folder / "known")
+    )
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """For the configuration; private folders of what runs here."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+SERVED = {
+    "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "protocol": "smtp", "payload_bytes": 1000,
+    "state": {}, "data": "",
+    "zone": {"mail.ipperf.test": ["127.0.0.1"]},
+}  # fmt: skip
+
+
+def pid_of(link):
+    assert link._process
+    return link._process.pid
+
+
+def alive(pid):
+    found = process_of(pid)
+    return found is not None and found.alive
+
+
+def folder_of(agent):
+    """The private folder of an agent's process, which holds its lock."""
+    opened = [each.readlink() for each in Path(f"/proc/{agent}/fd").iterdir()]
+    (found,) = {path.parent for path in opened if path.name == ".lock"}
+    return found
+
+
+def children():
+    """This process's own, zombies too."""
+    return {process.pid for level in tree(os.getpid())[1:2] for process in level}
+
+
+def refused(testbed):
+    """The sentence of a host that cannot be entered; told in seconds, and no ssh stays behind."""
+    before = children()
+    begun = time.monotonic()
+    with pytest.raises(AgentError) as caught:
+        Link(testbed.server)
+    assert time.monotonic() - begun < 15
+    assert children() <= before
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence.removeprefix("host far: no agent could be started by way ssh: ")
+
+
+def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
+    with Link(sshd.host(folder).server) as link:
+        agent = link.order("hello")["pid"]
+        served = link.order("serve", "nameserver", SERVED)
+        assert 20000 <= served["port"] <= 29999
+        assert link.order("quiet", 0.0)["dead"] == []
+        assert {agent, pid_of(link)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(link))}
+    assert processes.left() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        os.kill(pid_of(link), number)
+        with pytest.raises(AgentError) as caught:
+            link.order("hello")
+        assert str(caught.value).startswith("host far: the agent died during order 'hello'; its host went down, ")
+        assert processes.left() == []
+
+
+def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes, me):
+    sshd.host(folder)
+    code = f"""
+import time
+from pathlib import Path
+from pytest_ipperf.lab.inventory import read_inventory
+from pytest_ipperf.lab.agents.client import Link
+link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
+link.order("serve", "nameserver", {SERVED!r})
+print(flush=True)
+time.sleep(100)
+"""
+    with subprocess.Popen(me.argv(code), env=me.env, stdout=subprocess.PIPE, start_new_session=True) as owner:
+        assert owner.stdout
+        owner.stdout.readline()
+        assert processes.below(owner.pid)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        os.killpg(owner.pid, signal.SIGKILL)
+    assert processes.left() == []
+
+
+def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monkeypatch):
+    """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
+    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        agent = link.order("hello")["pid"]
+        private = folder_of(agent)
+        os.kill(agent, signal.SIGSTOP)
+        with pytest.raises(AgentError, match=r"^host far: the agent gave no sign of life for 0\.3 s during order 'h"):
+            link.order("hello", patience_s=0.3)
+    assert processes.left() == []
+    assert not private.exists()
+
+
+def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, monkeypatch):
+    """It hears no end of its line, as what leads there stands still."""
+    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
+    monkeypatch.setattr(link_module, "_REAP_S", 20.0)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
+        leading = [pid for pid, name in names.items() if name.startswith("sshd")]
+        assert leading
+        private = folder_of(link.order("hello")["pid"])
+        for pid in leading:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(AgentError, match="gave no sign of life"):
+                link.order("hello", patience_s=0.3)
+            link.close()
+            assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
+            assert not private.exists()
+        finally:
+            for pid in leading:
+                os.kill(pid, signal.SIGCONT)
+    assert processes.left() == []
+
+
+def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
+    """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
+    monkeypatch.setattr(link_module, "LEASH_S", 2.0)
+    with Link(sshd.host(folder).server) as link:
+        link.order("serve", "nameserver", SERVED)
+        agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.order("hello")["pid"]]
+        assert len(agent) == 1
+        os.kill(pid_of(link), signal.SIGSTOP)
+        end = time.monotonic() + 20
+        while Path(f"/proc/{agent[0]}").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not Path(f"/proc/{agent[0]}").exists()
+        os.kill(pid_of(link), signal.SIGCONT)
+        with pytest.raises(AgentError, match=r"^host far: the agent died during order 'hello'; its host went down, "):
+            link.order("hello")
+    assert processes.left() == []
+
+
+def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
+    """Of 60 bursts that last longer than a sign of life is due, by the kernel's own counts of the connection."""
+    monkeypatch.setattr(PULSE, "_every_s", 0.01)
+    with Link(sshd.host(folder).server) as link, PULSE.silence():
+        served = link.order("serve", "null", {**SERVED, "zone": {}})
+        order = {
+            "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
+            "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
+            "deadline_s": 5.0, "ident": 0,
+        }  # fmt: skip
+        told = link.order("load", order)
+        assert (told["attempted"], told["failed"], told["control"]) == (600, {}, 0)
+
+
+def test_a_wrong_key_is_told(sshd, folder):
+    assert refused(sshd.host(folder, key="stranger")).endswith("Permission denied (publickey). (exit status 255)")
+
+
+def test_a_wrong_port_is_told_and_nothing_beside_it(sshd, folder, capfd):
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    sentence = f"ssh: connect to host 127.0.0.1 port {port}: Connection refused (exit status 255)"
+    assert refused(sshd.host(folder, port=port)) == sentence
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_host_that_is_not_the_known_one_is_told(sshd, folder):
+    sentence = refused(sshd.host(folder, known="mistaken"))
+    assert re.fullmatch(r"Host key for \S+ has changed and you have requested strict checking\. .*", sentence), sentence
+
+
+def test_a_port_on_which_something_else_listens_is_told(sshd, folder, monkeypatch):
+    monkeypatch.setattr(link_module, "_START_S", 0.5)
+    monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        assert refused(sshd.host(folder, port=mute.getsockname()[1])) == "no answer in 0.5 s"
+
+
+def test_a_host_without_that_python_is_told(sshd, folder):
+    sentence = refused(sshd.host(folder, python="/nowhere/python3"))
+    assert "/nowhere/python3" in sentence
+    assert sentence.endswith("(exit status 127)")
+
+
+def test_a_python_that_is_too_old_is_told(sshd, folder):
+    (folder / "python3.9").write_text(OLD.format(python=shlex.quote(sys.executable)))
+    (folder / "python3.9").chmod(0o755)
+    sentence = refused(sshd.host(folder, python=folder / "python3.9"))
+    assert sentence == "Python 3.9.2 is too old; 3.10 is needed (exit status 1)"
+
+
+def test_something_that_is_no_python_is_told(sshd, folder):
+    sentence = "what was started there ended before it answered; it has to be a Python"
+    assert refused(sshd.host(folder, python=shutil.which("true"))) == sentence
+
+
+def test_of_something_that_says_our_code_again_only_the_rest_is_told(sshd, folder):
+    sentence = refused(sshd.host(folder, python=shutil.which("ls")))
+    assert "'...'" in sentence
+    assert "import" not in sentence
+
+
+def test_a_whole_testbed_behind_ssh_stands_and_measures(sshd, folder, processes):
+    """Both of its hosts are one machine, so its lease is found in its own hands."""
+    testbed = sshd.host(folder)
+    waited: list[str] = []
+    workload = Workload(testbed="ring", protocol="smtp", client="lean", connections=5, payload_bytes=1000)
+    with contextlib.ExitStack() as stack:
+        try:
+            standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, waited.append))
+        except LabError as error:
+            if "is still held by" not in str(error):
+                raise
+            pytest.skip(f"someone measures on this machine: {error}")
+        service = standing.serve(workload, "embedded")
+        assert len(processes.below(sshd.pid, itself=False)) > 3
+        for ipver in (4, 6):
+            arm = Arm(ipver, "native")
+            assert standing.prove(arm, service, workload)["contradictions"] == []
+            receipt = standing.run(arm, service, workload, bursts=2, deadline_s=10.0)
+            assert (receipt.attempted, receipt.failed, receipt.contradictions) == (10, {}, ())
+    assert processes.left() == []
+
+
+def test_a_host_behind_ssh_keeps_the_mailboxes_of_all_epochs_and_gives_them_up(sshd, processes):
+    """In a folder that mailboxes' owner may enter and whose name leaves room for those of sockets."""
+    name = next((name for name in ("dovecot", "courier") if not SERVERS[name].missing()), "")
+    if not name:
+        pytest.skip("neither Dovecot nor Courier can run here")
+    with tempfile.TemporaryDirectory(prefix="ipperf-far-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "sub").mkdir()
+        testbed = sshd.host(folder / "sub")
+        state = ServerState(users=30, password="secret")
+        work = Workload(testbed="ring", protocol="imap", client="lean", connections=5, payload_bytes=1000)
+        said = []
+        with Provisioning() as keeper:
+            for connections in (5, 10):
+                work = dataclasses.replace(work, connections=connections)
+                with contextlib.ExitStack() as stack:
+                    try:
+                        standing = stack.enter_context(stand(testbed, f"test {os.getpid()}", 10.0, lambda _: None))
+                    except LabError as error:
+                        if "is still held by" not in str(error):
+                            raise
+                        pytest.skip(f"someone measures on this machine: {error}")
+                    service = standing.serve(work, name, state, keeper)
+                    said.append(standing.verify(Arm(6, "native"), service, work, 10.0))
+                    assert standing.run(Arm(4, "native"), service, work, bursts=1, deadline_s=10.0).failed == {}
+            held = Path(keeper.folder(testbed.server, name, work, state))
+            assert len(list(held.rglob("*:2,S"))) == 30
+            assert processes.below(sshd.pid, itself=False)
+        assert said[0].startswith(f"{service} holds its 30 accounts, ")
+        assert said[1:] == [""]
+        assert not held.exists()
+
+
+# --- what a host keeps ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(sshd):
+    """The cache of the host, empty."""
+    folder = sshd.folder / "cache" / "pytest-ipperf"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The sizes of what hosts asked for."""
+    sizes = []
+
+    def told(magic):
+        sizes.append(len(packed := cargo(magic)))
+        return packed
+
+    monkeypatch.setattr(bootstrap, "cargo", told)
+    return sizes
+
+
+def test_code_is_sent_once(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    for _ in range(3):
+        with Link(host) as link:
+            told = link.order("cache")
+    assert len(sent) == 1
+    (entry,) = kept.iterdir()
+    assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
+    assert told == {"folder": str(kept), "entries": 1, "bytes": sent[0], "note": ""}
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, kept, sent):
+    others = [path for release, path in bare_pythons() if release[:2] != sys.version_info[:2]]
+    if not others:
+        pytest.skip("no other Python from 3.10 on here")
+    host = sshd.host(folder, python=others[0]).server
+    for _ in range(2):
+        with Link(host) as link:
+            assert link.order("hello")["python"] != platform.python_version()
+    assert len(sent) == 1
+    (entry,) = kept.iterdir()
+    assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
+    with zipfile.ZipFile(io.BytesIO(entry.read_bytes()[32:])) as archive:
+        assert "pytest_ipperf/agent/rpc/server.pyc" in archive.namelist()
+
+
+def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    with Link(host):
+        pass
+    (entry,) = kept.iterdir()
+    entry.write_bytes(cargo(b""))  # which would run
+    with Link(host) as link:
+        assert link.order("hello")
+    assert len(sent) == 2
+    assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
+
+
+def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, folder, kept, sent):
+    host = sshd.host(folder).server
+    kept.mkdir(parents=True)
+    kept.chmod(0o777)
+    for _ in range(2):
+        with Link(host) as link:
+            note = link.order("cache")["note"]
+    assert note == f"the cache {kept} is not used: others may write to it; remove it"
+    assert (len(sent), list(kept.iterdir())) == (2, [])
+
+
+def counted(monkeypatch, link, orders):
+    """From now on its orders are added there."""
+    order = link.order
+
+    def told(name, *arguments, **more):
+        orders.append(name)
+        return order(name, *arguments, **more)
+
+    monkeypatch.setattr(link, "order", told)
+
+
+def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
+    others = [path for release, path in bare_pythons() if release[:2] != sys.version_info[:2]]
+    if not others:
+        pytest.skip("no other Python from 3.10 on here")
+    monkeypatch.setattr(wheels, "_pip", lambda: ())
+    host = sshd.host(folder, python=others[0]).server
+    orders: list[str] = []
+    for _ in range(2):
+        with Link(host) as link:
+            counted(monkeypatch, link, orders)
+            assert equip(link, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
+    assert orders == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
+
+
+def test_clean_removes_what_is_kept(sshd, folder, kept, capsys):
+    host = sshd.host(folder).server
+    with Link(host):
+        size = sum(path.stat().st_size for path in kept.iterdir())
+    inventory = ["--ipperf-hosts", str(folder / "hosts.ini")]
+    assert main(["clean", "--testbed", "ring", *inventory]) == 0
+    assert capsys.readouterr().out == f"far: removed 1 entry of the cache ({size / 1e6:.1f} MB)\n"
+    assert not kept.exists()
+    assert main(["clean", *inventory]) == 0
+    assert capsys.readouterr().out == "far: nothing to remove\n"
+
+
+def test_clean_goes_on_behind_a_host_that_cannot_be_reached(sshd, folder, kept, capsys):
+    sshd.host(folder)
+    inventory = folder / "hosts.ini"
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    (folder / "gone").write_text((folder / "ssh_config").read_text().replace(f"Port {sshd.port}", f"Port {port}"))
+    inventory.write_text(
+        inventory.read_text().replace("server = far", "server = gone")
+        + f"[host gone]\nway = ssh\nssh = gone\nipv4 = 127.0.0.2\nssh_config = {folder}/gone\n"
+    )
+    assert main(["clean", "--ipperf-hosts", str(inventory)]) == 1
+    told = capsys.readouterr()
+    assert told.out == "far: nothing to remove\n"
+    assert told.err.startswith("pytest-ipperf: host gone: no agent could be started by way ssh: ")
+    assert told.err.endswith("Connection refused (exit status 255)\n")

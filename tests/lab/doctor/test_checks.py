@@ -1,0 +1,579 @@
+"""What a doctor makes of facts, check by check; facts that are made up, as no machine has all of them wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.agent.facts import FACTS
+from pytest_ipperf.agent.host_state.dirty_marks import marks
+from pytest_ipperf.agent.host_state.lease import Lease
+from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.core.portable.errors import RestoreError
+from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.doctor import Grade, examination, examined
+from pytest_ipperf.lab.doctor.checks import CHECKS
+from pytest_ipperf.lab.doctor.checks.reboot import programs
+from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
+from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.servers import SERVERS
+from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import Path as Way
+
+PAGE = Path(__file__).parents[3] / "docs" / "doctor.md"
+
+
+def host(name, number, **keys):
+    settings = {"ssh": name}
+    return Host(name=name, way="ssh", ipv4=f"192.0.2.{number}", ipv6=f"2001:db8::{number}", settings=settings, **keys)
+
+
+ROUTE = {"device": "eth0", "gateway": "", "source": "", "mtu": 1500, "type": 1, "path_mtu": 0, "mss": 0}
+DEVICE = {"speed": "1000", "duplex": "full", "driver": "igb", "queueing": "mq", "rate_bit_s": 0.0,
+          "offloads": {"gro": True, "tso": False}}  # fmt: skip
+
+
+def facts(boot, other):
+    return {
+        "rights": {"user": "root", "root": True, "raw": True, "admin": True},
+        "limits": {"descriptors": 0, "ephemeral": [32768, 60999]},
+        "ports": {"taken": [20001]},
+        "addresses": {
+            "lacking": [], "routes": [["192.0.2.1", other, dict(ROUTE)]], "devices": {"eth0": dict(DEVICE)},
+        },
+        "clock": {"synchronised": True, "source": "tsc"},
+        "load": {"idle": 1.0, "busiest": [], "load": 0.1, "cpus": [0, 1], "allowed": [0, 1], "governors": []},
+        "memory": {"available": 4 << 30, "free": {"/tmp": 5 << 30}, "buffers": {"net.core.rmem_max": 4 << 20}},
+        "servers": {"missing": dict.fromkeys(SERVERS, ""), "setpriv": True, "programs": {}},
+        "tunnels": {"cannot": {}, "existing": {}},
+        "cache": {"folder": "/home/me/.cache/pytest-ipperf", "note": "", "entries": 1, "bytes": 3 << 20},
+        "leftovers": {"holder": "", "marks": [], "folders": [], "journals": []},
+        "control": {"ends": ["203.0.113.9", "203.0.113.1"], "boot": boot, "kernel": "6.1",
+                    "machine": "x86_64", "python": "3.11.2"},
+    }  # fmt: skip
+
+
+def office(**keys):
+    return Testbed(name="office", client=host("alpha", 1, **keys), server=host("beta", 2, **keys))
+
+
+@pytest.fixture
+def made():
+    """All is well, until a test changes some of it."""
+    testbed = office()
+    seen = {
+        each.name: Seen(host=each, roles=(role,), start_s=0.5, order_s=0.001, skew_s=(0.0, 0.001),
+                        facts=facts(role, "192.0.2.9"))
+        for role, each in testbed.roles.items()
+    }  # fmt: skip
+    fits = {1500: "yes", 1501: "too big"}
+    ways = [("alpha", "beta"), ("beta", "alpha")]
+    crossings = tuple(
+        Crossing(here=here, there=there, ipver=4, mtu=1500, fits=fits) for here, there in ways
+    )  # fmt: skip
+    return Examined(testbed=testbed, seen=seen, crossings=crossings)
+
+
+def found(made, grade=None):
+    every = [finding for check in CHECKS for finding in CHECKS[check].findings(made)]
+    return [each for each in every if grade is None or each.grade is grade]
+
+
+def told(made):
+    """What is not well."""
+    return [f"{each.grade.value} {each.subject or 'all'} {each.topic}: {each.said}: {each.remedy}"
+            for each in found(made) if each.grade is not Grade.WELL]  # fmt: skip
+
+
+def test_where_all_is_well_nothing_else_is_said(made):
+    assert told(made) == []
+    assert {each.topic for each in found(made)} == {
+        CHECKS[name].topic for name in CHECKS if name not in ("tunnels", "reboot", "snmp")
+    }
+
+
+def test_every_finding_is_one_line_and_every_trouble_has_a_remedy(made):
+    made.seen["alpha"].trouble = "no"
+    for each in found(made):
+        assert "\n" not in each.said + each.remedy
+        assert bool(each.remedy) == (each.grade is not Grade.WELL)
+
+
+CHANGES = [
+    ("rights", {"raw": False, "admin": False, "root": False, "user": "me"},
+     "doubtful rights: user me: packets of tunnels are not counted, no captures, no tunnels can be made, Post"),
+    ("limits", {"descriptors": 1024}, "doubtful descriptors: 1024 file descriptors are allowed, good for 960 conn"),
+    ("limits", {"ephemeral": [25000, 60999]}, "doubtful ports: 20000-29999 overlaps the ephemeral ports 25000-60"),
+    ("limits", {"ephemeral": [40000, 40999]}, "doubtful ports: 1000 ephemeral ports are too few for 5000 connect"),
+    ("ports", {"taken": list(range(20000, 29998))}, "wrong ports: 2 of 20000-29999 are free, and a measu"),
+    ("addresses", {"lacking": ["192.0.2.1"]}, "wrong addresses: ipv4 = 192.0.2.1 is not on this host: correct"),
+    ("addresses", {"routes": [["192.0.2.1", "192.0.2.2", {"error": "Network is unreachable"}]]},
+     "wrong addresses: no route to 192.0.2.2: network is unreachable: give it one"),
+    ("addresses", {"routes": [["192.0.2.1", "192.0.2.2", {**ROUTE, "type": 776, "device": "sit1"}]]},
+     "wrong addresses: the route to 192.0.2.2 is device sit1 (6in4): native arms need a route by a plain link"),
+    ("addresses", {"devices": {"eth0": {**DEVICE, "queueing": "netem"}}}, "doubtful devices: eth0 is shaped by net"),
+    ("addresses", {"devices": {"eth0": {**DEVICE, "duplex": "half"}}}, "doubtful devices: eth0 is half duplex"),
+    ("clock", {"synchronised": False}, "doubtful clock: +0.0 ms against this machine's (+- 1.0); nobody synchroni"),
+    ("clock", {"source": "acpi_pm"}, "doubtful clock: the clock's source acpi_pm is slow to read"),
+    ("load", {"idle": 0.5, "busiest": [7, "cc1", 0.99]},
+     "doubtful processors: 2, 50 % idle over half a second, load 0.1; cc1 (process 7) takes 99 % of one: end"),
+    ("load", {"governors": ["powersave"]}, "doubtful processors: their frequency goes up and down (governor pow"),
+    ("memory", {"available": 1 << 20}, "doubtful room: 1 MiB of memory are available: end something there"),
+    ("memory", {"free": {"/tmp": 1 << 20}}, "wrong room: 1 MiB are free in /tmp: free some space, or set TMPDIR"),
+    ("memory", {"free": {"/tmp": 100 << 20}}, "doubtful room: 100 MiB are free in /tmp"),
+    ("memory", {"buffers": {"net.core.rmem_max": 212992}}, "doubtful room: net.core.rmem_max is 212992 bytes"),
+    ("leftovers", {"folders": ["/tmp/ipperf-x"]}, "doubtful left: /tmp/ipperf-x is left and cannot be removed"),
+    ("leftovers", {"journals": ["/run/pytest-ipperf/journal"]}, "doubtful left: the journal /run/pytest-ipperf/jo"),
+    ("leftovers", {"holder": "process 5 of user 0"}, "doubtful lease: held by process 5 of user 0: it is measured"),
+    ("leftovers", {"marks": [{"user": 7, "notes": [{"said": "a is left", "holds": None}]}]},
+     ("wrong left: a is left (a person has to look; marked by user 7, so nothing is measured there): put it in order, "
+      "then clear the mark: pytest-ipperf doctor --testbed=office --clear")),
+    ("cache", {"note": "it is another user's"}, "doubtful cache: none is used: it is another user's: see to it"),
+    ("cache", {"folder": ""}, "doubtful cache: there can be none: give the user a home that he may write to"),
+    ("tunnels", {"existing": {"sit1": "there is no device sit1"}}, "wrong tunnels: there is no device sit1: make"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "sentence"), CHANGES, ids=[each[2][:45] for each in CHANGES])
+def test_what_is_not_well_is_told_of_that_host_alone(made, name, change, sentence):
+    made.seen["alpha"].facts[name].update(change)
+    said = told(made)
+    assert any(each.replace(" alpha ", " ", 1).startswith(sentence) for each in said), said
+    assert not [each for each in said if " beta " in each]
+
+
+def test_who_answers_by_snmp_is_told_and_why_nobody_does(made):
+    made.seen["alpha"].answer = "Linux alpha 6.1", ""
+    made.seen["beta"].answer = "", "nobody answers at ...@192.0.2.2:161"
+    assert [each.said for each in found(made, Grade.WELL) if each.topic == "snmp"] == ["Linux alpha 6.1"]
+    assert told(made) == [
+        "wrong beta snmp: nobody answers at ...@192.0.2.2:161: correct key snmp, or let this machine ask there"
+    ]
+
+
+def test_facts_that_could_not_be_had_are_told_and_nothing_is_made_of_them(made):
+    made.seen["alpha"].facts = {name: {"trouble": "OSError: no"} for name in FACTS}
+    assert told(made) == [
+        f"doubtful alpha way in: its {name} could not be looked at: OSError: no: see to that, and ask again"
+        for name in FACTS
+    ]
+    assert {each.topic for each in found(made) if each.subject == "alpha"} == {"way in"}
+
+
+def test_of_a_node_they_are_told_too(made):
+    made.seen["alpha"].node = True
+    made.seen["alpha"].facts["ports"] = {"trouble": "PermissionError: /proc/net/tcp"}
+    (said,) = told(made)
+    assert said.startswith("doubtful alpha way in: its ports could not be looked at: PermissionError: /proc/net/tcp: ")
+
+
+def test_who_measures_is_told_where_the_lease_alone_knows_it(made):
+    made.seen["alpha"].facts["leftovers"] = {"trouble": "OSError: no", "holder": "process 5 of user 0"}
+    assert [each.partition(": ")[0] for each in told(made)] == [
+        "doubtful all reach", "doubtful alpha lease", "doubtful alpha way in"
+    ]  # fmt: skip
+    assert [each.subject for each in found(made) if each.topic == "left"] == ["beta"]
+
+
+def test_what_the_cache_keeps_is_counted_as_clean_counts_it(made):
+    made.seen["beta"].facts["cache"]["entries"] = 2
+    assert [each.said for each in found(made) if each.topic == "cache"] == [
+        f"{count} (3.1 MB), in /home/me/.cache/pytest-ipperf" for count in ("1 entry", "2 entries")
+    ]
+
+
+def test_servers_that_cannot_run_are_told_of_the_server(made):
+    missing = made.seen["beta"].facts["servers"]["missing"]
+    missing |= {"postfix": "postfix is not installed"}
+    assert told(made) == [
+        "doubtful beta servers: smtp by an embedded server only: postfix is not installed: install it"
+    ]
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=("postfix", "apache"))
+    assert told(made) == [
+        "wrong beta servers: key servers names postfix: postfix is not installed: install it, or correct the key"
+    ]
+
+
+SUDO = "sudo = yes, or another user in key ssh"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "whys", "remedy"),
+    [
+        ("smtp", {"postfix": "postfix needs root"}, SUDO),
+        ("imap", {"courier": "courier is neither installed (Debian: apt-get install courier-imap) nor unpacked in /x",
+                  "dovecot": "dovecot is not installed (Debian: apt-get install dovecot-imapd)"},
+         "install one of them"),
+        ("imap", {"courier": "courier needs root", "dovecot": "dovecot is not installed"}, SUDO),
+        ("smtp", {"postfix": "postfix needs user postfix and group postdrop"}, "see to what it needs"),
+    ],
+)  # fmt: skip
+def test_the_remedy_for_a_server_fits_what_it_lacks(made, protocol, whys, remedy):
+    made.seen["beta"].facts["servers"]["missing"] |= whys
+    said = f"{protocol} by an embedded server only: {'; '.join(whys.values())}"
+    assert told(made) == [f"doubtful beta servers: {said}: {remedy}"]
+    named = next(name for name in whys if remedy != SUDO or whys[name].endswith("root"))
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, servers=(named,))
+    one = "install it" if remedy.startswith("install") else remedy
+    assert told(made) == [f"wrong beta servers: key servers names {named}: {whys[named]}: {one}, or correct the key"]
+
+
+def test_on_this_machine_root_is_had_without_ssh(made):
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
+    made.seen["beta"].facts["servers"]["missing"]["postfix"] = "postfix needs root"
+    (said,) = told(made)
+    assert said.endswith(": postfix needs root: run as root, or sudo = yes in hosts.ini")
+
+
+@pytest.mark.parametrize(
+    ("ephemeral", "ports", "most", "remedy"),
+    [
+        ((32768, 60999), (20000, 29999), 30000, "sysctl net.ipv4.ip_local_port_range='30000 65535'"),
+        ((32768, 60999), (61000, 61999), 50000, "sysctl net.ipv4.ip_local_port_range='1024 60999'"),
+        ((30000, 65535), (20000, 29999), 50000,
+         "ports = 1024-2023 in hosts.ini, then sysctl net.ipv4.ip_local_port_range='2024 65535'"),
+        ((30000, 65535), (20000, 29999), 100000,
+         "one client has 63512 at most: name more of them in key client, or a smaller max_connections"),
+    ],
+)  # fmt: skip
+def test_a_client_with_too_few_ports_is_told_a_wider_range_and_a_server_needs_none(
+    made, ephemeral, ports, most, remedy
+):
+    for seen in made.seen.values():
+        seen.facts["limits"]["ephemeral"] = list(ephemeral)
+        seen.host = dataclasses.replace(seen.host, ports=ports, most_connections=most)
+    there = ephemeral[1] - ephemeral[0] + 1
+    assert told(made) == [f"doubtful alpha ports: {there} ephemeral ports are too few for {most} connections: {remedy}"]
+
+
+def test_a_range_that_leaves_nothing_below_is_moved_too(made):
+    made.seen["beta"].facts["limits"]["ephemeral"] = [1024, 65535]
+    (said,) = told(made)
+    assert said.endswith(": ports = 1024-2023 in hosts.ini, then sysctl net.ipv4.ip_local_port_range='2024 65535'")
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("reboot", ["reboot"]),
+        ("sudo -n systemctl reboot", ["sudo", "systemctl"]),
+        ("/usr/bin/sudo -n -u root -- /sbin/reboot -f", ["/usr/bin/sudo", "/sbin/reboot"]),
+        ("sudo -nu root --host=a --user root A=b reboot", ["sudo", "reboot"]),
+        ("sudo -n", ["sudo"]),
+    ],
+)
+def test_what_a_reboot_needs_is_looked_up_behind_sudo_and_its_options(made, command, asked):
+    assert programs(command) == asked
+    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, reboot=command)
+    there = {each: f"/bin/{each.rpartition('/')[2]}" for each in asked}
+    made.seen["alpha"].facts["servers"]["programs"] = there
+    said = " and ".join(there.values()) + (" are there" if asked[1:] else " is there")
+    assert [each.said for each in found(made) if each.topic == "reboot"] == [said]
+    there[asked[-1]] = ""
+    assert told(made) == [f"wrong alpha reboot: key reboot: there is no program {asked[-1]}: correct the key"]
+
+
+def test_what_root_alone_may_see_is_not_told_as_wrong(made):
+    seen = made.seen["alpha"]
+    seen.host = dataclasses.replace(seen.host, reboot="sudo -n /srv/off now")
+    seen.facts["servers"]["programs"] = {"sudo": "/usr/bin/sudo", "/srv/off": ""}
+    seen.facts["rights"]["root"] = False
+    (said,) = [each for each in told(made) if " reboot: " in each]
+    assert said == (
+        "doubtful alpha reboot: key reboot: there is no program /srv/off that this user may see, and sudo may know "
+        "better: try it there: sudo -n -l /srv/off"
+    )
+
+
+PLAIN = "ssh -F /etc/lab/config -p 22 me@alpha true"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "remedy"),
+    [
+        ("bash: line 1: /srv/python: Permission denied (exit status 126)",
+         "user me may not run it: correct key python, or its rights there"),
+        ("me@alpha: Permission denied (publickey). (exit status 255)",
+         "put your public key into authorized_keys there, or name the right user in key ssh"),
+        ("bash: line 1: sudo: command not found (exit status 127)",
+         "install sudo there, or take sudo = yes away"),
+        ("sudo: /x/python: command not found (exit status 1)",
+         "install Python 3.10 or later there, or correct key python"),
+        ("bash: line 1: python4: command not found (exit status 127)",
+         "install Python 3.10 or later there, or name it in key python"),
+        ("ssh: connect to host alpha port 22: Network is unreachable (exit status 255)",
+         f"give this machine a route to it, or correct key ssh or ssh_config: {PLAIN}"),
+        ("Can't open user config file /etc/lab/config: No such file or directory (exit status 255)",
+         "correct key ssh_config"),
+        ("/etc/lab/config: terminating, 1 bad configuration options (exit status 255)",
+         "correct your ssh configuration, or key ssh_config"),
+        ("kex_exchange_identification: read: Connection reset by peer (exit status 255)",
+         f"try it by hand: {PLAIN}"),
+        ("/bin/ls: cannot access '...': No such file or directory (exit status 2)",
+         f"correct key python, if that is no Python: {PLAIN.replace('true', '/x/python --version')}"),
+        ("what was started there ended before it answered; it has to be a Python",
+         f"correct key python; {PLAIN.replace('true', '/x/python --version')} tells what it is"),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_agent_is_told_with_what_fits_it(made, trouble, remedy):
+    settings = {"ssh": "ssh://me@alpha:22", "python": "/x/python", "ssh_config": "/etc/lab/config"}
+    made.seen["alpha"].host = dataclasses.replace(made.seen["alpha"].host, settings=settings)
+    made.seen["alpha"].trouble = trouble
+    assert told(made) == [f"wrong alpha way in: {trouble}: {remedy}"]
+
+
+def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
+    made.seen["alpha"].trouble = "bash: x: Permission denied (exit status 126)"
+    assert told(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
+    made.seen["alpha"].host = Host(name="alpha", way="local", settings={})
+    made.seen["alpha"].trouble = "cannot stand here: no rights"
+    assert told(made) == ["wrong alpha way in: cannot stand here: no rights: try it by hand"]
+
+
+def test_what_sudo_refuses_is_told_with_one_remedy(made):
+    made.seen["alpha"].trouble = (
+        "sudo: a password is required (exit status 1); give the user there a rule with NOPASSWD (sudoers), or take "
+        "sudo = yes away"
+    )
+    assert told(made) == [f"wrong alpha way in: {made.seen['alpha'].trouble.replace('; ', ': ')}"]
+
+
+def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
+    ends = {role: End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ()) for role in ("client", "server")}
+    paths = {"tunnel": Way("2001:db8:1::1", "2001:db8:1::2", ends=ends)}
+    made = dataclasses.replace(made, testbed=dataclasses.replace(made.testbed, paths=paths))
+    for seen in made.seen.values():
+        seen.facts["tunnels"]["cannot"] = {"kernel": ""}
+    assert told(made) == []
+    made.seen["alpha"].facts["tunnels"]["cannot"] = {"kernel": "no sit driver"}
+    made.seen["beta"].facts["rights"]["admin"] = False
+    said = told(made)
+    remedy = "give it the module sit, or take keys tunnel and isatap away"
+    assert f"wrong alpha tunnels: backend kernel cannot: no sit driver: {remedy}" in said
+    assert f"wrong beta tunnels: its agent may not make tunnels: {SUDO}" in said
+    made.seen["beta"].host = dataclasses.replace(made.seen["beta"].host, way="local", settings={})
+    for why, what in (("", "its agent may not make tunnels"), ("no rights", "backend kernel cannot: no rights")):
+        made.seen["beta"].facts["tunnels"]["cannot"] = {"kernel": why}
+        assert f"wrong beta tunnels: {what}: run as root, or sudo = yes in hosts.ini" in told(made)
+
+
+def test_a_clock_that_is_off_is_told_with_its_uncertainty(made):
+    made.seen["beta"].skew_s = (-3.5, 0.002)
+    (said,) = told(made)
+    assert said.startswith("doubtful beta clock: -3500.0 ms against this machine's (+- 2.0): have NTP set it")
+
+
+def test_hosts_of_one_machine_that_share_its_processors_are_told(made):
+    for seen in made.seen.values():
+        seen.facts["control"]["boot"] = "same"
+    assert told(made)[0].startswith("doubtful all processors: alpha, beta are one machine, and share its processors")
+    for number, seen in enumerate(made.seen.values()):
+        seen.host = dataclasses.replace(seen.host, cpus=(number,))
+    assert told(made) == []
+
+
+@pytest.mark.parametrize("third", [0, 1])
+def test_two_of_three_that_share_processors_are_enough(made, third):
+    seen = [*made.seen.values(), dataclasses.replace(made.seen["beta"])]
+    for each, name, cpu in zip(seen, ("alpha", "beta", "gamma"), (0, 1, third), strict=True):
+        each.host = dataclasses.replace(each.host, name=name, cpus=(cpu,))
+        each.facts["control"]["boot"] = "same"
+    made = dataclasses.replace(made, seen={each.host.name: each for each in seen})
+    (said,) = told(made)
+    assert said.startswith("doubtful all processors: alpha, beta, gamma are one machine, and share its processors: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"tcp": "connection refused"},
+            "IPv4: connection refused by TCP from a port of 20000-29999: open 20000-29999 of",
+        ),
+        (
+            {"udp": "no answer", "fits": {}},
+            "IPv4: no answer by UDP from a port of 20000-29999: open 20000-29999 of",
+        ),
+        ({"fits": {1500: "no answer", 1501: "too big"}}, "IPv4: packets of 1500 bytes are lost on the way"),
+        ({"fits": {1500: "too big", 1501: "too big"}}, "IPv4: packets of 1500 bytes are refused here"),
+        ({"fits": {1500: "yes", 1501: "yes"}}, "IPv4: 1501 bytes arrive unfragmented, more than the MTU"),
+        ({"trouble": "no route to 192.0.2.2 (no)"}, "IPv4: no route to 192.0.2.2 (no): see to it before anything"),
+    ],
+)
+def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
+    one, other = made.crossings
+    made = dataclasses.replace(made, crossings=(dataclasses.replace(one, **change), other))
+    (said, *_) = told(made)
+    assert re.sub(r"^wrong alpha -> beta \w+: ", "", said).startswith(sentence)
+
+
+def test_orders_that_share_the_measured_link_are_told_and_no_trouble(made):
+    made.seen["alpha"].facts["control"]["ends"] = ["192.0.2.200", "192.0.2.1"]
+    (said,) = [each.said for each in found(made) if (each.subject, each.topic) == ("alpha", "control")]
+    assert said == (
+        "ssh comes from 192.0.2.200 to 192.0.2.1, a measured address: orders share the measured link, and are silent "
+        "during runs"
+    )
+    assert told(made) == []
+
+
+def test_a_testbed_with_one_arm_and_a_neighbour_is_told(made):
+    bare = [dataclasses.replace(each, ipv6="") for each in made.testbed.hosts]
+    testbed = dataclasses.replace(made.testbed, client=bare[0], server=bare[1])
+    made = dataclasses.replace(made, testbed=testbed, others={"home": "ssh beta port 22"})
+    (said,) = told(made)
+    assert said.startswith("wrong all testbed: nothing to compare: testbed office has no IPv6: host alpha has no ipv6")
+    assert any(each.said == "never measured while home is: both have ssh beta port 22" for each in found(made))
+
+
+def test_the_page_has_a_row_for_every_check():
+    rows = re.findall(r"^\| `([\w ]+)` \| [^|]+ \| [^|]+ \|$", PAGE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(CHECKS[name].topic for name in CHECKS)
+
+
+def test_this_machine_is_examined_as_loopback():
+    findings = examined(BUILTIN["loopback"], BUILTIN)
+    assert {each.subject for each in findings} >= {"this machine", "client", "server"}
+    assert [each for each in findings if each.topic == "way in" and each.grade is Grade.WELL]
+
+
+@pytest.fixture
+def crossing(monkeypatch):
+    """Who holds this machine while packets are sent, by the ways that they are sent."""
+    free = Lease("tests")
+    if holder := free.acquire(10.0):
+        pytest.skip(f"this machine is held by {holder}")
+    free.release()
+    holders: list[str] = []
+
+    def crossed(*_):
+        holders.append(Lease("a session").holder())
+        return Crossing(here="client", there="server", ipver=4, mtu=1500)
+
+    monkeypatch.setattr(examination, "crossed", crossed)
+    return holders
+
+
+def test_nobody_can_begin_to_measure_while_packets_are_sent(crossing):
+    findings = examined(BUILTIN["loopback"], BUILTIN)
+    assert crossing
+    assert all(holder.endswith(": pytest-ipperf doctor --testbed=loopback)") for holder in crossing)
+    assert {each.said for each in findings if each.topic == "lease"} == {"free"}
+    assert Lease("").holder() == ""
+
+
+def test_of_who_begins_before_that_it_is_told_and_no_packet_is_sent(crossing, monkeypatch):
+    lease, facts_of = Lease("job\nme@desk: pytest"), examination._facts
+
+    def begun_after(*given):
+        facts_of(*given)
+        assert lease.acquire(0) == ""
+
+    monkeypatch.setattr(examination, "_facts", begun_after)
+    try:
+        findings = examined(BUILTIN["loopback"], BUILTIN)
+    finally:
+        lease.release()
+    assert crossing == []
+    (held,) = {each.said for each in findings if each.topic == "lease" and each.grade is Grade.DOUBTFUL}
+    assert held.startswith("held by process ")
+    assert held.endswith(" (me@desk: pytest)")
+    assert [each.said for each in findings if each.said.startswith("the ways were not tried, as somebody measures on")]
+
+
+@pytest.fixture
+def midst(monkeypatch):
+    """Has something done to the agents, by their hosts, when packets would be sent."""
+
+    def does(what):
+        monkeypatch.setattr(examination, "_crossings", lambda _, links, __: what(links) or ())
+
+    return does
+
+
+def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
+    midst(lambda links: os.kill(links["this machine"]._process.pid, signal.SIGKILL))
+    (told,) = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
+    assert (told.grade, told.topic) == (Grade.WRONG, "way in")
+    assert told.said.startswith("the agent died during order 'examine'; its host went down, the link broke, or it was ")
+
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+
+
+def busy(tmp):
+    """Has all private folders stay."""
+    for folder in tmp.glob("ipperf-*"):
+        (folder / "mounted").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "none", folder / "mounted"], check=True)
+
+
+@root
+def test_what_an_examination_leaves_is_wrong_and_marked(midst, tmp):
+    midst(lambda _: busy(tmp))
+    wrong = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.grade is Grade.WRONG]
+    start = "this examination could not remove everything: host "
+    assert {each.said.removeprefix(start).partition(": private folder ")[0] for each in wrong} == {
+        "this machine", "client", "server"
+    }  # fmt: skip
+    assert {(each.subject, each.topic, each.remedy) for each in wrong} == {
+        ("", "left", "put it in order, then clear the mark: pytest-ipperf doctor --testbed=loopback --clear")
+    }
+    assert marks()
+
+
+@root
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (ValueError("odd"), RestoreError, "^ValueError: odd; and not everything could be removed: host .* --clear$"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+)
+def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst, tmp, error, raised, words):
+    def broken_off(_):
+        busy(tmp)
+        raise error
+
+    midst(broken_off)
+    with pytest.raises(raised, match=words):
+        examined(BUILTIN["loopback"], BUILTIN)
+    assert marks()
+
+
+def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
+    ours = look()
+    monkeypatch.setattr(examination, "look", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
+    seen = Seen(host=Host(name="near", way="local", settings={}), roles=())
+    with Link(seen.host) as link:
+        examination._stamped(link, seen)
+    assert seen.skew_s
+    ahead_s, error_s = seen.skew_s
+    assert abs(ahead_s - 2.5) < error_s + 0.001
+
+
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+def test_clients_that_no_way_joins_are_well():
+    findings = examined(lab("crowd", 3, clients=2), BUILTIN)
+    assert [each for each in findings if each.grade is Grade.WRONG and each.topic == "addresses"] == []
+    well = {(each.subject, each.said) for each in findings if each.topic == "addresses"}
+    assert ("client2", "198.18.2.1 and 2001:2:0:22::1 by eth0") in well
+    assert "tunnels" not in {each.topic for each in findings}  # such a lab makes none
+
+
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+def test_a_lab_is_built_and_examined():
+    findings = examined(BUILTIN["pair"], BUILTIN)
+    assert [
+        each for each in findings if each.grade is Grade.WRONG and each.topic in ("reach", "MTU", "addresses")
+    ] == []
+    ways = {(each.subject, each.said) for each in findings if each.topic == "MTU"}
+    assert ("client -> server", "IPv6: 1500 bytes arrive unfragmented, 1501 are refused") in ways

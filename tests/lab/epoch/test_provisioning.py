@@ -1,0 +1,275 @@
+"""What servers hold: laid out once on a host, verified once, the same for all epochs, and gone however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.portable.errors import AgentError, LabError
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.epoch import provisioning
+from pytest_ipperf.lab.epoch.live_testbed import stand
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.servers import SERVERS
+
+ROOT = Path(__file__).parents[3]
+ARMS = [Arm(4, "native"), Arm(6, "native")]
+WORK = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)
+FEW = ServerState(users=20, password="secret")
+HOST = BUILTIN["loopback"].server
+both_servers = pytest.mark.parametrize("server", ["courier", "dovecot"])
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch):
+    """Private folders of what runs here, all of which are gone when the test ends.
+
+    Not below pytest's own, which is for nobody else to enter, and too long for the name of Dovecot's sockets.
+    """
+    made = Path(tempfile.mkdtemp(prefix="ipperf-test-"))
+    made.chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(made))
+    yield made
+    made.rmdir()
+
+
+@pytest.fixture
+def keeper(folder, processes):
+    with Provisioning() as keeping:
+        yield keeping
+        for link in keeping._links.values():
+            processes.below(pid_of(link))
+
+
+def pid_of(link):
+    assert link._process
+    return link._process.pid
+
+
+def needs(server, testbed="loopback"):
+    if why := SERVERS[server].missing():
+        pytest.skip(f"{server} cannot run here: {why}")
+    if testbed == "lab" and (why := unusable()):
+        pytest.skip(f"the lab cannot stand here: {why}")
+
+
+def standing_of(testbed):
+    return stand(BUILTIN[testbed], f"test {os.getpid()}", 1.0, lambda _: None)
+
+
+def aged(folder):
+    """What was left behind, as the next agent finds it some seconds later."""
+    then = time.time() - 60
+    for lock in folder.glob("ipperf-*/.lock"):
+        os.utime(lock, (then, then))
+
+
+@both_servers
+@pytest.mark.parametrize(("testbed", "users"), [("loopback", 500), ("lab", 100)])
+def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(server, testbed, users, keeper):
+    needs(server, testbed)
+    state = ServerState(users=users, password="secret")
+    held = keeper.folder(HOST, server, WORK, state)
+    before = {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")}
+    assert len(before) == users
+    said = []
+    for connections in (1, 10, 100):
+        work = dataclasses.replace(WORK, testbed=testbed, connections=connections)
+        with standing_of(testbed) as standing:
+            service = standing.serve(work, server, state, keeper)
+            said.append(standing.verify(ARMS[1], service, work, 30.0))
+            for arm in ARMS:
+                receipt = standing.run(arm, service, work, bursts=1, deadline_s=30.0)
+                assert (receipt.attempted, receipt.failed, receipt.contradictions) == (connections, {}, ())
+    assert said[0].startswith(f"{service} holds its {users} accounts, as a log-in to each showed in ")
+    assert said[1:] == ["", ""]
+    assert {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")} == before
+    assert len(keeper._links) == 1
+    keeper.close()
+    assert not Path(held).exists()
+
+
+def test_the_library_finds_every_account_too(keeper):
+    pytest.importorskip("aioimaplib")
+    server = next((name for name in ("courier", "dovecot") if not SERVERS[name].missing()), "imapd")
+    work = dataclasses.replace(WORK, client="library", connections=20)
+    with standing_of("loopback") as standing:
+        service = standing.serve(work, server, FEW, keeper)
+        receipt = standing.run(ARMS[0], service, work, bursts=1, deadline_s=30.0)
+        assert (receipt.attempted, receipt.failed) == (20, {})
+        assert receipt.proof["client"].startswith("aioimaplib ")
+
+
+def test_an_account_that_is_not_as_it_should_be_is_found(keeper):
+    server = "dovecot"
+    needs(server)
+    held = keeper.folder(HOST, server, WORK, FEW)
+    (message,) = Path(held, "mail/user7/cur").iterdir()
+    message.write_bytes(message.read_bytes().replace(b"quick", b"quiet"))
+    with standing_of("loopback") as standing:
+        service = standing.serve(WORK, server, FEW, keeper)
+        with pytest.raises(LabError) as caught:
+            standing.verify(ARMS[0], service, WORK, 30.0)
+        assert str(caught.value) == (
+            f"host server: {service} does not hold all of its 20 accounts (content: expected 'ck brown fox jum' at "
+            f"offset 125 of {WORK.payload_bytes} bytes, seen 'et brown fox jum': 1)"
+        )
+
+
+def test_another_state_or_payload_has_a_folder_of_its_own_and_the_same_state_none(keeper):
+    needs("dovecot")
+    larger = dataclasses.replace(WORK, payload_bytes=4096)
+    again = dataclasses.replace(WORK, connections=100, testbed="lab", client="library")
+    one = keeper.folder(HOST, "dovecot", WORK, FEW)
+    laid = Path(one, "mail").stat().st_ctime_ns
+    others = {
+        keeper.folder(HOST, "dovecot", larger, FEW),
+        keeper.folder(HOST, "dovecot", WORK, dataclasses.replace(FEW, users=21)),
+    }
+    assert len({one, *others}) == 3
+    assert keeper.folder(HOST, "dovecot", again, FEW) == one
+    assert Path(one, "mail").stat().st_ctime_ns == laid
+    assert len(list(Path(one, "mail").iterdir())) == 20
+
+
+def test_a_server_that_has_it_in_its_configuration_needs_nobody_to_keep_it(keeper):
+    assert keeper.folder(HOST, "imapd", WORK, FEW) == ""
+    assert keeper._links == {}
+
+
+def test_without_a_keeper_it_lasts_as_long_as_the_epoch(folder):
+    needs("dovecot")
+    with standing_of("loopback") as standing:
+        service = standing.serve(WORK, "dovecot", FEW)
+        assert standing.verify(ARMS[0], service, WORK, 30.0)
+        assert standing.run(ARMS[1], service, WORK, bursts=1, deadline_s=30.0).failed == {}
+
+
+# --- however it ends --------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_keeps_it_and_is_told_to_go_takes_it_along(keeper):
+    needs("dovecot")
+    held = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
+    (link,) = keeper._links.values()
+    os.kill(pid_of(link), signal.SIGTERM)
+    end = time.monotonic() + 20
+    while held.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not held.exists()
+
+
+def test_an_agent_that_keeps_it_and_is_killed_is_told_and_the_next_one_takes_it_away(keeper, folder):
+    needs("dovecot")
+    held = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
+    (link,) = keeper._links.values()
+    os.kill(pid_of(link), signal.SIGKILL)
+    link._process.wait(10)
+    keeper.note_verified(HOST, "dovecot", WORK, FEW)
+    with pytest.raises(AgentError) as caught:
+        keeper.folder(HOST, "dovecot", WORK, FEW)
+    assert str(caught.value) == "host server: the agent that keeps what its servers hold died"
+    assert not keeper.verified(HOST, "dovecot", WORK, FEW)
+    assert held.exists()
+    anew = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
+    assert anew != held
+    assert anew.exists()
+    keeper.close()
+    assert not anew.exists()
+    aged(folder)
+    with standing_of("loopback"):
+        assert not held.exists()
+
+
+def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
+    """Or the answer that comes after all would be taken for the next one's."""
+    needs("dovecot")
+    held = keeper.folder(HOST, "dovecot", WORK, FEW)
+    keeper.note_verified(HOST, "dovecot", WORK, FEW)
+    (link,) = keeper._links.values()
+    before = pid_of(link)
+    os.kill(before, signal.SIGSTOP)
+    monkeypatch.setattr(provisioning, "PROVISION_S", 0.5)
+    with pytest.raises(AgentError) as caught:
+        keeper.folder(HOST, "dovecot", WORK, dataclasses.replace(FEW, users=21))
+    assert str(caught.value).startswith(
+        "host server: the agent gave no sign of life for 0.5 s during order 'provision'"
+    )
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(before, signal.SIGCONT)
+    monkeypatch.undo()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    assert not keeper.verified(HOST, "dovecot", WORK, FEW)
+    anew = keeper.folder(HOST, "dovecot", WORK, FEW)
+    assert anew != held
+    (link,) = keeper._links.values()
+    assert pid_of(link) != before
+    keeper.close()
+    aged(folder)
+    with standing_of("loopback"):
+        assert not Path(held).exists()
+
+
+def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper, monkeypatch):
+    """Whose user other servers run as, so that one could not use what the other has laid out."""
+    opened = []
+
+    def link(host):
+        opened.append((host.machine, host.sudo))
+        return SimpleNamespace(lost=False, ended=False, order=lambda *_, **__: f"/tmp/{len(opened)}")
+
+    monkeypatch.setattr(provisioning, "Link", link)
+    monkeypatch.setattr(provisioning, "left", lambda _: [])
+    plain = Host(name="plain", way="ssh", settings={"ssh": "far.invalid"})
+    root = dataclasses.replace(plain, name="root", sudo=True)
+    folders = [keeper.folder(host, "dovecot", WORK, FEW) for host in (plain, root, plain, root)]
+    assert folders == ["/tmp/1", "/tmp/2"] * 2
+    assert opened == [(plain.machine, False), (plain.machine, True)]
+    keeper.note_verified(root, "dovecot", WORK, FEW)
+    assert not keeper.verified(plain, "dovecot", WORK, FEW)
+    keeper.close()
+
+
+HOLDS = """
+import sys, time
+from pytest_ipperf.core.design.cell import Workload
+from pytest_ipperf.core.portable.server_state import ServerState
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.lab.epoch.provisioning import Provisioning
+work = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)
+with Provisioning() as keeper:
+    folder = keeper.folder(BUILTIN["loopback"].server, "dovecot", work, ServerState(users=20, password="secret"))
+    print(folder, *(link._process.pid for link in keeper._links.values()), flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_the_controller_ends(folder, processes, number):
+    needs("dovecot")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as owner:
+        assert owner.stdout
+        held, _ = owner.stdout.readline().split()
+        assert processes.below(owner.pid, itself=False)
+        assert Path(held).exists()
+        os.kill(owner.pid, number)
+        owner.wait(20)
+    assert processes.left() == []
+    assert not Path(held).exists()

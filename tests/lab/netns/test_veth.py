@@ -1,0 +1,364 @@
+"""What the wires of a lab do to packets, seen by packets, and the program that delays them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import math
+import random
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_ipperf.core.design.cell import Arm
+from pytest_ipperf.lab.epoch.build import built
+from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
+from pytest_ipperf.lab.inventory.model import Links
+from pytest_ipperf.lab.netns import delay_line
+from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
+from pytest_ipperf.lab.netns.veth import lay_wires, ports
+from pytest_ipperf.lab.runs.link_rate import train_rates
+from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
+from tests.support import uml_guest
+from tests.support.needs import require
+
+uml = uml_guest.uml
+
+pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+
+ARMS = {Arm(4, "native"): 1500, Arm(6, "native"): 1500, Arm(6, "tunnel"): 1480, Arm(6, "isatap"): 1480}
+PINGS = 800
+DELAY_S = 0.02
+
+
+@pytest.fixture(autouse=True)
+def _own_tmpdir(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@contextlib.contextmanager
+def standing(testbed):
+    """A lab with its tunnels, and those of its arms that it can have on this machine."""
+    backend, why = lab_backend(dataclasses.replace(testbed, links=Links(rate_bit_s=1e9)), "auto")
+    transports = () if why else tuple(testbed.paths)
+    with built(testbed, transports=transports, backend=backend or "auto") as up:
+        assert up.tunnels.trouble == {}
+        yield up, [arm for arm in ARMS if arm.transport in {"native", *transports}]
+
+
+def pinging(entry, address, *arguments):
+    """A ping of an address, under way."""
+    require("ping")
+    argv = [*entry, "ping", "-q", *arguments, address]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def ponged(ping):
+    """How many were answered, and the shortest time of one in seconds."""
+    said, _ = ping.communicate(timeout=60)
+    received, fastest = re.search(r"(\d+) received", said), re.search(r"= ([\d.]+)/", said)
+    assert received, said
+    return int(received[1]), float(fastest[1]) / 1000 if fastest else math.inf
+
+
+def _said(entry, *argv):
+    return subprocess.run([*entry, *argv], capture_output=True, text=True, check=True).stdout
+
+
+# --- loss -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_share_of_the_packets_is_lost_in_each_direction_and_on_every_arm():
+    """Of both ends' packets, so that a ping has two chances to be lost; 5 standard deviations are 6e-7 each."""
+    share = 0.1
+    testbed = lab("lossy", 3, Links(loss=share))
+    expected = PINGS * (1 - share) ** 2
+    five_sd = 5 * math.sqrt(expected * (1 - (1 - share) ** 2))
+    with standing(testbed) as (up, arms):
+        asked = {
+            arm: pinging(up.entries["client"], testbed.path(arm).server, f"-c{PINGS}", "-i0.001", "-W1") for arm in arms
+        }
+        found = {str(arm): ponged(ping)[0] for arm, ping in asked.items()}
+    assert {arm: count for arm, count in found.items() if abs(count - expected) > five_sd} == {}, found
+
+
+SENDS = """
+import socket, sys
+with socket.create_server(("0.0.0.0", 5001)) as server:
+    print("listening", flush=True)
+    with server.accept()[0] as sock:
+        sock.sendall(bytes(int(sys.argv[1])))
+        sock.shutdown(socket.SHUT_WR)
+        assert not sock.recv(1)
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
+        print(int.from_bytes(info[100:104], "little"))  # tcpi_total_retrans
+"""
+TAKES = """
+import socket, sys
+with socket.create_connection((sys.argv[1], 5001)) as sock:
+    while sock.recv(1 << 16):
+        pass
+"""
+
+
+def test_tcp_takes_what_is_lost_for_lost():
+    """Not for refused by its own device, which it would send again without a word."""
+    testbed = lab("lossy", 2, Links(loss=0.05))
+    with contextlib.ExitStack() as stack:
+        up, _ = stack.enter_context(standing(testbed))
+        sends, takes = ([*up.entries[role], sys.executable, "-I", "-c"] for role in ("server", "client"))
+        sender = stack.enter_context(subprocess.Popen([*sends, SENDS, "1000000"], stdout=subprocess.PIPE, text=True))
+        assert sender.stdout
+        assert sender.stdout.readline() == "listening\n"
+        subprocess.run([*takes, TAKES, testbed.server.ipv4], check=True, timeout=60)
+        retransmitted = int(sender.stdout.readline())
+    # Of some 690 segments; that fewer than 10 of them are lost has a probability below 1e-5.
+    assert retransmitted >= 10
+
+
+def test_what_finds_neighbours_is_not_lost():
+    """With nearly all else lost, each of six searches has its answer."""
+    testbed = lab("lossy", 2, Links(loss=0.999))
+    with namespaces(testbed) as entries:
+        entry = entries["client"]
+        for address in (testbed.server.ipv4, testbed.server.ipv6):
+            for _ in range(3):
+                subprocess.run([*entry, "ip", "neigh", "flush", "dev", "eth0"], check=True)
+                ponged(pinging(entry, address, "-c1", "-W0.2"))
+                (known,) = json.loads(_said(entry, "ip", "-j", "neigh", "show", address))
+                assert known.get("lladdr"), known
+
+
+# --- delay ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_packet_is_delayed_once_each_way_on_every_arm():
+    testbed = lab("far", 3, Links(delay_s=DELAY_S))
+    with standing(testbed) as (up, arms):
+        # To the router's near side nothing is delayed.
+        below_s = {"198.18.0.2": DELAY_S} | {testbed.path(arm).server: 3 * DELAY_S for arm in arms}
+        fastest_s = fastest(up.entries["client"], below_s)
+        (port,) = json.loads(_said(up.entries["client"], "ip", "-j", "-d", "link", "show", "eth0"))
+    assert port["gso_max_segs"] == 1
+    assert fastest_s.pop("198.18.0.2") < DELAY_S
+    assert len(fastest_s) == len(arms)
+    for each_s in fastest_s.values():
+        assert 2 * DELAY_S <= each_s < 3 * DELAY_S
+
+
+def fastest(entry, below_s):
+    """The shortest time to each address, of as many pings as it takes until one is below its bound, up to 800.
+
+    What is delayed once more is never below, so a busy machine, which holds most of them up, is given more of them.
+    """
+    found = dict.fromkeys(below_s, math.inf)
+    for _ in range(20):
+        slow = [address for address, bound_s in below_s.items() if found[address] >= bound_s]
+        asked = {address: pinging(entry, address, "-c40", "-i0.01", "-W10") for address in slow}
+        for address, ping in asked.items():
+            count, fastest_s = ponged(ping)
+            assert count == 40
+            found[address] = min(found[address], fastest_s)
+    return found
+
+
+DATAGRAMS = """
+import os, socket, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # what two processors send may overtake each other
+address, count, send = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    sock.settimeout(5)
+    if send:
+        # What waits for a neighbour is overtaken by what is sent when it has been found.
+        sock.sendto(b"", (address, 5002))
+        sock.recv(9)
+        for number in range(count):
+            sock.sendto(number.to_bytes(4, "big"), (address, 5002))
+    else:
+        sock.bind((address, 5002))
+        print("listening", flush=True)
+        sock.sendto(b"", sock.recvfrom(9)[1])
+        print([int.from_bytes(sock.recv(9), "big") for _ in range(count)] == list(range(count)))
+"""
+
+
+def test_what_is_delayed_stays_in_order_and_is_not_lost():
+    testbed = lab("far", 2, Links(delay_s=DELAY_S))
+    with namespaces(testbed) as entries:
+        python = [sys.executable, "-I", "-c", DATAGRAMS, testbed.server.ipv6, "300"]
+        with subprocess.Popen([*entries["server"], *python], stdout=subprocess.PIPE, text=True) as receiver:
+            assert receiver.stdout
+            assert receiver.stdout.readline() == "listening\n"
+            subprocess.run([*entries["client"], *python, "send"], check=True)
+            assert receiver.stdout.readline() == "True\n"
+
+
+DIGEST = """
+import hashlib, random, socket, sys
+address, size, takes = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+if takes:
+    with socket.create_server((address, 5003), family=socket.AF_INET6 if ":" in address else socket.AF_INET) as server:
+        print("listening", flush=True)
+        with server.accept()[0] as sock:
+            digest = hashlib.sha256()
+            while data := sock.recv(1 << 16):
+                digest.update(data)
+    print(digest.hexdigest())
+else:
+    with socket.create_connection((address, 5003)) as sock:
+        sock.sendall(random.Random(5).randbytes(size))
+"""
+
+
+@pytest.mark.parametrize("ipver", [4, 6])
+def test_super_packets_and_unfinished_checksums_come_through(ipver):
+    """A lab whose devices were told nothing yet leaves both to the wire."""
+    testbed = lab("far", 3, Links(delay_s=0.002))
+    address, size = testbed.server.address(ipver), 3_000_000
+    with namespaces(testbed) as entries:
+        python = [sys.executable, "-I", "-c", DIGEST, address, str(size)]
+        with subprocess.Popen([*entries["server"], *python, "take"], stdout=subprocess.PIPE, text=True) as taker:
+            assert taker.stdout
+            assert taker.stdout.readline() == "listening\n"
+            subprocess.run([*entries["client"], *python], check=True, timeout=60)
+            assert taker.stdout.readline().strip() == hashlib.sha256(random.Random(5).randbytes(size)).hexdigest()
+
+
+def test_a_rate_beside_a_delay_is_the_rate():
+    """Of a path whose packets wait: wide bounds, as this is no measurement."""
+    rate_bit_s = 50e6
+    testbed = lab("far", 3, Links(delay_s=0.005, rate_bit_s=rate_bit_s))
+    with standing(testbed) as (up, arms):
+        for arm in arms[::2]:
+            for found in train_rates(testbed, arm, up.links, ARMS[arm]).values():
+                assert found is not None
+                assert 0.7 * rate_bit_s < found < 1.1 * rate_bit_s
+
+
+WIRE = """
+import json, subprocess, sys
+from pytest_ipperf.lab.inventory.builtin import lab
+from pytest_ipperf.lab.netns.namespaces import namespaces
+from pytest_ipperf.lab.inventory.model import Links
+testbed = lab("far", 3, Links(delay_s=0.02, loss=0.01, rate_bit_s=1e8))
+with namespaces(testbed) as entries:
+    ping = [*entries["client"], "ping", "-q", "-c5", "-i0.2", "-W2", testbed.server.ipv6]
+    print(json.dumps(subprocess.run(ping, capture_output=True, text=True).stdout), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("who", ["me", "nobody"])
+def test_a_wire_needs_no_rights_and_goes_with_its_lab(request, processes, who):
+    user = request.getfixturevalue(who)
+    owner = subprocess.Popen(
+        user.argv(WIRE), env=user.env, cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert owner.stdout
+    line = owner.stdout.readline()
+    seen = processes.below(owner.pid)
+    held = [pid for pid in seen if b"delaying" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    owner.kill()
+    said = owner.communicate()[1]
+    assert "% packet loss" in json.loads(line or "null"), said
+    assert len(held) == 1 or _kernel_delays()
+    assert processes.left() == []
+
+
+# --- by the kernel, where it can --------------------------------------------------------------------------------------
+
+NETEM = """
+tc qdisc add dev lo root netem delay 1ms && tc qdisc add dev lo clsact &&
+tc filter add dev lo ingress matchall action mirred egress redirect dev lo
+"""
+MODULES = """
+for name in cls_matchall act_mirred; do
+    busybox insmod "$(find /usr/lib/uml/modules/$(uname -r) -name $name.ko)" || exit 1
+done
+"""
+
+
+def _kernel_delays():
+    asked = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", NETEM]
+    return not subprocess.run(asked, capture_output=True, check=False).returncode
+
+
+def test_the_kernel_holds_the_frames_where_it_can_and_else_the_program():
+    with namespaces(lab("far", 2, Links(delay_s=DELAY_S))) as entries:
+        alive = _said(entries["client"], "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert ("delaying.py" in alive) == (not _kernel_delays())
+
+
+WIRED = """
+for end in 1 2; do
+    unshare --net sleep 60 & eval "pid$end=$!"
+    while [ "$(readlink /proc/$!/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
+done
+unshare --net {wire} $pid1 eth0 $pid2 eth0 || exit 1
+for end in 1 2; do
+    eval "pid=\\$pid$end"
+    nsenter --target $pid --net sh -c "ip addr add 198.18.0.$end/24 dev eth0; ip link set eth0 up" || exit 1
+done
+nsenter --target $pid1 --net ping -q -c 40 -i 0.01 198.18.0.2
+cat /proc/[0-9]*/cmdline | tr '\\0' ' '
+kill $pid1 $pid2
+"""
+
+
+def test_a_kernel_with_netem_delays_as_the_program_does(uml):
+    wire = shlex.join([sys.executable, "-I", "-S", delay_line.__file__, str(DELAY_S)])
+    done = uml.sh(MODULES + WIRED.format(wire=wire))
+    assert done.returncode == 0, done.stderr
+    fastest = re.search(r"= ([\d.]+)/", done.stdout)
+    assert fastest, done.stdout
+    assert 2 * DELAY_S <= float(fastest[1]) / 1000 < 3 * DELAY_S
+    assert "sleep infinity" in done.stdout
+    assert "delaying.py" not in done.stdout
+
+
+def test_a_wire_that_cannot_be_made_is_told_in_the_words_of_ip():
+    with namespaces(BUILTIN["pair"]) as entries:
+        argv = [*entries["client"], "unshare", "--net", sys.executable, "-I", delay_line.__file__]
+        done = subprocess.run(
+            [*argv, "0.01", "1", "eth0", "4194000", "eth0"], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("ip link add wire")
+
+
+# --- order ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nodes", "delayed"), [(2, [("client", "server")]), (3, [("server", "router")])])
+def test_one_wire_is_delayed_the_servers(nodes, delayed):
+    testbed = lab("far", nodes, Links(delay_s=0.5))
+    ran = []
+    lay_wires(testbed, dict.fromkeys(testbed.roles, 7), lambda role, argv, text: ran.append((role, list(argv), text)))
+    wires = [argv for _, argv, _ in ran if delay_line.__file__ in argv]
+    devices = {(one.role, other.role): (one.device, other.device) for one, other in ports(testbed)}
+    assert [wire[-5:] for wire in wires] == [["0.5", "7", devices[each][0], "7", devices[each][1]] for each in delayed]
+    pairs = [text for _, argv, text in ran if argv[0] == "ip" and "type veth" in text]
+    assert len(pairs) == len(devices) - 1
+
+
+def test_a_packet_is_lost_before_it_is_shaped_and_at_the_ends_alone():
+    testbed = lab("bad", 3, Links(loss=0.25, rate_bit_s=1e6))
+    told: dict[str, str] = {}
+    lay_wires(
+        testbed,
+        dict.fromkeys(testbed.roles, 7),
+        lambda role, argv, text: told.update({role: text}) if argv[0] == "tc" else None,
+    )
+    assert set(told) == {"client", "server", "router"}
+    for role, text in told.items():
+        assert "tbf rate 1000000bit" in text
+        assert ("egress bpf" in text) == (role != "router")
+        assert (f" {2**30}," in text) == (role != "router")

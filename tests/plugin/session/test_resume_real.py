@@ -1,0 +1,400 @@
+"""Resuming for real: sessions of three workloads on loopback, whole or killed in the middle, and what follows."""
+
+import dataclasses
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.core.design.cell import Arm, Workload
+from pytest_ipperf.core.design.design import DESIGNS
+from pytest_ipperf.core.design.margin import Margin
+from pytest_ipperf.core.design.plan import plan_for
+from pytest_ipperf.core.design.question import Question
+from pytest_ipperf.core.portable.errors import UsageError
+from pytest_ipperf.lab.inventory.builtin import BUILTIN
+from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
+from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
+from pytest_ipperf.plugin.session.resume import _check_workload
+from pytest_ipperf.store import KeptWorkload, read_session
+from tests.store.kept import events_of, rewrite
+from tests.support.project_settings import STRICT
+
+SUITE = """
+import pytest
+
+@pytest.mark.http
+@pytest.mark.levels(connections=[1, 2, 3])
+def test_http(measured, margin):
+    assert measured.slowdown <= margin
+"""
+# The smallest design that may judge.
+TINY = """
+from pytest_ipperf.core.design.design import DESIGNS, Design
+
+DESIGNS["tiny"] = Design(
+    name="tiny", epochs=5, blocks=1, alpha=0.05, judges=True, purpose="this test", run_connections=20
+)
+"""
+DESIGN = "--design=paper"
+ARGUMENTS = ("-p", "no:randomly", "--testbed=loopback", "--ipperf-server=embedded")
+RUNS = 22
+WORKLOADS = [f"loopback-http-c{count}-1k" for count in (1, 2, 3)]
+
+
+class Sessions:
+    """A folder with a suite, the sessions that measure there, and what they leave."""
+
+    def __init__(self, folder, pytester=None):
+        self.folder = folder
+        self._pytester = pytester
+
+    @staticmethod
+    def arguments(*own):
+        return [*ARGUMENTS, *(own if any(each.startswith("--design") for each in own) else (DESIGN, *own))]
+
+    def command(self, *arguments):
+        return [sys.executable, "-m", "pytest", *self.arguments(*arguments)]
+
+    def ask(self, *arguments):
+        """Within this process, which is quicker, where nothing is measured."""
+        result = self._pytester.runpytest_inprocess(*self.arguments(*arguments))
+        return result.ret, result.stdout.str() + result.stderr.str()
+
+    def run(self, *arguments):
+        done = subprocess.run(
+            self.command(*arguments), cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def interrupted(self, number, *arguments, runs):
+        """A session that is sent a signal when so many runs are done."""
+        known = set(self.names)
+        with subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as inner:
+            try:
+                end = time.monotonic() + 120
+                while True:
+                    new = [name for name in self.names if name not in known]
+                    if new and len(self.events(new[0], "run")) >= runs:
+                        break
+                    assert inner.poll() is None, inner.communicate()[0]
+                    assert time.monotonic() < end, "no run in two minutes"
+                    time.sleep(0.02)
+                inner.send_signal(number)
+                said = inner.communicate(timeout=120)[0]
+            finally:
+                inner.kill()
+        return inner.returncode, said
+
+    @property
+    def names(self):
+        """In order of their beginning, which their names tell to the second only."""
+        return sorted((path.name for path in (self.folder / ".ipperf" / "runs").glob("*")), key=self.began)
+
+    def began(self, name):
+        return next((event["at"] for event in self.events(name, "session")), time.time())
+
+    def journal(self, name, writer="main"):
+        return self.folder / ".ipperf" / "runs" / name / f"{writer}.jsonl"
+
+    def events(self, name, kind=""):
+        """Of a session, without what is being written this moment."""
+        told = [
+            json.loads(line)
+            for path in sorted(self.journal(name).parent.glob("*.jsonl"))
+            for line in path.read_text().splitlines(keepends=True)
+            if line.endswith("\n")
+        ]
+        return [event for event in told if kind in ("", event["event"])]
+
+    def measured(self, name):
+        """The workloads whose runs a session has measured."""
+        return list(dict.fromkeys(event["workload"] for event in self.events(name, "run")))
+
+    def change(self, name, old, new):
+        path = self.journal(name)
+        text = "".join(f"{json.dumps(event)}\n" for event in events_of(path))
+        assert old in text
+        rewrite(path, map(json.loads, text.replace(old, new).splitlines()))
+
+
+@pytest.fixture(scope="module")
+def measured_once(tmp_path_factory):
+    """A folder in which one session has measured all, with what it said."""
+    sessions = Sessions(tmp_path_factory.mktemp("once"))
+    (sessions.folder / "test_it.py").write_text(SUITE)
+    (sessions.folder / "pyproject.toml").write_text(STRICT)
+    status, said = sessions.run()
+    assert status == NOTHING_DECIDED, said
+    return sessions, said
+
+
+@pytest.fixture
+def sessions(measured_once, pytester):
+    """A copy of it."""
+    left_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(measured_once[0].folder, pytester.path, ignore=left_out, dirs_exist_ok=True)
+    return Sessions(pytester.path, pytester)
+
+
+def the_tables(said):
+    """What the tables hold, without the word of where it comes from."""
+    text = said.partition("= measurements =")[2].partition("\nmean: ")[0]
+    return [line for line in text.splitlines() if line.strip("= ") and "taken over" not in line]
+
+
+def test_what_is_complete_is_not_measured_again_and_gives_the_same_tables(measured_once, sessions):
+    (first,) = sessions.names
+    status, said = sessions.run("--ipperf-resume=last")
+    assert status == NOTHING_DECIDED, said
+    (second,) = set(sessions.names) - {first}
+    assert sessions.measured(first) == WORKLOADS
+    assert sessions.measured(second) == []
+    seed = sessions.events(first, "session")[0]["seed"]
+    assert f"ipperf: resuming session {sessions.journal(first).parent}, from which order and seed are taken" in said
+    assert f"; seed {seed}\n" in said
+    assert f"ipperf: 3 of 3 workloads are taken over from session {first}\n" in said
+    assert f"taken over from session {first}, which measured them: 3 cells (tables tell which)\n" in said
+    assert f"taken over from session {first}: 1, 2, 3 connections\n" in said
+    assert "the hosts are not" not in said
+    assert the_tables(said) == the_tables(measured_once[1])
+    told = [(record["taken_from"], record["test"], record["reference"]) for record in sessions.events(second, "record")]
+    assert told == [(first, record["test"], record["reference"]) for record in sessions.events(first, "record")]
+    assert [event["session"] for event in sessions.events(second, "taken")] == [first] * 3
+    for name in ("table-3-1.txt", "table-3-2.csv", "table-6-1.csv", "response-times.csv"):
+        assert (sessions.journal(second).parent / "tables" / name).stat().st_size > 100
+
+
+def test_a_session_that_was_killed_loses_the_workload_in_flight_alone(sessions):
+    shutil.rmtree(sessions.folder / ".ipperf")
+    status, _ = sessions.interrupted(signal.SIGKILL, runs=RUNS + 5)
+    assert status == -signal.SIGKILL
+    (first,) = sessions.names
+    assert [event["workload"] for event in sessions.events(first, "complete")] == WORKLOADS[:1]
+    status, said = sessions.run("--ipperf-resume=last")
+    assert status == NOTHING_DECIDED, said
+    second = sessions.names[-1]
+    assert sessions.measured(second) == WORKLOADS[1:]
+    assert f"ipperf: 1 of 3 workloads are taken over from session {first}\n" in said
+    assert re.search(
+        rf"ipperf: measured anew: {WORKLOADS[1]}: broken off there: it ended after \d+ of {RUNS} runs", said
+    )
+    assert f"taken over from session {first}: 1 connections\n" in said
+    assert f"plan: 2 workloads, 1 epochs x 10 blocks (design paper), {2 * RUNS} runs, " in said
+    assert [record["taken_from"] for record in sessions.events(second, "record")] == [first, "", ""]
+    # What was measured after all has the order that it would have had.
+    order = {event["workload"]: event["order"] for event in sessions.events(second, "workload")}
+    assert order[WORKLOADS[1]] == sessions.events(first, "workload")[1]["order"]
+
+
+@pytest.mark.evidence
+def test_a_resumed_session_can_itself_be_broken_off_and_resumed(sessions):
+    """What the second took over, the third takes from the first, also what the second had no time to come to."""
+    shutil.rmtree(sessions.folder / ".ipperf")
+    status, _ = sessions.interrupted(signal.SIGKILL, runs=RUNS + 5)
+    (first,) = sessions.names
+    status, said = sessions.interrupted(signal.SIGINT, "--ipperf-resume=last", runs=RUNS + 5)
+    assert status == pytest.ExitCode.INTERRUPTED, said
+    assert "BROKEN OFF: 0 of 3 cells measured; go on with --ipperf-resume=last" in said
+    second = sessions.names[-1]
+    assert sessions.measured(second) == WORKLOADS[1:]
+    status, said = sessions.run("--ipperf-resume=last")
+    assert status == NOTHING_DECIDED, said
+    third = sessions.names[-1]
+    assert sessions.measured(third) == WORKLOADS[2:]
+    assert [record["taken_from"] for record in sessions.events(third, "record")] == [first, second, ""]
+    shutil.rmtree(sessions.journal(first).parent)
+    _, said = sessions.ask(f"--ipperf-resume=.ipperf/runs/{third}", "--collect-only")
+    for name in (second, third):
+        assert f"ipperf: 1 of 3 workloads are taken over from session {name}\n" in said
+    assert f"measured anew: {WORKLOADS[0]}: session {sessions.journal(first).parent} is not there\n" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["-nauto"]], ids=["alone", "xdist"])
+def test_a_session_that_is_broken_off_in_its_first_workload_tells_the_way_back(sessions, arguments):
+    shutil.rmtree(sessions.folder / ".ipperf")
+    status, said = sessions.interrupted(signal.SIGINT, *arguments, runs=3)
+    assert status == pytest.ExitCode.INTERRUPTED, said
+    (name,) = sessions.names
+    assert f"records: {sessions.journal(name).parent}\n" in said
+    banner = "BROKEN OFF: 0 of 3 cells measured; go on with --ipperf-resume=last"
+    lines = said.splitlines()
+    begun = next(at for at, line in enumerate(lines, 1) if re.match("=+ measurements =", line))
+    assert next(filter(None, lines[begun:])) == banner
+    with_page = sessions.journal(name).parent / "report.html"
+    assert banner in with_page.read_text(encoding="utf-8")
+    status, said = sessions.ask("--ipperf-resume=last", "--collect-only")
+    assert status == pytest.ExitCode.OK, said
+    assert f"ipperf: resuming session {sessions.journal(name).parent}" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--design=smoke"],
+            "had --design paper, and this one has smoke; ask the same, or measure without --ipperf-resume",
+        ),
+        (["--reference=ipv6"], "had --reference ipv4, and this one has ipv6; "),
+        (["--client=library"], "had --client lean, and this one has library; "),
+        (["--ipperf-server=auto"], "had --ipperf-server embedded, and this one has auto; "),
+        (["--ipperf-deadline=5s"], r"had --ipperf-deadline 10\.0, and this one has 5\.0; "),
+        (["--ipperf-reboot=yes"], "had --ipperf-reboot no, and this one has yes; "),
+        (["--ipperf-seed=3"], r"had the seed \d+, and this one has --ipperf-seed=3; leave it out"),
+    ],
+)
+def test_another_question_is_refused_before_anything_is_measured(sessions, arguments, words):
+    status, said = sessions.ask("--ipperf-resume=last", *arguments)
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert re.search(rf"^ERROR: --ipperf-resume: session {sessions.names[0]} {words}", said, re.MULTILINE), said
+    assert len(sessions.names) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--ipperf-resume=elsewhere"], r"session \S+/elsewhere is not there"),
+        (["--ipperf-resume=."], r"session \S+ has no records: no journal in it begins with an event 'session'"),
+        (["--ipperf-resume=last", "--ipperf-records=new"], r"there is no session in \S+/new/runs yet"),
+    ],
+)
+def test_a_session_that_is_not_there_is_named(sessions, arguments, words):
+    status, said = sessions.ask(*arguments)
+    assert status == pytest.ExitCode.USAGE_ERROR
+    assert re.search(rf"^ERROR: --ipperf-resume: {words}$", said, re.MULTILINE), said
+
+
+CHANGES = {
+    "arms": ('"warmups": [', '"warmups": ["ipv6-tunnel", ', "its arms were ipv4, ipv6, ipv6-tunnel there"),
+    "hosts": ('"ipv4": "127.0.0.1"', '"ipv4": "127.0.0.9"', "testbed loopback had other hosts there"),
+    "trouble": ('"trouble": {}', '"trouble": {"ipv6": "the proof failed"}', "ipv6 had trouble there: the proof failed"),
+    "budget": ('"stopped": "", "seconds"', '"stopped": "of the budget", "seconds"', "left open there: of the budget"),
+    "bytes": ('"offset": ', '"offset": 9', "not all of its samples are there"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_workload_that_answers_another_question_is_measured_anew_and_says_why(sessions, change):
+    old, new, words = change
+    sessions.change(sessions.names[0], old, new)
+    _, said = sessions.ask("--ipperf-resume=last", "--collect-only")
+    assert "ipperf: 0 of 3 workloads are taken over" in said
+    for workload in WORKLOADS:
+        assert f"ipperf: measured anew: {workload}: {words}\n" in said
+
+
+def test_samples_that_do_not_give_the_value_are_not_believed(sessions):
+    """Zeros stand for what a loss of power leaves of a file."""
+    samples = sessions.journal(sessions.names[0]).with_suffix(".f64")
+    samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
+    status, said = sessions.run("--ipperf-resume=last")
+    assert status == NOTHING_DECIDED, said
+    assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
+    words = rf"^measured anew: {WORKLOADS[0]}: its records cannot be used \(.*were written down\)$"
+    assert re.search(words, said, re.MULTILINE), said
+    assert sessions.events(sessions.names[-1], "record")[0]["taken_from"] == ""
+
+
+def test_a_server_that_held_something_else_is_measured_anew(sessions):
+    (sessions.folder / "test_it.py").write_text(
+        SUITE
+        + "@pytest.fixture\n"
+        + "def server_state(server_state):\n"
+        + "    from dataclasses import replace\n"
+        + "    return replace(server_state, pages={'/other.html': b'x'})\n"
+    )
+    status, said = sessions.run("--ipperf-resume=last", "-k", "c1-")
+    assert status == NOTHING_DECIDED, said
+    assert sessions.measured(sessions.names[-1]) == WORKLOADS[:1]
+    assert f"measured anew: {WORKLOADS[0]}: its server held something else there (server_state)\n" in said
+
+
+def test_under_xdist_the_reason_of_what_is_measured_anew_comes_from_the_worker(sessions):
+    first = sessions.names[0]
+    samples = sessions.journal(first).with_suffix(".f64")
+    samples.write_bytes(bytes(6 * 8) + samples.read_bytes()[6 * 8 :])
+    status, said = sessions.run("--ipperf-resume=last", "-n1", "--connections=1,2")
+    assert status == NOTHING_DECIDED, said
+    words = rf"^measured anew: {WORKLOADS[0]}: (its records cannot be used \(.*were written down\))$"
+    found = re.search(words, said, re.MULTILINE)
+    assert found, said
+    second = sessions.names[-1]
+    assert sessions.measured(second) == WORKLOADS[:1]
+    assert [(event["workload"], event["why"]) for event in sessions.events(second, "anew")] == [
+        (WORKLOADS[0], found[1])
+    ]
+    assert list(read_session(sessions.folder / ".ipperf" / "runs" / second).taken_over) == WORKLOADS[1:2]
+
+
+def test_hosts_that_have_changed_since_are_told(sessions):
+    name = sessions.names[0]
+    kernel = sessions.events(name, "epoch")[0]["fingerprint"]["server"]["kernel"]
+    sessions.change(name, f'"kernel": "{kernel}"', '"kernel": "2.4.20"')
+    _, said = sessions.run("--ipperf-resume=last", "--connections=1,4")
+    for role in ("client", "server"):
+        assert (
+            f"the hosts are not what they were: {role} of testbed loopback: kernel was 2.4.20 in session {name} "
+            f"and is {kernel} now\n"
+        ) in said
+
+
+def test_a_design_that_judges_judges_what_it_has_taken_over(sessions):
+    """With another margin than before too, on which its one look does not depend."""
+    (sessions.folder / "conftest.py").write_text(TINY)
+    arguments = ("--design=tiny", "--connections=20")
+    assert sessions.run(*arguments, "--margin=100000%")[0] == 0
+    first = sessions.names[-1]
+    status, said = sessions.run(*arguments, "--margin=100000%", "--ipperf-resume=last")
+    assert (status, sessions.measured(sessions.names[-1])) == (0, []), said
+    status, said = sessions.run(*arguments, "--margin=0.001%", f"--ipperf-resume=.ipperf/runs/{first}")
+    assert status in (pytest.ExitCode.TESTS_FAILED, NOTHING_DECIDED, 0), said
+    told = [sessions.events(name, "record")[0] for name in (first, sessions.names[-1])]
+    assert told[0]["low"] == told[1]["low"]
+    assert (told[1]["margin_fraction"], told[1]["taken_from"]) == (0.00001, first)
+
+
+def test_where_looks_depend_on_the_margins_others_are_another_question():
+    workload = Workload(testbed="lab", protocol="http", client="lean", connections=1, payload_bytes=1024)
+    four, six = Arm(4, "native"), Arm(6, "native")
+    plan = plan_for(workload, [four, six], DESIGNS["standard"], 7)
+    complete = {
+        "trouble": {}, "stopped": "", "testbed": json.loads(json.dumps(dataclasses.asdict(BUILTIN["lab"]))),
+        "asked": asked_texts({six: [Question("response_time", Margin(0.1))]}),
+    }  # fmt: skip
+    kept = KeptWorkload(Path("main.f64"), {"order": order_of(plan)}, complete=complete)
+    settings: Any = SimpleNamespace(inventory=BUILTIN)
+    _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings)
+    _check_workload(kept, plan, {six: []}, settings)  # as the controller of xdist knows it
+    with pytest.raises(UsageError, match=r"^the tests asked other questions there$"):
+        _check_workload(kept, plan, {six: [Question("response_time", Margin(0.2))]}, settings)
+    other = plan_for(workload, [four, six], DESIGNS["standard"], 8)
+    with pytest.raises(UsageError, match=r"^its order was another there$"):
+        _check_workload(kept, other, {six: [Question("response_time", Margin(0.1))]}, settings)
+
+
+def test_under_xdist_a_worker_takes_over_what_another_process_measured(sessions):
+    first = sessions.names[0]
+    status, said = sessions.run("--ipperf-resume=last", "-n1", "--connections=1,2,4")
+    assert status == NOTHING_DECIDED, said
+    second = sessions.names[-1]
+    assert sessions.measured(second) == ["loopback-http-c4-1k"]
+    assert f"ipperf: 2 of 3 workloads are taken over from session {first}\n" in said
+    assert sorted(record["taken_from"] for record in sessions.events(second, "record")) == ["", first, first]
+    status, said = sessions.run("--ipperf-resume=last", "--connections=1,2,4")
+    assert status == NOTHING_DECIDED, said
+    assert sessions.measured(sessions.names[-1]) == []

@@ -1,0 +1,643 @@
+"""The page of a session: what it says first, that it is whole and alone, and that no record becomes a part of it."""
+
+import dataclasses
+import itertools
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ipperf.core.nightly.report import RANK, Light, Ruling
+from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.report.flow.tables import in_order
+from pytest_ipperf.report.formats import FORMATS
+from pytest_ipperf.report.page import anchor, document, encoded, page, write
+from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
+from pytest_ipperf.report.page.markup import element
+from pytest_ipperf.report.tables.paragraphs import paragraphs
+from pytest_ipperf.report.terminal.night import lines as night_lines
+from pytest_ipperf.store import Journal
+from tests.report.page.contrast import contrast
+from tests.store.kept import facts
+
+INLINE = {"a", "b", "code", "i", "span"}
+ALONE = {"meta", "link", "path", "circle", "use", "br"}
+SVG = "{http://www.w3.org/2000/svg}"
+EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)> & $x_1$'
+
+
+class Reader(HTMLParser):
+    """Whether each tag that opens is closed in its place; all tags with their attributes, and the text of each."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[int] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self._apart(tag)
+        self.seen.append((tag, dict(attrs)))
+        self.texts.append("")
+        if tag not in ALONE:
+            self.open.append(len(self.seen) - 1)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        self.texts.append("")
+
+    def handle_endtag(self, tag):
+        if tag not in ALONE:
+            assert self.seen[self.open.pop()][0] == tag
+            self._apart(tag)
+
+    def _apart(self, tag):
+        """What is no part of a line has a space around it."""
+        if tag not in INLINE:
+            self.handle_data(" ")
+
+    def handle_data(self, data):
+        for at in self.open:
+            self.texts[at] += data
+
+    def of(self, tag, **having):
+        """The texts of all such elements that have those attributes, spaces as single ones."""
+        wanted = {key.rstrip("_"): value for key, value in having.items()}
+        return [
+            " ".join(text.split())
+            for (name, attributes), text in zip(self.seen, self.texts, strict=True)
+            if name == tag and wanted.items() <= attributes.items()
+        ]
+
+    def values(self, attribute):
+        return [attributes[attribute] or "" for _, attributes in self.seen if attribute in attributes]
+
+
+def story_of(records, **change):
+    told = Story(
+        name="20261122T010000Z-5eed00", folder=Path("/r/20261122T010000Z-5eed00"), began_at=1795309200.0, seconds=90.0,
+        question={"arguments": ["suites", "-m", "smtp or http"], "pytest_ipperf": "0.1.0"}, records=tuple(records),
+    )  # fmt: skip
+    return dataclasses.replace(told, **change)
+
+
+def found(told, place, figures, verdict, **change):
+    """A cell (protocol, connections, arm) with these figures: the change and the ends of its interval."""
+    estimate, low, high = figures
+    own = told.application(*place, 1.0)
+    return dataclasses.replace(own, estimate=estimate, low=low, high=high, verdict=verdict, **change)
+
+
+@pytest.fixture(scope="module")
+def night(told):
+    return told.night_story()
+
+
+@pytest.fixture(scope="module")
+def text(night):
+    return page(night)
+
+
+@pytest.fixture(scope="module")
+def shown(text):
+    return Reader(text)
+
+
+def said(records, **change):
+    return Reader(page(story_of(records, **change))).of("section", class_="arm")
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(told):
+    records = [
+        *(found(told, ("smtp", count, "ipv6-isatap"), (2.1 + count, -0.4, 16.2), "within") for count in (1, 10)),
+        found(told, ("http", 10, "ipv6-isatap"), (3.04, 1.0, 5.04), "within"),
+        found(told, ("http", 500, "ipv6-isatap"), (14.0, 11.0, 17.0), "exceeds"),
+        found(told, ("http", 500, "ipv6"), (0.5, -0.6, 1.6), "within"),
+    ]
+    shown = Reader(page(story_of(records)))
+    assert shown.of("h1") == ["Is IPv6 (native, through ISATAP) as good as IPv4 for HTTP and SMTP?"]
+    headings = [text for (tag, _), text in zip(shown.seen, shown.texts, strict=True) if re.fullmatch("h[1-6]", tag)]
+    assert headings[1:4] == ["The answer", "IPv6", "IPv6 through ISATAP"]
+    native, isatap = shown.of("section", class_="arm")
+    assert native == "IPv6 ✓within HTTP within 10 %; change +0.50 % [-0.60, +1.6]."
+    assert isatap == (
+        "IPv6 through ISATAP ▲exceeds HTTP exceeds 10 % at 500 connections: +14.0 % [+11.0, +17.0]. "
+        "✓within HTTP within 10 % at 10 connections; change +3.0 % [+1.0, +5.0]. "
+        "✓within SMTP within 10 % at 1 and 10 connections; worst change +12.1 % [-0.40, +16.2] at 10 connections."
+    )
+    assert shown.of("p", class_="counts") == ["▲1 exceeds✓4 within"]
+
+
+def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(told, made):
+    """Levels by their size, as in tables: a plugin may have shuffled the tests."""
+    records = [
+        *(found(told, (name, count, "ipv6"), (14.0, 11.0, 17.0), "exceeds")
+          for name in ("http", "smtp") for count in (1, 10, 100)),
+        *made.study()[:4],
+    ]  # fmt: skip
+    samples = {(f"lab.100mbit-http-c{count}-1k", "ipv6"): [0.1, 0.2] for count in (1, 10, 100)}
+    pages = [page(story_of(each, samples=samples)) for each in (records, records[::-1], records[1::2] + records[::2])]
+    assert pages[0] == pages[1] == pages[2]
+    shown = Reader(pages[0])
+    assert re.search(r"HTTP exceeds .* at 1 connection: .*; at 10 connections: .*; at 100 ", shown.of("main")[0])
+    (spread,) = shown.of("section", id="spread")
+    assert list(dict.fromkeys(re.findall(r"HTTP, (\d+) connections?: distribution", spread))) == ["1", "10", "100"]
+    names = " ".join(name for name in shown.values("id") if name.startswith("cell-lab.100mbit-http"))
+    assert re.findall(r"-c(\d+)-", names) == ["1", "10", "100"]
+
+
+def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(told):
+    wider = found(told, ("http", 1, "ipv6"), (0.5, -0.6, 1.6), "within", margin="10%,0.5ms", margin_fraction=0.531)
+    assert "within 10 % (at least 0.5 ms), here 53.1 %; change +0.50 %" in said([wider])[0]
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [("too_wide", "too wide for a margin of 10 %"), ("straddles", "on both sides of the margin of 10 %")],
+)
+def test_what_is_undecided_says_why(told, reason, words):
+    open_ = found(told, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "inconclusive", reasons=(reason,))
+    assert f"?inconclusive SMTP undecided: +7.6 % [-3.1, +19.4], {words}." in said([open_])[0]
+
+
+def test_an_invalid_measurement_is_named_with_its_sentence(told):
+    broken = found(told, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "invalid", sentence="all 6 epochs gave the same")
+    assert "✕invalid SMTP: all 6 epochs gave the same." in said([broken])[0]
+
+
+def test_of_many_cells_the_worst_are_named_and_the_others_counted(told):
+    records = [found(told, ("smtp", count, "ipv6"), (11.0 + count, 10.5, 99.0), "exceeds") for count in range(1, 10)]
+    (arm,) = said(records)
+    assert "at 9 connections: +20.0 %" in arm
+    assert "; and 4 more, none of them worse." in arm
+    assert "at 1 connection:" not in arm
+
+
+def test_tests_without_an_answer_are_told_at_once_each_sentence_once(told):
+    lost = [
+        *(Trouble(nodeid=f"t.py::t[{at}]", kind="infrastructure", sentence="host beta is gone") for at in range(7)),
+        Trouble(nodeid="t.py::u", kind="inconclusive", sentence="of the budget nothing is left"),
+    ]
+    shown = Reader(page(story_of([told.application("smtp", 10, "ipv6", 1.0)], troubles=tuple(lost))))
+    assert shown.of("p", class_="counts") == ["✓1 within✕7 trouble?1 undecided"]
+    (items,) = shown.of("ul", class_="said")[1:]
+    assert items.count("host beta is gone") == 1
+    assert "(t.py::t[0], t.py::t[1], t.py::t[2], t.py::t[3], t.py::t[4] and 2 more)" in items
+    assert "Not measured: the budget was spent. of the budget nothing is left (t.py::u)" in items
+
+
+def test_very_many_troubles_and_notes_are_counted(told):
+    lost = tuple(Trouble(nodeid=f"t.py::t[{at}]", kind="failed", sentence=f"boom {at}") for at in range(45))
+    records = [told.application("smtp", 10, "ipv6", 1.0)]
+    (main,) = Reader(page(story_of(records, troubles=lost, notes=tuple(f"note {at}." for at in range(20))))).of("main")
+    assert "boom 39" in main
+    assert "boom 40" not in main
+    assert "and 5 more" in main
+    assert "note 11. And 8 more, in the records." in main
+
+
+def test_a_session_without_any_answer_has_a_page(told):
+    lost = Trouble(nodeid="t.py::t", kind="failed", sentence="boom")
+    shown = Reader(page(story_of([], troubles=(lost,), seconds=None)))
+    assert shown.of("h1") == ["Nothing was judged"]
+    assert "boom" in shown.of("main")[0]
+
+
+def test_a_design_that_never_judges_gives_changes_and_says_so(made):
+    records = [made.record("rtt", "rtt", "ipv6", [1.1] * 10, [1.0] * 10, epochs=1, blocks=10, payload_bytes=size)
+               for size in (64, 128, 256, 512)]  # fmt: skip
+    shown = Reader(page(story_of(records)))
+    assert "Design paper never judges: these are changes of the means." in shown.of("main")[0]
+    assert (
+        "○measured RTT: +10.0 % (payload 64) to +10.0 % (payload 512), over 4 levels."
+        in shown.of("section", class_="arm")[0]
+    )
+    assert "95 % interval" not in " ".join(shown.of("table", class_="cells"))
+
+
+def test_the_studies_tables_are_there_in_their_own_shape(told, made):
+    cells = [told.application("http", count, "ipv6", 1.05, epochs=10, blocks=1) for count in (1, 10)]
+    study = [
+        dataclasses.replace(each, design="paper", judges=False, epochs=1, blocks=10, estimate=None, low=None, high=None)
+        for each in cells
+    ]
+    captions = Reader(page(story_of([*study, *made.study()]))).of("caption")
+    assert captions[0] == "Table 3-1: HTTP average response times in milliseconds, by connections at once"
+    assert "TCP: throughput at the receiver in Mbit/s, by window" in captions
+    assert "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures" in captions
+
+
+def test_a_twin_is_no_arm_but_the_sentinel(told):
+    records = [told.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
+    assert len(said(records)) == 1
+    assert "Sentinel (A/A): in 0 of 1 cell the 95 % interval" in page(story_of(records))
+
+
+def test_of_several_questions_about_a_cell_each_has_its_answer(told):
+    """Whichever test came last: its 50 % must not hide that the other's 5 % is exceeded."""
+    tight = found(
+        told, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
+    )
+    loose = dataclasses.replace(tight, margin="50%", margin_fraction=0.5, nodeid="l", verdict="within")
+    for records in ([tight, loose], [loose, tight]):
+        shown = Reader(page(story_of(records)))
+        assert shown.of("p", class_="counts") == ["▲1 exceeds✓1 within"]
+        (arm,) = shown.of("section", class_="arm")
+        assert "▲exceeds SMTP exceeds 5 %: +12.0 % [+9.0, +15.0]." in arm
+        assert "✓within SMTP within 50 %; change +12.0 % [+9.0, +15.0]." in arm
+        assert "▲exceeds" in shown.of("section", id="tables")[0]
+        assert "5 or 50 %" in shown.of("section", id="method")[0]
+
+
+def test_of_several_questions_about_a_flow_tables_and_plots_show_the_worst_answer(made):
+    cells = made.study()
+    tight = [
+        dataclasses.replace(each, verdict="exceeds", margin="1%", margin_fraction=0.01, nodeid="t") for each in cells
+    ]
+    loose = [dataclasses.replace(each, nodeid="l") for each in cells]
+    assert in_order([*tight, *loose]) == in_order([*loose, *tight]) == in_order(tight)
+    # The same test again is another measurement of the same question.
+    again = [dataclasses.replace(each, verdict="within", seed=8, nodeid="t") for each in cells]
+    assert in_order([*tight, *again]) == in_order(again)
+
+
+def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(told):
+    def with_failures(arm, failed, epochs):
+        one = told.application("smtp", 10, arm, 1.0, epochs=epochs)
+        lost = [
+            dataclasses.replace(side, failed={"connect: refused": count} if count else {}, attempted=100 * epochs)
+            for side, count in ((one.test, failed), (one.reference, 5))
+        ]
+        return dataclasses.replace(one, test=lost[0], reference=lost[1])
+
+    records = [with_failures("ipv6", 0, 8), with_failures("ipv6-tunnel", 2, 10), with_failures("ipv6-isatap", 0, 8)]
+    records.append(dataclasses.replace(records[0], margin="20%", nodeid="another question"))
+    (method,) = Reader(page(story_of(records))).of("section", id="method")
+    assert "Failures 7 of 3600 connections; one that fails counts with the deadline of 10 s" in method
+
+
+# --- the night --------------------------------------------------------------------------------------------------------
+
+
+def test_the_night_comes_above_all_with_its_light_and_every_cell_of_which_there_is_something_to_say(shown, night):
+    assert shown.of("h1") == ["▲red 1 of 19 cells is beyond the margin, confirmed in fresh epochs"]
+    (told,) = shown.of("section", class_="night")
+    body = shown.of("body")[0]
+    assert body.index(told[:60]) < body.index("Is IPv6 (native, through a tunnel, through ISATAP) as good as IPv4")
+    for words in (
+        "Exit status 1.", "Regressions (1)", "No longer measured (1)", "Accepted (1)", "Not enough evidence (1)",
+        "40 % accepted until 2026-12-24 by ada (sit has no offloads here, ticket NET-7)", "chance gives 3 at most",
+        "bind did not answer on 198.18.0.6 port 53", "lab.100mbit-ftp-c10-1m-ipv6 response time: earlier nights",
+    ):  # fmt: skip
+        assert words in told
+    first, names = night.night.headline.removeprefix("red: ").split(": ", 1)
+    assert f"red {first} Namely {names}. Exit status 1." in told
+
+
+def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
+    (cells,) = shown.of("table", class_="cells")
+    for cell in night.night.cells:
+        assert f"{cell.key.cell}" in cells
+        assert cell.ruling.value in cells
+        assert cell.sentence[1:] in cells
+
+
+@pytest.mark.parametrize(
+    ("headline", "words"),
+    [
+        ("green: 2 of 2 cells are within the margin", "green 2 of 2 cells are within the margin Exit"),
+        (
+            "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence",
+            "nothing decided 0 of 1 cell is within the margin 1 without enough evidence. Exit",
+        ),
+        (
+            "unstable: in 5 of 9 cells the reference differs from its twin; trouble with 1 item: a; b",
+            "unstable In 5 of 9 cells the reference differs from its twin Trouble with 1 item: a; b. Exit",
+        ),
+    ],
+)
+def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
+    light = next(light for light in Light if headline.startswith(f"{light.word}: "))
+    other = dataclasses.replace(night.night, headline=headline, light=light, cells=(), troubles={})
+    text = page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1]))
+    assert words in Reader(text).of("section", class_="night")[0]
+
+
+def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
+    """Each under its heading; a reader of both must not have to search."""
+    cells = [dataclasses.replace(night.night.cells[0], ruling=ruling, sentence=ruling.name) for ruling in Ruling]
+    other = dataclasses.replace(night.night, cells=tuple(cells), troubles={})
+    shown = Reader(page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1])))
+    names = [each.name for each in RANK if each is not Ruling.WITHIN]
+    (told,) = shown.of("section", class_="night")
+    assert sorted(names, key=lambda name: told.index(f": {name}")) == names
+    assert [line.rpartition(": ")[2] for line in night_lines(other)[: len(names)]] == names
+    assert set(RANK) == set(Ruling)
+
+
+def test_a_night_without_a_sentinel_says_so(night):
+    bare = dataclasses.replace(
+        night, night=dataclasses.replace(night.night, sentinel=None), samples={}, courses={}, records=night.records[:1]
+    )
+    assert "Sentinel: the reference had no twin in this night." in page(bare)
+
+
+# --- the page is whole, alone, and accessible -------------------------------------------------------------------------
+
+
+def test_each_name_is_there_once_and_every_link_leads_somewhere(shown):
+    names = shown.values("id")
+    assert len(names) == len(set(names)) > 0
+    targets = [value[1:] for value in shown.values("href") if value.startswith("#")]
+    assert targets
+    assert set(targets) <= set(names)
+
+
+def test_every_cell_can_be_linked_to(shown, night):
+    names = set(shown.values("id"))
+    assert {anchor(record.key) for record in night.records} <= names
+    assert {anchor(cell.key) for cell in night.night.cells} <= names
+
+
+def test_of_several_questions_about_a_cell_the_first_has_the_name(told):
+    one = told.application("smtp", 10, "ipv6", 1.0)
+    names = Reader(page(story_of([one, dataclasses.replace(one, margin="20%")]))).values("id")
+    assert names.count(anchor(one.key)) == 1
+
+
+def test_the_page_loads_nothing_and_runs_nothing(text, shown):
+    tags = {tag for tag, _ in shown.seen}
+    assert not {"script", "img", "iframe", "object", "embed", "base", "form"} & tags
+    assert not [name for _, attributes in shown.seen for name in attributes if name.startswith("on")]
+    (policy,) = [each["content"] for tag, each in shown.seen if each.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert [each["href"][:5] for tag, each in shown.seen if tag == "link"] == ["data:"]
+    icon = next(each["href"] for tag, each in shown.seen if tag == "link")
+    assert not re.findall(r"https?:|//|@import|url\((?!#)", text.replace(icon, ""))
+
+
+def test_headings_are_in_order_tables_named_and_scroll_boxes_reached_by_keys(shown):
+    levels = [int(tag[1]) for tag, _ in shown.seen if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    tags = [tag for tag, _ in shown.seen]
+    assert tags.count("table") == tags.count("caption") > 0
+    scopes = {attributes.get("scope") for tag, attributes in shown.seen if tag == "th"}
+    assert scopes == {"row", "col"}
+    boxes = [each for _, each in shown.seen if each.get("class") in ("wide", "drawn")]
+    assert {(each["role"], each["tabindex"]) for each in boxes} == {("region", "0")}
+    assert all(each["aria-label"] for each in boxes)
+    assert [each["lang"] for tag, each in shown.seen if tag == "html"] == ["en"]
+
+
+def test_verdicts_differ_in_word_colour_and_shape():
+    for known in (_VERDICTS, _RULINGS):
+        assert set(known.values()) <= set(_SHAPES)
+    assert len(set(_SHAPES.values())) == len(_SHAPES)
+    assert len(set(_VERDICTS.values())) == len(_VERDICTS)
+
+
+def test_all_texts_can_be_read_on_light_and_dark_pages():
+    rules = Path(document.__file__).with_name("style.css").read_text()
+    blocks = [
+        dict(re.findall(r"--([\w-]+): (#\w{6});", block)) for block in re.findall(r":root \{(.*?)\}", rules, re.DOTALL)
+    ]
+    light, dark, printed = blocks
+    assert light.keys() == dark.keys()
+    for colours in (light, dark, light | printed):
+        for ground in ("ground", "card"):
+            for ink in ("ink", "soft", "link"):
+                assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
+        for name in ("good", "bad", "open", "broken", "known", "plain"):
+            assert contrast(colours[name], colours[f"{name}-ground"]) >= 4.5, name
+            assert contrast(colours["ink"], colours[f"{name}-ground"]) >= 4.5, name
+        assert contrast(colours["soft"], colours["known-ground"]) >= 4.5  # a cell that a link led to
+
+
+def test_method_and_environment_tell_what_the_figures_rest_on(shown):
+    (method,) = shown.of("section", id="method")
+    for words in (
+        "each epoch's median of its blocks' log ratio to the reference, the mean over the epochs, with a",
+        "10 epochs of 3 blocks, so 30 runs of each arm", "one-sided 95 % bounds",
+        "every arm once in each block, within it in a random order that seed 7 gives",
+        "HTTP response time per connection: 10 % (at least 0.5 ms), here 10 to 25 %", "HTTP: apache 2.4.67",
+        "Failures none of 270000 connections; one that fails counts with the deadline of 10 s",
+        "paper 000, section 2.3",
+    ):  # fmt: skip
+        assert words in method
+    (environment,) = shown.of("section", id="environment")
+    for words in ("pytest suites -m 'a b'", "pytest-ipperf 0.1.0", "kernel 6.12.5", "sysctl net.a 0 1 2"):
+        assert words in environment
+
+
+def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made):
+    told = {"alpha": ("198.18.0.1", "2001:2::1"), "server": ("198.18.0.2",), "": ()}
+    hosts = [
+        Host(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
+        for role, (name, addresses) in zip(("client", "server", "client2"), told.items(), strict=True)
+    ]
+    shown = Reader(page(story_of(made.study()[:1], hosts=tuple(hosts))))
+    heads = {"client: alpha (198.18.0.1, 2001:2::1)", "server (198.18.0.2)", "client2"}
+    assert heads <= set(shown.of("th", scope="col"))
+
+
+def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
+    flows = [made.record("udp", "loss", "ipv6", [0.02] * 10, [0.01] * 10, epochs=1, blocks=10, levels={"rate": 1e7})]
+    (method,) = Reader(page(story_of(flows))).of("section", id="method")
+    assert "Change of the means, without an interval" in method
+    assert "1 epoch of 10 blocks, so 10 runs of each arm of 1 s after 500 ms" in method
+    assert "Failures" not in method
+    assert "RFC 7680, section 4.1" in method
+
+
+# --- what comes from a record -----------------------------------------------------------------------------------------
+
+
+def everywhere(told, night, text):
+    """A story that has the text wherever one may stand."""
+    records = [
+        dataclasses.replace(
+            told.application("smtp", count, "ipv6", 1.0), cell=f"{text}-{count}-ipv6", testbed=text, server=text,
+            sentence=text, margin=text, backend=text, client=text, taken_from=text, design=text, nodeid=text,
+            verdict="invalid",
+        )
+        for count in (1, 10)
+    ]  # fmt: skip
+    return dataclasses.replace(
+        story_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
+        question={"arguments": [text], "pytest": text}, troubles=(Trouble(nodeid=text, kind=text, sentence=text),),
+        hosts=(
+            Host(
+                testbed=text, role=text, name=f"{text}.", addresses=(text,), facts={text: text, "deep": {text: [text]}}
+            ),
+        ),
+        samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
+        courses={each.key: told.past_of(told.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
+        night=dataclasses.replace(
+            night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),
+            cells=tuple(
+                dataclasses.replace(cell, sentence=text, key=Key(text, cell.key.metric)) for cell in night.night.cells
+            ),
+        ),
+    )  # fmt: skip
+
+
+def test_nothing_that_a_record_says_becomes_a_part_of_the_page(told, night):
+    shown = Reader(page(everywhere(told, night, EVIL)))
+    assert not {"script", "img"} & {tag for tag, _ in shown.seen}
+    assert not [name for _, attributes in shown.seen for name in attributes if name.startswith("on")]
+    assert "<script>alert(1)</script>" in shown.of("body")[0]
+    names = shown.values("id")
+    assert len(names) == len(set(names))
+    assert not [name for name in names if re.search(r"[\s<>\"&]", name)]
+
+
+def test_a_command_line_that_is_no_utf_8_has_a_page(told, night, tmp_path):
+    """Python reads such bytes as lone surrogates, which no file in UTF-8 can hold."""
+    odd = everywhere(told, night, "b\udce4r")
+    write(odd, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == encoded(page(odd)) == FORMATS["html"].render(odd)
+    told_ = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "pytest 'b?r'" in told_.of("section", id="environment")[0]
+
+
+def test_a_page_that_cannot_be_written_leaves_the_one_before(told, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("before")
+
+    def full(part, data):
+        with part.open("wb") as half:
+            half.write(data[:9])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(story_of([told.application("smtp", 10, "ipv6", 1.0)]), path)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"page.html": "before"}
+
+
+@given(st.text(), st.text())
+def test_texts_and_attributes_are_read_back_as_they_were(text, value):
+    shown = Reader(element("p", text, title=value))
+    assert "".join(shown.texts) == text.replace("\r\n", "\n").replace("\r", "\n") or "".join(shown.texts) == text
+    assert shown.values("title") == [value]
+
+
+@given(
+    st.tuples(st.text(), st.sampled_from(["loss", "jitter"])), st.tuples(st.text(), st.sampled_from(["loss", "rtt"]))
+)
+def test_different_cells_have_different_names_that_may_stand_in_a_link(one, other):
+    names = {anchor(Key(*one)), anchor(Key(*other))}
+    assert len(names) == len({one, other})
+    assert all(re.fullmatch(r"[A-Za-z0-9._~-]+", name) for name in names)
+
+
+def test_lines_of_a_terminal_are_whole_texts_again():
+    assert paragraphs(["One line", "  goes on.", "Two.", "", "Three"]) == ["One line goes on.", "Two.", "Three"]
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_plots_have_text_as_text_units_on_both_axes_and_their_numbers_as_a_table(shown, text):
+    drawn = re.findall(r'<div class="drawn".*?(<svg.*?</svg>)</div>', text, re.DOTALL)
+    assert len(drawn) == len(shown.of("figure")) == len(shown.of("figcaption")) > 10
+    for each in drawn:
+        root = ET.fromstring(each.replace("xlink:href", "href"))
+        assert root.get("role") == "img"
+        assert len(root.get("aria-label") or "") > 40
+        labels = " ".join("".join(part.itertext()) for part in root.iter("text"))
+        assert re.search(r", (ms|us|%)", labels)
+    assert "#111111" not in text
+    figure = shown.of("figure")[0]
+    assert "The figures as a table" in figure
+    assert "Above: mean of 30 runs for each arm, with 95 % t intervals over the epochs' means. Below: change" in figure
+
+
+def test_failures_of_an_arm_are_told_where_its_curve_ends_below_all(shown):
+    (failed,) = [each for each in shown.of("figure") if "with failures" in each]
+    assert "HTTP, 1 connection: distribution of response times" in failed
+    assert re.search(r"IPv6 612 98\.04 %", failed)
+    assert "never" in failed
+
+
+def test_more_than_can_be_drawn_is_counted_and_where_it_is(told):
+    records = [told.application("smtp", count, "ipv6", 1.0) for count in range(1, 16)]
+    text = page(story_of(records, samples=told.samples_of(records)))
+    assert "3 more are not drawn here; the samples lie in /r/20261122T010000Z-5eed00." in text
+
+
+def test_of_many_lines_those_with_the_worst_answers_are_drawn(told):
+    """In the order of all, whatever comes first."""
+    records = [
+        dataclasses.replace(told.application("smtp", count, "ipv6", 1.0), server=f"s{at:02d}", verdict=verdict)
+        for at, verdict in enumerate(["within"] * 24 + ["inconclusive", "exceeds"])
+        for count in (1, 10)
+    ]
+    captions = Reader(page(story_of(records))).of("figcaption")
+    drawn = [each.partition("server ")[2][:3] for each in captions]
+    assert drawn == [f"s{at:02d}" for at in (*range(22), 24, 25)]
+
+
+def test_of_a_night_it_is_said_which_data_are_shown(shown, night):
+    headings = shown.of("h2")
+    for each in ("Tables (screening)", "By connections and other levels (screening)", "Distributions (screening)"):
+        assert each in headings
+    names = [each["id"] for tag, each in shown.seen if tag == "tbody" and each.get("id", "").startswith("cell-")]
+    rows = dict(zip(names, [each for each in shown.of("tbody") if "lab.100mbit" in each], strict=True))
+    for cell in night.night.cells:
+        row = rows[anchor(cell.key)]
+        assert (", fresh epochs" in row) == (cell.fresh is not None)
+        assert (", screening" in row) == (cell.fresh is None and cell.screen is not None)
+
+
+def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(told, tmp_path):
+    records = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
+    story = story_of(records, samples=told.samples_of(records), courses={records[0].key: told.past_of(records[0], 12)})
+    write(story, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
+
+
+def test_what_draws_is_loaded_only_where_there_is_something_to_draw():
+    code = "import sys, pytest_ipperf.report.page; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+# --- its documentation ------------------------------------------------------------------------------------------------
+
+DOCS = (Path(__file__).parents[3] / "docs" / "page.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
+    (code,) = re.findall(r"^```python\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
+    (folder,) = re.findall(r'Path\("(.ipperf/\S+)"\)', code)
+    journal = Journal(tmp_path / folder, "main")
+    journal.append("session", facts(1))
+    journal.close()
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    shown = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "no cell measured; go on with --ipperf-resume=" in shown
+    assert "Nothing was judged" not in shown
+
+
+def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
+    counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} courses"
+    assert counts in DOCS
+    assert f"page.html#{anchor(Key('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
+    assert document._POLICY.partition(";")[0] in DOCS

@@ -1,0 +1,189 @@
+"""A suite to be run by an inner pytest, on a testbed whose differences are known because they are made.
+
+The standing testbed alone is replaced: it stands for a network in which IPv6 is slower by a given share with a given
+noise, which no machine can have to order. Everything before it (collection, plan) and after it (the course of a
+workload, effect, outcome, record, table) is the real thing. What does not need a known difference is measured for real.
+"""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import pytest_ipperf.plugin.distribution.scheduler
+
+# Inner sessions in this process leave no module behind, and would load these anew each.
+import pytest_ipperf.plugin.session.start
+import pytest_ipperf.plugin.summary  # noqa: F401
+from tests.support.project_settings import STRICT
+
+SUITE = """
+    import pytest
+
+    @pytest.mark.smtp
+    @pytest.mark.levels(connections=[1, 10], payload=["1k"])
+    @pytest.mark.margin("10%", at_least="0.5ms")
+    def test_smtp_response_time(measured, margin):
+        assert measured.slowdown <= margin
+"""
+
+SYNTHETIC = """
+    import contextlib
+    import random
+    from array import array
+    from pytest_ipperf.core.portable.errors import LabError
+    from pytest_ipperf.experiment import workload as experiment
+    from pytest_ipperf.lab.runs.result import Receipt, Service
+    from pytest_ipperf.lab.tunnels.setup import Tunnels
+    from pytest_ipperf.plugin.measure import measured as measuring
+    from pytest_ipperf.plugin.session import session
+    from pytest_ipperf.protocols.base import PHASES
+
+    SLOWER, NOISE, BROKEN, INVALID, TWIN = {slower!r}, {noise!r}, {broken!r}, {invalid!r}, {twin!r}
+    FROM_EPOCH, RUN_S = {from_epoch!r}, {run_s!r}
+    LOG = {log!r}
+
+    class Clock:
+        now = 0.0
+
+        def monotonic(self):
+            return self.now
+
+    class Standing:
+        epochs = -1
+        tunnels = Tunnels()
+
+        def __init__(self):
+            Standing.epochs += 1
+            self.blocks = {{}}
+
+        def serve(self, workload, wanted, state, provisioning):
+            if str(workload) in BROKEN and self.epochs >= FROM_EPOCH:
+                raise LabError("host server: the server died")
+            return Service("synthetic", "1.0", True, 2525, 5353)
+
+        def verify(self, arm, service, workload, deadline_s):
+            return ""
+
+        def lacking(self, arm):
+            return ""
+
+        def logs(self):
+            return {{"synthetic": "the end of its log"}}
+
+        def prove(self, arm, service, workload):
+            found = [INVALID] if INVALID and arm.ipver == 6 and self.epochs >= FROM_EPOCH else []
+            return {{"contradictions": found, "trains": {{}}}}
+
+        def fingerprint(self, arm):
+            return {{}}
+
+        def floor(self, arm, service, workload, *, bursts, deadline_s):
+            return self.receipt(1, 0.001)
+
+        def receipt(self, count, value):
+            row = (0.0, value / 8, value / 4, value / 2, value, 0.0, 0.0)
+            return Receipt(attempted=count, failed={{}}, columns=PHASES, samples=array("d", row * count), proof={{}},
+                           contradictions=(), unsettled=())
+
+        def run(self, arm, service, workload, *, bursts, deadline_s, duration, pattern="", capture=0):
+            number = self.blocks[arm] = self.blocks.get(arm, -2) + 1
+            # The noise of a run does not depend on the order, so that every seed gives the same verdicts.
+            rng = random.Random(f"{{workload}} {{arm}} {{self.epochs}} {{number}}")
+            slower = SLOWER.get(str(workload), 0.0) if isinstance(SLOWER, dict) else SLOWER
+            value = 0.02 * rng.lognormvariate(0, NOISE) * (1 + slower * (arm.ipver == 6) + TWIN * arm.twin)
+            CLOCK.now += RUN_S
+            return self.receipt(30, value)
+
+    @contextlib.contextmanager
+    def stand(*_, transports, backend):
+        yield Standing()
+
+    def measure(plan, *arguments, **questions):
+        with open(LOG, "a") as log:
+            print(plan.workload, *plan.arms, file=log)
+        Standing.epochs = -1
+        return experiment.measure(plan, *arguments, **questions)
+
+    CLOCK = Clock()
+    if RUN_S:
+        experiment.time = session.time = CLOCK
+    experiment.stand = stand
+    experiment.leased = lambda *_: contextlib.nullcontext()
+    measuring.measure = measure
+"""
+
+
+PROGRAM = """
+import contextlib, io, json, sys
+from pytest_ipperf import cli
+told = []
+for argv in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")):
+        status = cli.main(argv)
+        sys.stdout.flush()
+        told.append([status, sys.stdout.buffer.getvalue().decode()])
+print(json.dumps(told))
+"""
+
+
+def program(*calls: list[str]) -> list[tuple[int, str]]:
+    """Return status and output of each call of the program.
+
+    They run in a process of their own: pytester forgets what a test has loaded, and numpy is loaded once in a process.
+    """
+    argv = [sys.executable, "-c", PROGRAM, json.dumps(calls)]
+    told = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=300)
+    return [(status, text) for status, text in json.loads(told.stdout)]
+
+
+class Project:
+    """A folder with a suite, and what its experiment was asked for."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.log = pytester.path / "measured.log"
+        pytester.makepyfile(SUITE)
+        pytester.makepyprojecttoml(STRICT)
+
+    def network(self, *, slower=0.0, noise=0.005, broken=(), invalid="", from_epoch=0, run_s=0.0, twin=0.0):
+        """From now on the inner pytest measures a made network; `slower` is for all workloads, or by their texts.
+
+        What is broken or invalid is so from an epoch on. With `run_s` time passes in runs alone, so much in each. The
+        twin of the reference is slower by `twin`.
+        """
+        text = textwrap.dedent(SYNTHETIC).format(
+            slower=slower, noise=noise, broken=tuple(broken), invalid=invalid, from_epoch=from_epoch, run_s=run_s,
+            twin=twin, log=str(self.log),
+        )  # fmt: skip
+        self.pytester.makeconftest(text)
+
+    def run(self, *arguments: str, testbed: str = "loopback") -> pytest.RunResult:
+        """An inner pytest in a process of its own: what it loads and replaces must not leak into this one."""
+        return self.pytester.runpytest_subprocess(*self._arguments(testbed, arguments))
+
+    def ask(self, *arguments: str, testbed: str = "loopback") -> pytest.RunResult:
+        """The same within this process, which is quicker, where nothing is measured."""
+        return self.pytester.runpytest_inprocess(*self._arguments(testbed, arguments))
+
+    @staticmethod
+    def _arguments(testbed: str, arguments: tuple[str, ...]) -> list[str]:
+        return [*([f"--testbed={testbed}"] if testbed else []), "-p", "no:randomly", *arguments]
+
+    def kept(self) -> list[dict]:
+        """All events of the journals below the folder, without what is being written this moment."""
+        files = sorted((self.pytester.path / ".ipperf").rglob("*.jsonl"))
+        lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def measured(self) -> list[str]:
+        """The workloads that the experiment was asked for, with their arms."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)

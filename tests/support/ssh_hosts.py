@@ -1,0 +1,512 @@
+"""A farm: hosts as machines in small, behind real sshds, and the controller that measures with them.
+
+A host has network, mount, pid and UTS namespaces of its own, and in them its own `/run`, `/tmp`, users, home, sshd and
+Python without packages. A bridge joins all of them with the controller, and their sshds listen there and nowhere else:
+198.19.0.0/24 and 2001:2:0:f0::/64. What is measured has links of its own, as those of the lab.
+
+Each is held by a pipe: its first process reads from us, and when we go, however we go, it reads the end, exits, and the
+kernel takes all processes and devices with it. The folder is removed by a process that outlives us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ipperf.lab.netns.namespaces import unusable
+from pytest_ipperf.lab.netns.veth import _FORWARDING, _SYSCTLS
+from tests.support import machines
+from tests.support.machines import ADMIN, CLERK, Machine, bare_pythons, said
+from tests.support.needs import lacking
+from tests.support.project_settings import STRICT
+
+ROOT = Path(__file__).parents[2]
+CONTROL, CONTROL6 = "198.19.0", "2001:2:0:f0"
+SUITE = """
+    import pytest
+
+    @pytest.mark.smtp
+    @pytest.mark.levels(connections=[1, 10], payload=["1k"])
+    def test_smtp(measured, margin):
+        assert measured.slowdown <= margin
+"""
+
+# In a home: what is to stay there until `pytest-ipperf clean`.
+_CACHE = ".cache"
+_PATIENCE_S = 60.0
+_GOES_S = 20.0
+# It has to be one path everywhere, and the hosts have `/tmp` for themselves.
+_PARENT = "/var/tmp"
+_REMOVING = 'folder=$1; shift; "$@"; rm -rf "$folder" || { sleep 1; rm -rf "$folder"; }'
+_SSHD = """
+ListenAddress {control4}
+ListenAddress {control6}
+HostKey {folder}/host_key
+AuthorizedKeysFile .ssh/authorized_keys
+PidFile none
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+SetEnv TMPDIR={folder}/tmp
+"""
+_SSH = """
+Host {name}
+    HostName {control4}
+    User root
+    IdentityFile {keys}/{name}
+    UserKnownHostsFile {keys}/known_{name}
+    HostKeyAlias {name}
+"""
+_SSH_ALL = """
+Host *
+    IdentitiesOnly yes
+    IdentityAgent none
+    StrictHostKeyChecking yes
+    GlobalKnownHostsFile /dev/null
+    ControlPath none
+"""
+_PORTS_OF_SSH = ":0016 "
+_NEAR, _FAR = "near", "far"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarmHost:
+    """A host. `pid` is its first process, as seen here; `entry` the words that enter it.
+
+    `home` (root's) and `tmp`, which is its `/tmp` too, have the same paths there and here. `device` is on the measured
+    link, at a router on the clients' one; `control_device` on the other.
+    """
+
+    name: str
+    pid: int
+    entry: list[str]
+    control4: str
+    control6: str
+    ipv4: str
+    ipv6: str
+    home: Path
+    tmp: Path
+    python: str
+    python_version: str
+    control_device: str = "control"
+    device: str = "eth0"
+
+    def run(self, *argv: str, text: str = "") -> str:
+        """What a command prints that runs there as root; AssertionError where it fails."""
+        return said([*self.entry, *argv], text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a host stands: its testbed, counted from 0, its links and its number on them, and the router's, if any."""
+
+    name: str
+    bed: int
+    role: str
+    number: int
+    links: tuple[str, ...]
+    router: int = 0
+
+    def address(self, link: str) -> tuple[str, str]:
+        net4, net6 = _networks(self.bed, link)
+        return f"{net4}.{self.number}", f"{net6}::{self.number}"
+
+    def routes(self) -> list[tuple[str, str]]:
+        """Networks, and the address that leads there."""
+        if not self.router:
+            return []
+        (mine,) = self.links
+        there4, there6 = _networks(self.bed, _FAR if mine == _NEAR else _NEAR)
+        mine4, mine6 = _networks(self.bed, mine)
+        return [(f"{there4}.0/24", f"{mine4}.{self.router}"), (f"{there6}::/64", f"{mine6}::{self.router}")]
+
+
+def _networks(bed: int, link: str) -> tuple[str, str]:
+    """Those of a testbed's link, without the number of a host; the first testbed's are the lab's."""
+    far = link == _FAR
+    return f"198.18.{2 * bed + far}", f"2001:2:0:{bed + 1 if bed else ''}{10 + far}"
+
+
+def places_of(testbeds: int, clients: int, *, routed: bool) -> list[_Place]:
+    """Where the hosts of such a farm stand."""
+    return list(_places(testbeds, clients, routed=routed))
+
+
+def _places(testbeds: int, clients: int, *, routed: bool) -> Iterator[_Place]:
+    for bed in range(testbeds):
+        router = 2 if routed else 0
+        for each in range(clients):
+            more = chr(ord("a") + each) if each else ""
+            yield _Place(name=f"client{bed + 1}{more}", bed=bed, role="client", number=10 + each if each else 1,
+                         links=(_NEAR,), router=router)  # fmt: skip
+        if routed:
+            yield _Place(name=f"router{bed + 1}", bed=bed, role="router", number=2, links=(_NEAR, _FAR))
+            yield _Place(name=f"server{bed + 1}", bed=bed, role="server", number=1, links=(_FAR,), router=router)
+        else:
+            yield _Place(name=f"server{bed + 1}", bed=bed, role="server", number=2, links=(_NEAR,))
+
+
+def _pythons(places: Sequence[_Place]) -> dict[str, tuple[tuple[int, ...], str]]:
+    """A Python for each host: within a testbed as many as there are, the server's the newest."""
+    found = bare_pythons()
+    given = {}
+    for bed in {place.bed for place in places}:
+        newest = found[-1 - bed % len(found)]
+        others = [each for each in found if each != newest] or found
+        at = bed
+        for place in (each for each in places if each.bed == bed):
+            if place.role == "server":
+                given[place.name] = newest
+            else:
+                given[place.name] = others[at % len(others)]
+                at += 1
+    return given
+
+
+class Farm:
+    """Stands from construction on; `farm` makes it and takes it down."""
+
+    def __init__(
+        self,
+        stack: contextlib.ExitStack,
+        places: Sequence[_Place],
+        domain: str = "",
+        keys: Mapping[str, str] | None = None,
+        pythons: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pytest-ipperf-farm-", dir=_PARENT))
+        self.folder.chmod(0o755)
+        self._stack = stack
+        self._places = places
+        self._python = _pythons(places) | {name: _asked(path) for name, path in (pythons or {}).items()}
+        self.controller = self._controller()
+        self._switch = self._machine(Machine(machines.OTHER, "switch", self.folder / "switch"))
+        self._machines = {place.name: self._host(place) for place in places}
+        for machine in (self.controller, self._switch, *self._machines.values()):
+            machine.wait_up()
+        self._lay()
+        self.entry = self._with_home(self.controller)
+        for machine in self._machines.values():
+            machine.go()
+        self.hosts = {place.name: self._known(place) for place in places}
+        self.ssh_config = self.folder / "ssh_config"
+        self.ssh_config.write_text("".join(self._ssh_config(host) for host in self.hosts.values()) + _SSH_ALL)
+        self.inventory = self.folder / "hosts.ini"
+        self.inventory.write_text(self._inventory(domain, keys or {}))
+        self._sessions = 0
+        self.mark()
+
+    # --- building ---------------------------------------------------------------------------------------------------
+
+    def _machine(self, machine: Machine) -> Machine:
+        self._stack.callback(machine.close)
+        return machine
+
+    def _controller(self) -> Machine:
+        folder = self._folder("controller", {"root", ADMIN})
+        (folder / "keys").mkdir(mode=0o700)
+        before = ["sh", "-c", _REMOVING, "sh", str(self.folder)]
+        return self._machine(Machine(machines.OTHER, "controller", folder, before=before))
+
+    def _folder(self, name: str, users: set[str]) -> Path:
+        """What a machine has for itself of the file system."""
+        folder = self.folder / name
+        folder.mkdir(mode=0o755)
+        homes = {user: folder / ("home" if user == "root" else user) for user in users}
+        for home in homes.values():
+            (home / ".ssh").mkdir(parents=True, mode=0o755)
+            if name != "controller":
+                (home / ".ssh" / "authorized_keys").write_text(machines.keys(f"user {name}")[1])
+        (folder / "tmp").mkdir()
+        (folder / "tmp").chmod(0o1777)
+        machines.make_etc(folder / "etc", name, homes)
+        return folder
+
+    def _host(self, place: _Place) -> Machine:
+        folder = self._folder(place.name, {"root", ADMIN, CLERK})
+        machines.make_bare(folder / "python", self._python[place.name][1])
+        private, public = machines.keys(f"host {place.name}")
+        control4, control6 = self._control(place)
+        _write(folder / "host_key", private)
+        (folder / "sshd_config").write_text(_SSHD.format(folder=folder, control4=control4, control6=control6))
+        keys = self.folder / "controller" / "keys"
+        _write(keys / place.name, machines.keys(f"user {place.name}")[0])
+        _write(keys / f"known_{place.name}", f"{place.name} {public}")
+        return self._machine(Machine(machines.HOST, place.name, folder, machines.sshd_program()))
+
+    def _control(self, place: _Place) -> tuple[str, str]:
+        number = 11 + self._places.index(place)
+        return f"{CONTROL}.{number}", f"{CONTROL6}::{number}"
+
+    def _lay(self) -> None:
+        """Bridges in the switch, with a port of every host on each of its links, and of all on the control network."""
+        links = sorted({f"{place.bed}-{link}" for place in self._places for link in place.links})
+        batch = [
+            f"link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up" for bridge in ("control", *links)
+        ]
+        for place in self._places:
+            batch += self._cable(self._machines[place.name], "control", "control")
+            for at, link in enumerate(place.links):
+                batch += self._cable(self._machines[place.name], f"eth{at}", f"{place.bed}-{link}")
+        batch += self._cable(self.controller, "control", "control")
+        self._switch.network(_batch(batch))
+        self.controller.network(_sysctls(_SYSCTLS) + _batch(_up("control", f"{CONTROL}.1", f"{CONTROL6}::1")))
+        for place in self._places:
+            lines = _up("control", *self._control(place))
+            for at, link in enumerate(place.links):
+                lines += _up(f"eth{at}", *place.address(link))
+            lines += [f"route add {network} via {hop}" for network, hop in place.routes()]
+            sysctls = _SYSCTLS | (_FORWARDING if place.role == "router" else {})
+            self._machines[place.name].network(_sysctls(sysctls) + _batch(lines))
+
+    @staticmethod
+    def _cable(machine: Machine, device: str, bridge: str) -> list[str]:
+        port = f"p{machine.pid}-{device[-1]}"
+        return [
+            f"link add {port} type veth peer name {device} netns {machine.pid}",
+            f"link set {port} master {bridge} up",
+        ]
+
+    def _known(self, place: _Place) -> FarmHost:
+        machine, folder = self._machines[place.name], self.folder / place.name
+        control4, control6 = self._control(place)
+        ipv4, ipv6 = place.address(place.links[0])
+        _await_sshd(machine, folder)
+        return FarmHost(
+            name=place.name,
+            pid=machine.pid,
+            entry=self._with_home(machine),
+            control4=control4,
+            control6=control6,
+            ipv4=ipv4,
+            ipv6=ipv6,
+            home=folder / "home",
+            tmp=folder / "tmp",
+            python=str(folder / "python" / "bin" / "python3"),
+            python_version=".".join(map(str, self._python[place.name][0])),
+        )
+
+    def _with_home(self, machine: Machine, *options: str) -> list[str]:
+        folder = self.folder / machine.name
+        # A machine has a `/run` for itself, and its marks in it.
+        return [*machine.entry, "env", "--unset=IPPERF_RUN", *options, f"HOME={folder}/home", f"TMPDIR={folder}/tmp"]
+
+    def _ssh_config(self, host: FarmHost) -> str:
+        return _SSH.format(name=host.name, control4=host.control4, keys=self.folder / "controller" / "keys")
+
+    def _inventory(self, domain: str, keys: Mapping[str, str]) -> str:
+        text = ""
+        for bed in sorted({place.bed for place in self._places}):
+            roles: dict[str, list[str]] = {}
+            for place in self._places:
+                if place.bed == bed:
+                    roles.setdefault(place.role, []).append(place.name)
+            lines = {**{role: ", ".join(names) for role, names in roles.items()}, **keys}
+            lines |= {"domain": domain} if domain else {}
+            text += _section(f"testbed bed{bed + 1}", lines)
+        for host in self.hosts.values():
+            lines = {"way": "ssh", "ssh": host.name, "ssh_config": str(self.ssh_config), "python": host.python}
+            text += _section(f"host {host.name}", lines | {"ipv4": host.ipv4, "ipv6": host.ipv6})
+        return text
+
+    # --- use --------------------------------------------------------------------------------------------------------
+
+    def change(self, name: str, **keys: str) -> None:
+        """Gives a host other keys in the inventory; an empty one is left out."""
+        before, head, after = self.inventory.read_text().partition(f"[host {name}]\n")
+        assert head, name
+        own, gap, rest = after.partition("\n\n")
+        lines = dict(line.split(" = ", 1) for line in own.splitlines()) | keys
+        told = "\n".join(f"{key} = {value}" for key, value in lines.items() if value)
+        self.inventory.write_text(f"{before}{head}{told}{gap}{rest}")
+
+    def session(
+        self, *argv: str, suite: str = SUITE, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """An inner pytest that runs as the controller, on all testbeds unless the words say on which.
+
+        What it says, errors too, is to be read from `stdout`. A `cwd` has its suite already.
+        """
+        if cwd is None:
+            self._sessions += 1
+            cwd = self.folder / f"session-{self._sessions}"
+            cwd.mkdir()
+            (cwd / "test_suite.py").write_text(textwrap.dedent(suite))
+            (cwd / "pyproject.toml").write_text(STRICT)
+        beds = ",".join(sorted({f"bed{place.bed + 1}" for place in self._places}))
+        named = [] if any(word.startswith("--testbed") for word in argv) else [f"--testbed={beds}"]
+        words = ["-m", "pytest", "-p", "no:randomly", f"--ipperf-hosts={self.inventory}", *named, *argv]
+        told = [f"{name}={value}" for name, value in {"PYTHONPATH": str(ROOT), **(env or {})}.items()]
+        process = subprocess.Popen(
+            [*self._with_home(self.controller, f"--chdir={cwd}", *told), sys.executable, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._stack.callback(_ended, process)
+        return process
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """What the journals of all its sessions have of that kind, in the order of time."""
+        files = self.folder.glob("session-*/.ipperf/runs/*/*.jsonl")
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        told = [event for event in map(json.loads, lines) if event["event"] == kind]
+        return sorted(told, key=lambda event: event["at"])
+
+    def python(self, code: str) -> str:
+        """What our own Python prints that runs this as the controller; AssertionError where it fails."""
+        return said([*self._with_home(self.controller, f"PYTHONPATH={ROOT}"), sys.executable, "-c", code])
+
+    @property
+    def _all(self) -> dict[str, Machine]:
+        return {"controller": self.controller, **self._machines}
+
+    def mark(self) -> None:
+        """From now on all that is on a machine counts as its own."""
+        self._before = {name: self._state(name) for name in self._all}
+
+    def left(self, but: re.Pattern[str] | None = None) -> list[str]:
+        """What is on a machine now and was not at the start, `but` that; what is about to go has time for it."""
+        end = time.monotonic() + _GOES_S
+        while (found := [each for each in self._left() if not (but and but.search(each))]) and time.monotonic() < end:
+            time.sleep(0.1)
+        return found
+
+    def _left(self) -> list[str]:
+        return [f"{name}: {each}" for name in self._all for each in sorted(self._state(name) - self._before[name])]
+
+    def _state(self, name: str) -> set[str]:
+        """Processes, files, devices with their addresses and routes, and pinned namespaces of a machine."""
+        machine, folder = self._all[name], self.folder / name
+        proc = Path(f"/proc/{machine.pid}")
+        found = {f"process {pid} {words}" for pid, words in _processes(machine.pid).items()}
+        # At the controller others leave things as well: workers of pytest, matplotlib, what pip asks.
+        found |= {f"file /tmp/{each.name}" for each in (folder / "tmp").iterdir() if each.name != "pytest-of-root"}
+        for user, home in {"": "home", ADMIN: ADMIN, CLERK: CLERK}.items() if name in self._machines else ():
+            found |= {f"file ~{user}/{each.name}" for each in (folder / home).iterdir() if each.name != _CACHE}
+        found |= {f"file /run/{each.name}" for each in (proc / "root" / "run").iterdir() if each.name != "sudo"}
+        run = proc / "root" / "run" / "pytest-ipperf"
+        if run.is_dir():  # a lock may stay in it
+            found -= set() if any(run.iterdir()) else {"file /run/pytest-ipperf"}
+        for line in (proc / "mountinfo").read_text().splitlines():
+            if " - nsfs " in line or "ipperf" in line.partition(" - ")[2]:
+                found.add(f"mount {line.split()[4]}")
+        return found | _network(machine)
+
+
+def _network(machine: Machine) -> set[str]:
+    """Devices, addresses and routes; those that the kernel gives a device by itself go with it."""
+    asked = "ip -brief link\nip -oneline address | grep -v fe80\nip -4 route\nip -6 route | grep -v fe80"
+    told = said(["nsenter", "--target", str(machine.pid), "--net", "sh", "-c", asked])
+    lines = [line.split() for line in told.splitlines()]
+    return {f"device {words[0]}" if "<" in words[-1] else f"network {' '.join(words)}" for words in lines if words}
+
+
+def _processes(pid: int) -> dict[int, str]:
+    """Those of a machine that live, by their numbers here, without the machine's own."""
+    namespace = Path(f"/proc/{pid}/ns/pid").readlink()
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):  # it may end while it is looked at
+                if (entry / "ns" / "pid").readlink() == namespace and " Z " not in (entry / "stat").read_text():
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ").strip()
+    return found
+
+
+def _await_sshd(machine: Machine, folder: Path) -> None:
+    """Until the host's sshd listens, and has the name that it keeps."""
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        both = [Path(f"/proc/{machine.pid}/net/{name}").read_text() for name in ("tcp", "tcp6")]
+        named = any("[listener]" in words for words in _processes(machine.pid).values())
+        if named and all(_PORTS_OF_SSH in text for text in both):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{machine.name}: sshd does not listen: {(folder / 'sshd.log').read_text()}")
+
+
+def _asked(path: str) -> tuple[tuple[int, ...], str]:
+    return next(each for each in bare_pythons() if each[1] == os.path.realpath(path))
+
+
+def _write(path: Path, secret: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(secret)
+
+
+def _section(head: str, keys: Mapping[str, str]) -> str:
+    return f"[{head}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items()) + "\n"
+
+
+def _sysctls(values: Mapping[str, str]) -> str:
+    return "".join(f"echo {value} > /proc/sys/{name}\n" for name, value in values.items())
+
+
+def _up(device: str, ipv4: str, ipv6: str) -> list[str]:
+    return [f"link set {device} up", f"addr add {ipv4}/24 dev {device}", f"addr add {ipv6}/64 dev {device} nodad"]
+
+
+def _batch(lines: Sequence[str]) -> str:
+    text = "\n".join(["link set lo up", *lines])
+    return f"ip -batch - <<'END'\n{text}\nEND\n"
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+    process.wait(_PATIENCE_S)
+    if process.stdout:
+        process.stdout.close()
+
+
+def trouble() -> str:
+    """Why there can be no farm here; empty where there can."""
+    if os.geteuid() != 0:
+        return "a farm of hosts needs root"
+    if why := unusable():
+        return f"a farm of hosts cannot stand: {why}"
+    if absent := lacking("ssh", "ssh-keygen", "sshd"):
+        return absent
+    return "" if bare_pythons() else "no Python here that hosts with a /tmp of their own can run"
+
+
+@pytest.fixture
+def farm() -> Iterator[Callable[..., Farm]]:
+    """Makes farms: `farm(testbeds=1, clients=1, routed=False, domain="")`, gone when the test ends.
+
+    `keys` go into every testbed's section. `pythons` are interpreters of `bare_pythons()` that hosts are to have.
+    """
+    if why := trouble():
+        pytest.skip(why)
+    with contextlib.ExitStack() as stack:
+
+        def made(
+            testbeds: int = 1,
+            clients: int = 1,
+            *,
+            routed: bool = False,
+            domain: str = "",
+            keys: Mapping[str, str] | None = None,
+            pythons: Mapping[str, str] | None = None,
+        ) -> Farm:
+            return Farm(stack, places_of(testbeds, clients, routed=routed), domain, keys, pythons)
+
+        yield made

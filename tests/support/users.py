@@ -1,0 +1,64 @@
+"""Users as whom tests run the project: the one who runs the tests, and one without rights."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_NOBODY = "65534"
+# By `env`, as setpriv itself may still start what this user may not.
+_AS_NOBODY = ("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--", "env")
+_PACKAGES = ("pytest_ipperf", "execnet", "packaging")
+
+
+@dataclass(frozen=True)
+class User:
+    """How to run a Python as a user: the words before it, which one, and the environment that finds the package."""
+
+    words: tuple[str, ...]
+    python: str
+    env: Mapping[str, str]
+
+    def argv(self, code: str, *arguments: str) -> list[str]:
+        """The command that runs a text of Python."""
+        return [*self.words, self.python, "-c", code, *arguments]
+
+
+@pytest.fixture(scope="session")
+def me() -> User:
+    """The user who runs the tests."""
+    found = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return User((), sys.executable, {**os.environ, "PYTHONPATH": found})
+
+
+@pytest.fixture(scope="session")
+def nobody(me: User) -> Iterator[User]:
+    """A user without rights: for root another one, with a copy of what that one may not read."""
+    if os.geteuid() != 0:
+        yield me
+        return
+    for python in (sys.executable, "/usr/bin/python3"):
+        asked = [*_AS_NOBODY, python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        if not subprocess.run(asked, capture_output=True, check=False, cwd="/").returncode:
+            break
+    else:
+        pytest.skip("there is no Python >= 3.11 here that a user without rights may run")
+    # Not below pytest's own folder, which nobody else may enter.
+    with tempfile.TemporaryDirectory(prefix="pytest-ipperf-copy-") as folder:
+        Path(folder).chmod(0o755)
+        for name in _PACKAGES:
+            # Other workers compile what they import meanwhile; such a file has a name of its own until it is whole.
+            half = shutil.ignore_patterns("*.pyc.*")
+            shutil.copytree(Path(str(import_module(name).__file__)).parent, Path(folder, name), ignore=half)
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        yield User(_AS_NOBODY, python, env)
