@@ -30,7 +30,8 @@ from functools import partial
 from pathlib import Path
 
 from pytest_ipperf.agent.load.spec import LoadOrder
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.deploy.install import check_library

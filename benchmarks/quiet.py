@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import epoch_spread, minimum_detectable

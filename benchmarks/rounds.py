@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from benchmarks.arena import CPUS
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 
 CALM = 0.1
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import survivors, tree
+from pytest_ipperf.agent.kernel.processes import survivors, tree
 
 
 class Processes:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers import containment
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel import processes
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import AUTO
 from pytest_ipperf.lab.netns.namespaces import unusable
@@ -216,7 +216,7 @@ def nothing_is_left(sessions, come):
     try:
         around = sessions.around()
         come()
-        below, everything = sessions.below(), containment._processes()
+        below, everything = sessions.below(), processes._processes()
         inside, loaded = namespaces(below) - namespaces([sessions.pid]), held(below)
         # Now, as the numbers of namespaces that have gone are given to new ones.
         members = [each for each in everything if inside & namespaces([each.pid])]
@@ -228,7 +228,7 @@ def nothing_is_left(sessions, come):
         Path(f"/proc/{pid}/cmdline").read_bytes() for pid in sessions.below()
     ]
     assert eventually(lambda: not list(sessions.temporary.iterdir())), list(sessions.temporary.iterdir())
-    assert eventually(lambda: not containment.survivors(members)), containment.survivors(members)
+    assert eventually(lambda: not processes.survivors(members)), processes.survivors(members)
     assert eventually(lambda: not loaded & programs())
     # What those have loaded meanwhile, they hold.
     assert eventually(lambda: not programs() - others - held(everybody())), programs() - others - held(everybody())

@@ -18,7 +18,8 @@ import threading
 import time
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.reply_script import Script
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application

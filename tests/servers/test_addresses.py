@@ -39,7 +39,8 @@ exec "$@"
 TALK = """
 import dataclasses, json, random, sys
 from contextlib import ExitStack
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadOrder

@@ -21,7 +21,8 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load import library_client
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadOrder
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
@@ -230,7 +231,8 @@ def _command(pid):
 
 UNPRIVILEGED = """
 import os, random, sys
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import survivors, tree
+from pytest_ipperf.agent.kernel.processes import survivors, tree
 from tests.support import uml_guest
 from tests.support.uml_guest import ROOT, SEARCH, Guest, missing
 

@@ -31,7 +31,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 
 ROOT = Path(__file__).parents[2]
 SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 import pytest_ipperf
-from pytest_ipperf.agent.servers.containment import Process, survivors, tree
+from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.protocols.base import PHASES
 from tests.support.project_settings import STRICT

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from tests.support.project_settings import STRICT
 from tests.support.ssh_hosts import Farm, FarmHost
 from tests.trouble.rows import Row

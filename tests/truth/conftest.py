@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import Link

@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.servers import SERVERS

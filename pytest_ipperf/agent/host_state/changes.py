@@ -19,7 +19,7 @@ from typing import Any
 import pytest_ipperf
 from pytest_ipperf.agent.host_state.dirty_marks import mark
 from pytest_ipperf.agent.host_state.restorer import PATIENCE_S, SILENT, sweep
-from pytest_ipperf.agent.servers.containment import search_path
+from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.core.portable.errors import LabError
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.host_state.restorer import main; main()"

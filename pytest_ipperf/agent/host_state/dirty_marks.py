@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.host_state.state_dir import ROOM, append, boot, folder, folders, held, network, own_folder
-from pytest_ipperf.agent.servers.containment import lives
+from pytest_ipperf.agent.kernel.processes import lives
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import true_root
 

@@ -19,7 +19,7 @@ import struct
 import time
 from pathlib import Path
 
-from pytest_ipperf.agent.servers.containment import process_of
+from pytest_ipperf.agent.kernel.processes import process_of
 
 _NAME = "\0pytest-ipperf.lease"
 _PATIENCE_S = 0.1

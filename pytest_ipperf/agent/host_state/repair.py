@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.host_state.dirty_marks import Mark, clear, marks
 from pytest_ipperf.agent.host_state.private_dir import remove_abandoned
-from pytest_ipperf.agent.servers.containment import lives
+from pytest_ipperf.agent.kernel.processes import lives
 from pytest_ipperf.core.portable.errors import LabError
 
 _GOES_S, _POLL_S = 1.0, 0.02

@@ -12,9 +12,9 @@ from pytest_ipperf.agent.kernel.counters import cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.load.results import BurstTold, RunTold
+from pytest_ipperf.agent.load.silence import Watch
 from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.agent.load.worker import Share
-from pytest_ipperf.agent.rpc.channel import Watch
 
 # A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
 _DEAD_BURSTS = 3

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from threading import Thread
 
 from pytest_ipperf.agent.host_state.state_dir import boot
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 Exchange = tuple[int, int, int, int]

@@ -8,7 +8,7 @@ import socket
 import time
 from threading import Thread
 
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 _WORD = b"pytest-ipperf"

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _MOST_FILES = 65536
 _NOBODY = 65534
 # An agent that died before the signal was set is not the parent any more. The file limit is the server's alone.
@@ -56,17 +55,6 @@ class Leash:
         return ["setpriv", "--pdeathsig", self.signal, "--", *guard, *self.words, *command]
 
 
-@dataclass(frozen=True)
-class Process:
-    """One process as this host sees it; number and start together name it for ever."""
-
-    pid: int
-    parent: int
-    started_ticks: int
-    cpu_s: float
-    alive: bool
-
-
 @cache
 def leash() -> Leash:
     """The best leash that works on this host for this user; LabError where none does."""
@@ -96,54 +84,3 @@ def _works(candidate: Leash) -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
-
-
-def search_path() -> Mapping[str, str]:
-    """The environment that a server starts from: nothing of the user's but where programs are."""
-    folders = (os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin")
-    return {"PATH": os.pathsep.join(folders), "LC_ALL": "C"}
-
-
-def tree(root: int) -> list[list[Process]]:
-    """A process and all below it, level by level; the processes of a level by age."""
-    processes = _processes()
-    level = [process for process in processes if process.pid == root]
-    levels = []
-    while level:
-        levels.append(level)
-        parents = {process.pid for process in level}
-        level = sorted((p for p in processes if p.parent in parents), key=lambda p: (p.started_ticks, p.pid))
-    return levels
-
-
-def survivors(processes: Sequence[Process]) -> list[Process]:
-    """Those of them that still live; one that has ended and waits for its parent does not."""
-    named = {(process.pid, process.started_ticks) for process in processes}
-    found = map(process_of, (pid for pid, _ in named))
-    return [each for each in found if each and each.alive and (each.pid, each.started_ticks) in named]
-
-
-def lives(pid: int, started_ticks: int) -> bool:
-    """The same of one."""
-    found = process_of(pid)
-    return found is not None and found.alive and found.started_ticks == started_ticks
-
-
-def _processes() -> list[Process]:
-    return [found for name in os.listdir("/proc") if name.isdecimal() and (found := process_of(int(name)))]  # noqa: PTH208
-
-
-def process_of(pid: int) -> Process | None:
-    """One line of /proc/PID/stat (proc(5)); None for a process that is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()
-    except (OSError, IndexError):
-        return None
-    return Process(
-        pid=pid,
-        parent=int(fields[1]),
-        started_ticks=int(fields[19]),
-        # Its own time in user and kernel mode, and that of the children it has waited for.
-        cpu_s=sum(map(int, fields[11:15])) / _TICKS_PER_S,
-        alive=fields[0] not in "ZX",
-    )

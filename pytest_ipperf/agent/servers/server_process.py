@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -16,8 +15,9 @@ from pathlib import Path
 import pytest_ipperf
 from pytest_ipperf.agent.host_state.dirty_marks import LeftError
 from pytest_ipperf.agent.host_state.private_dir import lay_out
-from pytest_ipperf.agent.servers.containment import Process, leash, search_path, survivors, tree
-from pytest_ipperf.agent.sockets.ports import knock, listed, open_connections, taken
+from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
+from pytest_ipperf.agent.servers.containment import leash
+from pytest_ipperf.agent.sockets.ports import knock, open_connections, taken
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -31,15 +31,6 @@ _KNOCK_S = 1.0
 _TERM_S = 2.0
 _KILL_S = 2.0
 _POLL_S = 0.005
-
-
-def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
-    """A port that neither TCP nor UDP has on any of the addresses, tried in random order; LabError without one."""
-    kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
-    for port in rng.sample(range(low, high + 1), high + 1 - low):
-        if not any(taken(address, port, kind) for address in addresses for kind in kinds):
-            return port
-    raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
 
 
 class Daemon:

@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from pytest_ipperf.agent.kernel.netlink import SOCK_DIAG, ask, attributes
-from pytest_ipperf.agent.servers.containment import process_of
+from pytest_ipperf.agent.kernel.processes import process_of
 from pytest_ipperf.agent.sockets.tcp_info import segments
 
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import random
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,15 @@ def taken(address: str, port: int, kind: socket.SocketKind) -> bool:
                 f"a server cannot listen on address {address}: {error.strerror}; it has to be an address of this host"
             ) from None
     return False
+
+
+def free_port(addresses: Sequence[str], low: int, high: int, rng: random.Random) -> int:
+    """A port that neither TCP nor UDP has on any of the addresses, tried in random order; LabError without one."""
+    kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    for port in rng.sample(range(low, high + 1), high + 1 - low):
+        if not any(taken(address, port, kind) for address in addresses for kind in kinds):
+            return port
+    raise LabError(f"no free port in {low}-{high} on {listed(addresses)}; free one or widen 'ports' in hosts.ini")
 
 
 def is_here(address: str) -> bool:

@@ -19,9 +19,9 @@ import execnet
 from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
-from pytest_ipperf.agent.rpc.channel import ALIVE
+from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
+from pytest_ipperf.agent.load.silence import ALIVE
 from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
-from pytest_ipperf.agent.servers.containment import Process, survivors, tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import plain, printable
 from pytest_ipperf.lab.access import WAYS

@@ -17,7 +17,7 @@ import pytest
 from pytest_ipperf.agent.host_state import dirty_marks, state_dir
 from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
 from pytest_ipperf.agent.host_state.teardown import undone
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.portable.errors import LabError
 
 ROOT = os.geteuid() == 0

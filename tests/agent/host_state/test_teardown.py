@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import marked
-from pytest_ipperf.agent.rpc.channel import ALIVE, Line
+from pytest_ipperf.agent.load.silence import ALIVE
+from pytest_ipperf.agent.rpc.channel import Line
 from pytest_ipperf.agent.rpc.handlers import teardown
 
 

@@ -17,7 +17,8 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadOrder
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES

@@ -20,7 +20,8 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.samples import packed
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application

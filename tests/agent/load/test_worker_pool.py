@@ -22,7 +22,8 @@ from pytest_ipperf.agent.load.results import overlap
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadOrder
 from pytest_ipperf.agent.load.worker_pool import Crew
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from pytest_ipperf.agent.paths.reachability import Door, unanswered
-from pytest_ipperf.agent.servers.server_process import free_port
-from pytest_ipperf.agent.sockets.ports import taken
+from pytest_ipperf.agent.sockets.ports import free_port, taken
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
+from pytest_ipperf.agent.load.silence import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch
 from pytest_ipperf.agent.rpc import channel as line_module
-from pytest_ipperf.agent.rpc.channel import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch, Line
+from pytest_ipperf.agent.rpc.channel import Line
 from pytest_ipperf.agent.sockets.control_connection import ControlLine
 
 

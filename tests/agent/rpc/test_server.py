@@ -16,9 +16,10 @@ from typing import Any
 import execnet
 import pytest
 
-from pytest_ipperf.agent.rpc.channel import ALIVE
+from pytest_ipperf.agent.kernel.processes import survivors, tree
+from pytest_ipperf.agent.load.silence import ALIVE
 from pytest_ipperf.agent.rpc.handlers import PARTS
-from pytest_ipperf.agent.servers.containment import leash, survivors, tree
+from pytest_ipperf.agent.servers.containment import leash
 from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.agents.bootstrap import BOOT, board
 from pytest_ipperf.lab.inventory.builtin import BUILTIN

@@ -17,10 +17,11 @@ import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import LeftError, holds
 from pytest_ipperf.agent.host_state.private_dir import private_folder
+from pytest_ipperf.agent.kernel.processes import process_of, tree
 from pytest_ipperf.agent.servers import containment as leash_module
 from pytest_ipperf.agent.servers import server_process as daemon_module
-from pytest_ipperf.agent.servers.containment import tree
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Entry, Server, Site
@@ -119,7 +120,7 @@ def _leash(request, monkeypatch):
 def _gone(pids, within_s=20.0):
     end = time.monotonic() + within_s
     while time.monotonic() < end:
-        if not any((found := leash_module.process_of(pid)) and found.alive for pid in pids):
+        if not any((found := process_of(pid)) and found.alive for pid in pids):
             return True
         time.sleep(0.01)
     return False
@@ -315,31 +316,3 @@ def test_embedded_code_may_come_from_memory(site, daemon_of):
         daemon_of(SERVERS["nameserver"], code_fd=code).start()
     finally:
         os.close(code)
-
-
-def test_free_port_takes_the_only_one_left():
-    low = free_port(ADDRESSES, 20000, 29990, random.Random())
-    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
-        udp.bind(("::1", low))
-        for seed in range(20):
-            assert free_port(ADDRESSES, low, low + 5, random.Random(seed)) != low
-
-
-def test_free_port_order_is_the_seeds():
-    found = {free_port(ADDRESSES, 20000, 29999, random.Random(seed)) for seed in range(10)}
-    assert len(found) > 5
-    assert all(20000 <= port <= 29999 for port in found)
-
-
-def test_no_free_port_is_a_sentence():
-    with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
-        with pytest.raises(LabError) as caught:
-            free_port(ADDRESSES, port, port, random.Random())
-    expected = f"no free port in {port}-{port} on 127.0.0.1 and ::1; free one or widen 'ports' in hosts.ini"
-    assert str(caught.value) == expected
-
-
-def test_what_is_no_address_is_named():
-    with pytest.raises(LabError, match=r"^address 'server' is not an IP address such as 198\.18\.0\.2 or 2001:2::2$"):
-        free_port(["server"], 20000, 20001, random.Random())

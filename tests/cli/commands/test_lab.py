@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf import cli
-from pytest_ipperf.agent.servers.containment import survivors, tree
+from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.cli.commands import lab as lab_order
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError

@@ -25,9 +25,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import process_of, tree
-from pytest_ipperf.agent.servers.server_process import free_port
-from pytest_ipperf.agent.sockets.ports import taken
+from pytest_ipperf.agent.kernel.processes import process_of, tree
+from pytest_ipperf.agent.sockets.ports import free_port, taken
 from pytest_ipperf.cli import main
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.access import WAYS, base
 from pytest_ipperf.lab.agents import client as link_module

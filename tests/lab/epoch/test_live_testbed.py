@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.host_state.lease import Lease
-from pytest_ipperf.agent.servers.containment import tree
+from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import leases

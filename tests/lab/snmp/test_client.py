@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.lab.snmp import client

@@ -26,7 +26,7 @@ from pytest_ipperf.agent.flows.tcp.receiver import Receiving
 from pytest_ipperf.agent.flows.tcp.sender import Sending
 from pytest_ipperf.agent.flows.tcp.socket_options import checked, congestion, effective_bytes, notes, tune
 from pytest_ipperf.agent.flows.tcp.streams import Streams, limit_blocking, readable
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols.base import IP_BIND_ADDRESS_NO_PORT

@@ -16,7 +16,7 @@ from threading import Thread
 
 from pytest_ipperf.agent.flows.rtt.frame import HEAD, looks
 from pytest_ipperf.agent.flows.rtt.probe import patient
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
 from pytest_ipperf.core.portable.errors import LabError
 

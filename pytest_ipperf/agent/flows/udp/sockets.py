@@ -12,8 +12,8 @@ from typing import Any
 from pytest_ipperf.agent.flows.engines.base import FlowOrder
 from pytest_ipperf.agent.kernel.qdiscs import disciplines
 from pytest_ipperf.agent.paths.routes import route
-from pytest_ipperf.agent.servers.server_process import free_port
 from pytest_ipperf.agent.sockets.buffers import give_room
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 
 HEADERS_BYTES = {4: 28, 6: 48}

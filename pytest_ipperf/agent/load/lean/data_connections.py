@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.load.lean.connection import (
     BROKEN,
@@ -18,10 +17,8 @@ from pytest_ipperf.agent.load.lean.connection import (
     Connection,
     DataConnection,
 )
+from pytest_ipperf.agent.load.lean.loop import Loop
 from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind, own_socket
-
-if TYPE_CHECKING:
-    from pytest_ipperf.agent.load.lean.epoll_client import Burst
 
 _LAST_PORT = 65535
 
@@ -29,7 +26,7 @@ _LAST_PORT = 65535
 class DataConnections:
     """Those of one burst. Each goes from the arm's source to the address to which the first connection went."""
 
-    def __init__(self, burst: Burst) -> None:
+    def __init__(self, burst: Loop) -> None:
         self._burst = burst
 
     def open(self, connection: Connection) -> None:

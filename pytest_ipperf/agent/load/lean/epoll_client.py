@@ -38,13 +38,13 @@ from pytest_ipperf.agent.load.lean.connection import (
     DataConnection,
 )
 from pytest_ipperf.agent.load.lean.data_connections import DataConnections
+from pytest_ipperf.agent.load.lean.loop import Stamps
 from pytest_ipperf.agent.load.lean.timers import Schedule
 from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
 from pytest_ipperf.agent.sockets.target import Target, answer_failure, connect_kind, failure_kind, own_socket
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
 
-Stamps = Sequence[tuple[int, int, bytes]]
 _SELECTABLE = 1024
 _UNBOUND = {"0.0.0.0", "::"}  # noqa: S104 - what a socket without an address calls itself, not a place to listen
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pytest_ipperf.agent.load.lean.connection import ASKING, RESOLVING
+from pytest_ipperf.agent.load.lean.loop import Loop
 from pytest_ipperf.agent.sockets.target import RETRY_S, failure_kind
-
-if TYPE_CHECKING:
-    from pytest_ipperf.agent.load.lean.epoll_client import Burst
 
 _ASKED = (RESOLVING, ASKING)
 
@@ -21,7 +18,7 @@ class Schedule:
     `end` is when every connection has failed that has no figure.
     """
 
-    def __init__(self, burst: Burst, starts: Sequence[float], deadline_s: float) -> None:
+    def __init__(self, burst: Loop, starts: Sequence[float], deadline_s: float) -> None:
         self._burst = burst
         self._starts = starts
         self._deadline_s = deadline_s

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.kernel.fingerprint import fingerprint
+from pytest_ipperf.agent.kernel.processes import process_of
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
-from pytest_ipperf.agent.servers.containment import process_of
 
 
 class Host(Part):

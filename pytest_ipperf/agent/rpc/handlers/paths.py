@@ -10,7 +10,7 @@ from pytest_ipperf.agent.paths import routes
 from pytest_ipperf.agent.paths.packet_train import Listener, rate_bit_s, send_train
 from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
-from pytest_ipperf.agent.servers.server_process import free_port
+from pytest_ipperf.agent.sockets.ports import free_port
 
 
 class Paths(Part):

@@ -10,7 +10,8 @@ from pytest_ipperf.agent.facts.servers import unusable
 from pytest_ipperf.agent.host_state.private_dir import lay_out
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 from pytest_ipperf.agent.servers.accepted_mail import HandedOver, HandingOver, look, make_room
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS

@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_left
 from pytest_ipperf.agent.host_state.teardown import undone
-from pytest_ipperf.agent.rpc.channel import SIGN_S
+from pytest_ipperf.agent.load.silence import SIGN_S
 from pytest_ipperf.agent.rpc.handlers.base import Part
 from pytest_ipperf.core.portable.errors import LabError
 

@@ -17,7 +17,7 @@ import subprocess
 from functools import cache
 
 from pytest_ipperf.agent.host_state.changes import Changes
-from pytest_ipperf.agent.servers.containment import search_path
+from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels import bpf_assembler
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.agent.tunnels.bpf_programs import MAC, decap, encap

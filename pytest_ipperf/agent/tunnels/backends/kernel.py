@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.state_dir import is_machines_own
-from pytest_ipperf.agent.servers.containment import search_path
+from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root

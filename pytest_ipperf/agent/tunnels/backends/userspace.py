@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest_ipperf
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.kernel.ethtool import set_offloads
-from pytest_ipperf.agent.servers.containment import search_path
+from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL
 from pytest_ipperf.agent.tunnels.forwarder import UP

@@ -19,7 +19,8 @@ from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadOrder
-from pytest_ipperf.agent.servers.server_process import Daemon, free_port
+from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.measurement.path_proof import Expected, run_contradictions
 from pytest_ipperf.core.portable import dns
