@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 STARTER = "pytest_ipperf/starter"
-SHIPPED = ("suites/**/*.py", "docs/*.md", "hosts.ini")
+SHIPPED = ("suites/**/*.py", "docs/*.md", "docs/howto/*.md", "hosts.ini")
 
 # A link to a page of the repository leads nowhere on a package index.
 _LINK = re.compile(r"\[([^\]]+)\]\((?!https?://)([^)#]*)(?:#[^)]*)?\)")

@@ -195,14 +195,13 @@ def test_the_hook_of_the_records_page_is_heard(pytester):
 
 @pytest.fixture
 def things(tmp_path, monkeypatch):
-    """What the house's page shows how to add, each on a shelf of its own, by the name of its file."""
+    """What docs/howto shows how to add, each in a registry of its own, by the name of its file."""
     package = tmp_path / "added"
     package.mkdir()
     (package / "__init__.py").touch()
-    offered = {codes(folder)[0]: codes(name)[0] for folder, name, _ in table("docs/house.md", "shelf")}
-    added = re.findall(
-        r"`([\w/]+/)(\w+)\.py`:\n\n```python\n(.*?)^```$", page("docs/house.md"), re.DOTALL | re.MULTILINE
-    )
+    offered = {codes(folder)[0]: codes(name)[0] for folder, name, _ in table("docs/architecture.md", "registry")}
+    recipes = "".join(path.read_text(encoding="utf-8") for path in sorted((DOCS / "howto").glob("*.md")))
+    added = re.findall(r"`([\w/]+/)(\w+)\.py`:\n\n```python\n(.*?)^```$", recipes, re.DOTALL | re.MULTILINE)
     for _, name, code in added:
         (package / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
@@ -211,7 +210,7 @@ def things(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_what_the_house_shows_how_to_add_is_whole(things):
+def test_the_recipes_of_howto_are_complete(things):
     assert set(things) == {"daytime", "lighttpd", "docker"}
 
     daytime = things["daytime"]
@@ -330,8 +329,8 @@ def test_servers_are_those_of_the_code():
     assert set(names("docs/servers.md", "server")) == set(SERVERS)
 
 
-def test_shelves_are_those_of_the_code():
-    told = {codes(row[0])[0]: codes(row[2]) for row in table("docs/house.md", "shelf")}
+def test_registries_are_those_of_the_code():
+    told = {codes(row[0])[0]: codes(row[2]) for row in table("docs/architecture.md", "registry")}
     assert told == {
         "protocols/": list(PROTOCOLS),
         "servers/": list(SERVERS),
@@ -348,15 +347,16 @@ def test_shelves_are_those_of_the_code():
     }
 
 
-def test_every_module_on_the_way_to_a_path_is_there():
-    for row in table("docs/house.md", "step"):
-        named = [code for cell in row[1:] for code in codes(cell)]
-        folders = [code.rpartition("/")[0] for code in codes(row[1])]
-        found = [code for code in named if code.endswith((".py", "/"))]
-        assert found
-        for code in found:
-            candidates = [code, *(f"{folder}/{code}" for folder in folders)]
-            assert any((TOP / "pytest_ipperf" / each).exists() for each in candidates), code
+@pytest.mark.parametrize("header", ["layer", "to change", "step"])
+def test_every_module_that_the_architecture_names_is_there(header):
+    for row in table("docs/architecture.md", header):
+        named = [code for cell in row[1:] for code in codes(cell) if code.endswith((".py", "/"))]
+        assert named or "howto" in row[1]
+        for code in named:
+            # The folders within a room are named without it.
+            rooms = ("", *(f"{room}/" for room in codes(row[1]) if room.endswith("/")))
+            tops = (TOP / "pytest_ipperf", TOP)
+            assert any((top / room.strip("/") / code).exists() for top in tops for room in rooms), code
 
 
 def test_hosts_and_their_keys_are_those_of_the_code():
@@ -387,7 +387,7 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
     assert tuple(names("docs/records.md", "column")) == PHASES
     sources = [
         (TOP / f"pytest_ipperf/plugin/{name}.py").read_text(encoding="utf-8")
-        for name in ("asking", "progress", "keeping", "vacating")
+        for name in ("session/plan_text", "display/progress", "session/journal", "measure/provisioning_teardown")
     ]
     nodes = [node for source in sources for node in ast.walk(ast.parse(source))]
     written = {

@@ -21,7 +21,8 @@ PACKAGE = TOP / "pytest_ipperf"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FOLDERS = {"benchmarks", "docs", "pytest_ipperf", "suites", "tests"}
-FILES = {"LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini", "pyproject.toml"} | {
+FILES = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "conftest.py", "hosts.ini"} | {
+    "pyproject.toml",
     "requirements.lock",
     "requirements.lowest",
 }

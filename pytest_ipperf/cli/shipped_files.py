@@ -40,7 +40,9 @@ def recipes() -> dict[str, str]:
 
 def pages() -> list[str]:
     """Return the names of the pages of the documentation, without `.md`."""
-    return sorted(path.stem for path in (_folder() / "docs").glob("*.md"))
+    docs = _folder() / "docs"
+    found = [*docs.glob("*.md"), *docs.glob("howto/*.md")]
+    return sorted(path.relative_to(docs).with_suffix("").as_posix() for path in found)
 
 
 def page(name: str) -> str:

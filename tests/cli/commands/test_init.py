@@ -130,7 +130,9 @@ def test_an_unknown_service_is_a_usage_error(init, tmp_path):
 def test_pages_are_listed_and_printed_by_each_of_their_names(capsys):
     assert cli.main(["docs"]) == 0
     listed = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert set(listed) == {path.stem for path in (TOP / "docs").glob("*.md")}
+    howto = {f"howto/{path.stem}" for path in (TOP / "docs" / "howto").glob("*.md")}
+    assert set(listed) == {path.stem for path in (TOP / "docs").glob("*.md")} | howto
+    assert len(howto) >= 3
     assert listed["exit-status"] == "Exit status"
     for name in ("exit-status", "exit-status.md", "docs/exit-status.md"):
         assert cli.main(["docs", name]) == 0
