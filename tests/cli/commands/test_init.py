@@ -177,7 +177,8 @@ def test_the_wheel_holds_what_init_lays_and_no_link_that_leads_nowhere(wheel):
         shipped = {name for name in names if "/starter/" in name}
         texts = {name.partition("/starter/")[2]: archive.read(name).decode() for name in shipped}
     suites = {f"suites/{name}": text for name, text in tree(TOP / "suites").items()}
-    pages = {f"docs/{path.name}": path.read_text(encoding="utf-8") for path in (TOP / "docs").glob("*.md")}
+    printed = [*(TOP / "docs").glob("*.md"), *(TOP / "docs" / "howto").glob("*.md")]
+    pages = {path.relative_to(TOP).as_posix(): path.read_text(encoding="utf-8") for path in printed}
     assert texts == {**suites, **pages, "hosts.ini": (TOP / "hosts.ini").read_text(encoding="utf-8")}
     assert described["Description-Content-Type"] == "text/markdown"
     readme = described.get_payload()
