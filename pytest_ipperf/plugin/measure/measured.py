@@ -20,17 +20,12 @@ from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
 from pytest_ipperf.plugin.collect.questions import asked_with
 from pytest_ipperf.plugin.display.progress import Progress
-from pytest_ipperf.plugin.measure.outcome import INVALID
 from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING
+from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import worded
 from pytest_ipperf.plugin.session.journal import keep_anew, keep_complete
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import application, flow
-
-RECORD = pytest.StashKey[Record]()
-"""On an item: the record of its cell, which every claim of the test brings up to date."""
-WITHIN = pytest.StashKey[Record | None]()
-"""On an item: the record of the last claim that was within its margin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -20,6 +20,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, UndecidedError, UnjudgedError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.collect.collection import cell_of
+from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import worded
 from pytest_ipperf.plugin.session.session import SESSION
 
@@ -27,8 +28,6 @@ NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"
 _PACKAGE = Path(pytest_ipperf.__file__).parent
 _LAST_FAILED = "cache/lastfailed"
-INVALID = pytest.StashKey[bool]()
-"""On an item whose set-up found that its measurement is none."""
 
 
 class _Part(NamedTuple):
@@ -174,8 +173,6 @@ def _without_internals(item: pytest.Item, error: BaseException) -> Any:
 
 def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
     """Return the record with the last claim, or the last claim within its margin; None where there is none."""
-    from pytest_ipperf.plugin.measure.measured import RECORD, WITHIN  # noqa: PLC0415 - loaded by the set-up that made it
-
     found = item.stash.get(WITHIN, None) if within else item.stash.get(RECORD, None)
     return dataclasses.replace(found, nodeid=item.nodeid) if found else None
 
