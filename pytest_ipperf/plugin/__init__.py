@@ -1,7 +1,7 @@
 """The door to pytest: thin hooks, each a call into a room of this folder.
 
 Whoever merely has the plugin installed must not notice it: what only a measuring session needs is loaded, and begun,
-when the first test is met that measures (`presence`).
+when the first test is met that measures (`activation`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import pytest
 
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.plugin import activation, hookspecs
-from pytest_ipperf.plugin.activation import SESSION
+from pytest_ipperf.plugin.collect import hooks
 from pytest_ipperf.plugin.distribution import workers
 from pytest_ipperf.plugin.fixtures import factors, margin, measured, server_state
 from pytest_ipperf.plugin.options import aliases, declarations
+from pytest_ipperf.plugin.session.invocation import from_controller
+from pytest_ipperf.plugin.session.stash import SESSION, STARTER, session_of
 
 __all__ = ["factors", "margin", "measured", "server_state"]
 
@@ -43,21 +45,29 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options that were given; begin where they are about the session itself."""
     declarations.register_markers(config)
-    config.pluginmanager.register(activation.Selection(), "ipperf-selection")
-    config.pluginmanager.register(activation.Looking(), "ipperf-looking")
+    config.stash[STARTER] = _start
+    config.pluginmanager.register(hooks.Selection(), "ipperf-selection")
+    config.pluginmanager.register(hooks.TestCheck(), "ipperf-test-check")
     workers.register(config)
     given = declarations.given(config)
     if not given or activation.elsewhere():
         return
     try:
-        if activation.handed_over(config) is None:
+        if from_controller(config) is None:
             from pytest_ipperf.plugin.options.settings import check  # noqa: PLC0415 - whoever gives one means to measure
 
             check(config, given)
         if declarations.ABOUT_THE_SESSION & set(given):
-            activation.session_of(config)
+            session_of(config)
     except IpperfError as error:
         raise pytest.UsageError(aliases.worded(config, str(error))) from None
+
+
+def _start(config: pytest.Config) -> None:
+    """Start the measuring session of this process."""
+    from pytest_ipperf.plugin.session.start import start  # noqa: PLC0415 - what only a measuring session needs
+
+    start(config)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -1,4 +1,4 @@
-"""Presence: whether anything of ours is measured in this process. Until that is known, no more of the plugin is loaded.
+"""Whether anything of ours is measured in this process. Until that is known, no more of the plugin is loaded.
 
 A project that has the plugin installed and measures nothing must not notice it, whatever its own fixtures, markers and
 parameters are called. So what counts is the function that makes the fixture `measured`, and not its name.
@@ -6,18 +6,13 @@ parameters are called. So what counts is the function that makes the fixture `me
 
 from __future__ import annotations
 
-import secrets
 import sys
-import time
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from pytest_ipperf.protocols import PROTOCOLS
-
-if TYPE_CHECKING:  # which load what only a measuring session needs
-    from pytest_ipperf.plugin.session.session import Session
 
 MEASURED = "measured"
 FIXTURES = ("factors", "margin", MEASURED, "server_state")
@@ -26,51 +21,8 @@ _LINUX = "linux"
 # By name a list, or from pytest 9.2 on lists by node.
 _TABLES = ("_arg2fixturedefs", "_arg2node2fixturedefs", "_arg2nodeid2fixturedefs")
 
-SESSION: pytest.StashKey[Session] = pytest.StashKey()
-_BEGUN: pytest.StashKey[Begun] = pytest.StashKey()
 _MEASURING: pytest.StashKey[set[str]] = pytest.StashKey()
 """The node ids of the test functions that measure, without their parameters."""
-
-
-class Begun(NamedTuple):
-    """The facts that all processes of a session share before it is known whether they measure.
-
-    `seed` counts where none is asked for. `at_s` (since the epoch) and `token` name the folder of the records, and
-    `resume` the session that is resumed, empty where none is.
-    """
-
-    seed: int
-    at_s: float
-    token: str
-    command: list[str]
-    resume: str = ""
-
-
-def handed_over(config: pytest.Config) -> Begun | None:
-    """Return what the controller of xdist handed over to this worker; None in every other process."""
-    known: list[Any] | None = getattr(config, "workerinput", {}).get("ipperf")
-    return Begun(*known) if known else None
-
-
-def begun(config: pytest.Config) -> Begun:
-    """Return the facts of this session; in a worker of xdist those of its controller."""
-    if _BEGUN not in config.stash:
-        command = ["pytest", *map(str, config.invocation_params.args)]
-        own = Begun(secrets.randbelow(2**31), time.time(), secrets.token_hex(3), command)
-        config.stash[_BEGUN] = handed_over(config) or own
-    return config.stash[_BEGUN]
-
-
-def session_of(config: pytest.Config) -> Session:
-    """Return the measuring session of this process, begun at the first call.
-
-    UsageError where a setting makes no sense.
-    """
-    if SESSION not in config.stash:
-        from pytest_ipperf.plugin.session.start import begin  # noqa: PLC0415 - see above
-
-        begin(config)
-    return config.stash[SESSION]
 
 
 def asks(metafunc: pytest.Metafunc) -> bool:
@@ -164,32 +116,3 @@ class Elsewhere:
         """Say why."""
         if measures(item):
             pytest.fail(elsewhere(), pytrace=False)
-
-
-class Looking:
-    """Looks at every test that measures, or seems to want to, once all of its parameters are known."""
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
-        """Report the first mistake of the test."""
-        yield
-        if not elsewhere() and ((asks(metafunc) and SESSION in metafunc.config.stash) or seems_to_ask(metafunc)):
-            from pytest_ipperf.plugin.collect.mistakes import check_test  # noqa: PLC0415 - see above
-
-            check_test(metafunc)
-
-
-class Selection:
-    """Filters and order of what is measured, as a plugin of its own, registered when pytest is configured.
-
-    pytest calls hooks in the reverse order of registration, and this one must come after pytest's grouping by
-    parameters and before `--sw`, which remembers the order that it sees.
-    """
-
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Apply both."""
-        if SESSION in config.stash:
-            from pytest_ipperf.plugin.collect.collection import arrange, deselect  # noqa: PLC0415 - see above
-
-            deselect(config, items)
-            arrange(config, items)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ipperf.plugin.activation import session_of
+from pytest_ipperf.plugin.session.stash import session_of
 
 if TYPE_CHECKING:
     from pytest_ipperf.core.design.margin import Margin

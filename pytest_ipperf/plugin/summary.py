@@ -12,8 +12,9 @@ from pytest_ipperf.plugin.display.forecast import forecast_lines
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED, TALLY, Tally
 from pytest_ipperf.plugin.options.aliases import worded
 from pytest_ipperf.plugin.session.journal import KEEPER
-from pytest_ipperf.plugin.session.session import SESSION, Session
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import ENDING, PAGE
+from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons
 from pytest_ipperf.store import read_session
 

@@ -48,7 +48,7 @@ SUITE = f"""
 LEARN = """
     import os
     import pytest
-    from pytest_ipperf.plugin.activation import session_of
+    from pytest_ipperf.plugin.session.stash import session_of
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(config):
@@ -220,7 +220,7 @@ def test_neither_password_nor_mail_is_in_a_file_that_a_stranger_can_read(told):
 
 def test_no_two_sessions_have_one_password(pytester):
     pytester.makeconftest("""
-        from pytest_ipperf.plugin.activation import session_of
+        from pytest_ipperf.plugin.session.stash import session_of
 
         def pytest_report_header(config):
             return f"password {session_of(config).password}"

@@ -13,7 +13,7 @@ import pytest
 from pytest_ipperf.plugin.allure.environment import Surroundings
 from pytest_ipperf.plugin.allure.results import Results
 from pytest_ipperf.plugin.allure.session_result import Whole
-from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.stash import SESSION
 
 
 def begin(config: pytest.Config) -> None:

@@ -16,8 +16,9 @@ from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.statuses import categories
 from pytest_ipperf.plugin.measure.outcome import TALLY
-from pytest_ipperf.plugin.session.session import SESSION, Session
+from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.session.stash import SESSION
 
 
 class Surroundings:

@@ -17,8 +17,8 @@ import pytest
 
 from pytest_ipperf.core.records.completeness import Extent, State
 from pytest_ipperf.plugin.session.journal import KEEPER
-from pytest_ipperf.plugin.session.session import SESSION
 from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.session.stash import SESSION
 
 TITLE = "The session as a whole"
 _KILLED = "where nothing is running any more it was killed, and --ipperf-resume=last goes on with it"

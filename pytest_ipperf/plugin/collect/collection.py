@@ -13,14 +13,16 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.portable.factor import Level, levels_of_text
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
-from pytest_ipperf.plugin.activation import handed_over, measures, session_of
+from pytest_ipperf.plugin.activation import measures
 from pytest_ipperf.plugin.collect.levels import levels_of, refused
 from pytest_ipperf.plugin.collect.node_ids import named_ids
 from pytest_ipperf.plugin.collect.questions import check_markers, question_of, unasked
 from pytest_ipperf.plugin.collect.unused_options import check_effects
 from pytest_ipperf.plugin.options.aliases import worded
 from pytest_ipperf.plugin.options.settings import Settings
+from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.session import Session
+from pytest_ipperf.plugin.session.stash import session_of
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -39,7 +41,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     try:
         session = session_of(metafunc.config)
     except IpperfError as error:
-        if handed_over(metafunc.config):
+        if from_controller(metafunc.config):
             raise pytest.Collector.CollectError(worded(metafunc.config, str(error))) from None
         return
     where = metafunc.definition.nodeid

@@ -14,11 +14,12 @@ import pytest
 
 from pytest_ipperf.core.closest_match import nearest
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.activation import asks, begun, may_be_skipped
+from pytest_ipperf.plugin.activation import asks, may_be_skipped
 from pytest_ipperf.plugin.collect.claims import check_claims
 from pytest_ipperf.plugin.collect.questions import metric_of
 from pytest_ipperf.plugin.options.aliases import worded
-from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.invocation import invocation
+from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 _OURS = "pytest_ipperf.plugin.fixtures"
@@ -65,7 +66,7 @@ def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
     one of a marker that no test has at present, and so may one that is excluded, or that the project's `addopts` has:
     tests of another file may have that marker.
     """
-    if not any(map(_TYPED.match, begun(config).command)):
+    if not any(map(_TYPED.match, invocation(config).command)):
         return
     names = set(_wanted(config.getoption("markexpr") or ""))
     registered = {_NAME.split(line.strip(), maxsplit=1)[0] for line in config.getini("markers")}

@@ -8,7 +8,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 

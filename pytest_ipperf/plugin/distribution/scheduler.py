@@ -20,13 +20,13 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import levels_of_text
 from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.plugin.activation import session_of
 from pytest_ipperf.plugin.collect.collection import cell_from
 from pytest_ipperf.plugin.display.forecast import duration_text
 from pytest_ipperf.plugin.distribution.worker_progress import Following
 from pytest_ipperf.plugin.options.declarations import CLIENTS
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.session import Session
+from pytest_ipperf.plugin.session.stash import session_of
 from pytest_ipperf.plugin.summary import before
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS

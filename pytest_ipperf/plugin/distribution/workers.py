@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.plugin.activation import SESSION, begun, elsewhere, handed_over
+from pytest_ipperf.plugin.activation import elsewhere
 from pytest_ipperf.plugin.options.aliases import worded
 from pytest_ipperf.plugin.options.declarations import long_of
+from pytest_ipperf.plugin.session.invocation import from_controller, invocation
+from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
 
 # What no node id of a cell lacks; which testbeds there are, only a measuring session reads.
@@ -24,7 +26,7 @@ _LIKE_A_CELL = re.compile(rf"[\[-].+-(?:{'|'.join(PROTOCOLS)})-.*\bc\d+-.*\bipv[
 
 def register(config: pytest.Config) -> None:
     """Register what this process needs under xdist; nothing without it."""
-    if handed_over(config):
+    if from_controller(config):
         config.pluginmanager.register(HandingOver(), "ipperf-handing-over")
     elif config.pluginmanager.hasplugin("xdist") and config.getoption("dist", "no") != "no" and not elsewhere():
         config.pluginmanager.register(Controller(config), "ipperf-controller")
@@ -58,7 +60,7 @@ class Controller:
         """Hand over what a worker must know: it must make the same plan and write to the same folder."""
         session = self._config.stash.get(SESSION, None)
         resume = str(session.earlier.kept.folder) if session and session.earlier else ""
-        node.workerinput["ipperf"] = list(begun(self._config)._replace(resume=resume))
+        node.workerinput["ipperf"] = list(invocation(self._config)._replace(resume=resume))
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:

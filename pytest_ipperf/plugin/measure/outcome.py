@@ -22,7 +22,7 @@ from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
 from pytest_ipperf.plugin.options.aliases import worded
-from pytest_ipperf.plugin.session.session import SESSION
+from pytest_ipperf.plugin.session.stash import SESSION
 
 NOTHING_DECIDED = 10
 _PROPERTY = "ipperf"

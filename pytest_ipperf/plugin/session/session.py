@@ -22,10 +22,9 @@ from pytest_ipperf.lab.inventory.limits import check_rebootable
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
-from pytest_ipperf.plugin.activation import SESSION as SESSION  # noqa: PLC0414 - where it is looked for
-from pytest_ipperf.plugin.activation import Begun, handed_over
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.baseline import Baseline
+from pytest_ipperf.plugin.session.invocation import Invocation, from_controller
 from pytest_ipperf.plugin.session.resume import Earlier
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
@@ -56,12 +55,14 @@ def default_testbed() -> str:
 class Session:
     """One pytest process that measures; `facts` are those of all its processes."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, facts: Begun, earlier: Earlier | None = None) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, facts: Invocation, earlier: Earlier | None = None
+    ) -> None:
         self.config = config
         # The order is that of the session that is resumed, whose plan this one ends.
         self.settings = replace(settings, seed=earlier.kept.facts["seed"]) if earlier else settings
         self.earlier = earlier
-        self.is_worker = handed_over(config) is not None
+        self.is_worker = from_controller(config) is not None
         self.lab_trouble = unusable()
         self.folder = run_folder(settings.records, facts.at_s, facts.token)
         self.writer = os.environ.get("PYTEST_XDIST_WORKER", "main") if self.is_worker else "main"

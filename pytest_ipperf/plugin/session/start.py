@@ -1,4 +1,4 @@
-"""Beginning: what a process has that measures. It is put together when the first test is met that does."""
+"""Start the measuring session of a process: settings, session and plugins, when the first test is met that measures."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.plugin.activation import SESSION, begun
 from pytest_ipperf.plugin.collect.collection import LeavingOut
 from pytest_ipperf.plugin.collect.mistakes import Checking
 from pytest_ipperf.plugin.measure.outcome import TALLY, Running, Tally
 from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING, Vacating
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.baseline import check_night, find_baseline
+from pytest_ipperf.plugin.session.invocation import invocation
 from pytest_ipperf.plugin.session.journal import KEEPER, Keeper
 from pytest_ipperf.plugin.session.resume import find_earlier
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.session_end import ENDING, Ending
 from pytest_ipperf.plugin.session.spread_cache import Memory
+from pytest_ipperf.plugin.session.stash import SESSION
 
 
-def begin(config: pytest.Config) -> None:
+def start(config: pytest.Config) -> None:
     """Read the settings, and register what depends on being the main process. UsageError where one makes no sense."""
-    directory, facts = config.invocation_params.dir, begun(config)
+    directory, facts = config.invocation_params.dir, invocation(config)
     settings = read_settings(config, facts.seed)
     if facts.resume:  # the last session is by now the one that has begun
         settings = dataclasses.replace(settings, resume=facts.resume)

@@ -19,8 +19,8 @@ from pytest_ipperf.plugin.allure.environment import Surroundings, executor_of, p
 from pytest_ipperf.plugin.allure.results import history_id
 from pytest_ipperf.plugin.allure.statuses import Kind, Outcome, categories
 from pytest_ipperf.plugin.measure.outcome import TALLY
-from pytest_ipperf.plugin.session.session import SESSION
 from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.session.stash import SESSION
 from tests.support.project_settings import STRICT
 from tests.support.projects import SYNTHETIC
 

@@ -1,0 +1,40 @@
+"""Facts that all processes of a pytest session share before it is known whether any of them measures."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, NamedTuple
+
+import pytest
+
+_INVOCATION: pytest.StashKey[Invocation] = pytest.StashKey()
+
+
+class Invocation(NamedTuple):
+    """One invocation of pytest, the same in the controller of xdist and in its workers.
+
+    `seed` counts where none is asked for. `at_s` (since the epoch) and `token` name the folder of the records, and
+    `resume` the session that is resumed, empty where none is.
+    """
+
+    seed: int
+    at_s: float
+    token: str
+    command: list[str]
+    resume: str = ""
+
+
+def from_controller(config: pytest.Config) -> Invocation | None:
+    """Return what the controller of xdist handed over to this worker; None in every other process."""
+    fields: list[Any] | None = getattr(config, "workerinput", {}).get("ipperf")
+    return Invocation(*fields) if fields else None
+
+
+def invocation(config: pytest.Config) -> Invocation:
+    """Return the facts of this session; in a worker of xdist those of its controller."""
+    if _INVOCATION not in config.stash:
+        command = ["pytest", *map(str, config.invocation_params.args)]
+        own = Invocation(secrets.randbelow(2**31), time.time(), secrets.token_hex(3), command)
+        config.stash[_INVOCATION] = from_controller(config) or own
+    return config.stash[_INVOCATION]
