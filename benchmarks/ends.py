@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from benchmarks.arena import Host
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FarEnd, FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
 from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.outcome import Outcome
@@ -79,7 +79,7 @@ class Ends:
         listening = _asked(self.far, asdict(order))
         near = _asked(self.near, {**asdict(order), "far": listening})
         far = _asked(self.far, near["told"])
-        one, other = _told(near["told"]), _told(far["told"])
+        one, other = _report(near["told"]), _report(far["told"])
         outcome = Outcome(
             attempted=one.attempted + other.attempted,
             failed=one.failed | other.failed,
@@ -116,12 +116,12 @@ def _asked(process: subprocess.Popen[str], order: Mapping[str, Any]) -> Any:
     return said["answer"]
 
 
-def _told(plain: Mapping[str, Any]) -> Told:
-    return Told(**{**plain, "samples": base64.b64decode(plain["samples"])})
+def _report(plain: Mapping[str, Any]) -> FlowReport:
+    return FlowReport(**{**plain, "samples": base64.b64decode(plain["samples"])})
 
 
-def _plain(told: Told) -> dict[str, Any]:
-    return {**asdict(told), "samples": base64.b64encode(told.samples).decode()}
+def _plain(report: FlowReport) -> dict[str, Any]:
+    return {**asdict(report), "samples": base64.b64encode(report.samples).decode()}
 
 
 # --- inside one of them -----------------------------------------------------------------------------------------------
@@ -130,15 +130,15 @@ def _plain(told: Told) -> dict[str, Any]:
 def near_end(order: Mapping[str, Any]) -> dict[str, Any]:
     """One run."""
     flow, before_s = FlowOrder(**order), _cpu_s()
-    told = ENGINES[flow.engine].near(flow, lambda: None)
-    return {"told": _plain(told), "cpu_s": _cpu_s() - before_s}
+    report = ENGINES[flow.engine].near(flow, lambda: None)
+    return {"told": _plain(report), "cpu_s": _cpu_s() - before_s}
 
 
-class FarEnd:
+class FarHost:
     """Listens by the first of two orders, finishes by the second."""
 
     def __init__(self) -> None:
-        self._far: Far | None = None
+        self._far: FarEnd | None = None
         self._before_s = 0.0
 
     def answer(self, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,8 +151,8 @@ class FarEnd:
             return dict(self._far.listening)
         assert self._far, "it does not listen"
         try:
-            told = self._far.finish(_told(order))
-            return {"told": _plain(told), "cpu_s": _cpu_s() - self._before_s}
+            report = self._far.finish(_report(order))
+            return {"told": _plain(report), "cpu_s": _cpu_s() - self._before_s}
         finally:
             self._far.close()
             self._far = None

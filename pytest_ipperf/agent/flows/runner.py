@@ -1,4 +1,4 @@
-"""The orders of a flow: at one host its near end, at the other its far one, one run at a time."""
+"""Run the near or the far end of a flow on this host, one run at a time."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FarEnd, FlowOrder, FlowReport
 
 
 class Flows:
-    """What an agent has of flows; `close` leaves nothing of them."""
+    """The far end of a flow on this host, if one listens; `close` ends it."""
 
     def __init__(self) -> None:
-        self._far: Far | None = None
+        self._far: FarEnd | None = None
 
     def listen(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """The far end listens from now on, in the place of one that was left; tells what the near end has to know."""
+        """Start the far end, in the place of one that was abandoned; return what the near end has to know."""
         self.close()
         self._far = ENGINES[order["engine"]].far(flow_order(order))
         return dict(self._far.listening)
 
     def finish(self, near: Mapping[str, Any]) -> dict[str, Any]:
-        """Ends the run of which the near end has told so much; tells the far end's part."""
+        """End the run that the near end has reported; return the far end's report."""
         if self._far is None:
             raise ValueError("no far end listens")
         with contextlib.closing(self._far) as far:
-            return dataclasses.asdict(far.finish(Told(**near)))
+            return dataclasses.asdict(far.finish(FlowReport(**near)))
 
     def close(self) -> None:
         """Ends a far end whose run has no end."""
@@ -38,7 +38,7 @@ class Flows:
 
 
 def run(order: Mapping[str, Any], alive: Callable[[], None]) -> dict[str, Any]:
-    """The near end's part of a run, from beginning to end."""
+    """Run the near end, from beginning to end; return its report."""
     return dataclasses.asdict(ENGINES[order["engine"]].near(flow_order(order), alive))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
@@ -136,7 +136,7 @@ def flowed(order: FlowOrder, client: Link, server: Link) -> Flowed:
     """Carries the order out, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = order.warmup_s + order.run_s + order.deadline_s + _BESIDE_S
     near = client.order("flow_run", dataclasses.asdict(order), patience_s=patience_s, beside=[server])
-    told = {field.name: near[field.name] for field in dataclasses.fields(Told)}
+    told = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
     # The samples of the near end need not travel on.
     far = server.order("flow_finish", {**told, "samples": b""}, patience_s=order.deadline_s + _BESIDE_S)
     return Flowed(near=near, far=far)

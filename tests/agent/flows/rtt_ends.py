@@ -10,7 +10,7 @@ from array import array
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.engines.rtt import engine
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.lab.netns import delay_line
@@ -46,9 +46,9 @@ def known(port):
     return {"port": port, "boot": "", "processors": 8, "pinned": [0]}
 
 
-def rows(told):
+def rows(report):
     """(at_s, rtt_s) of each reply."""
-    found = array("d", told.samples)
+    found = array("d", report.samples)
     return list(zip(found[::2], found[1::2], strict=True))
 
 
@@ -60,7 +60,7 @@ def far():
             end = engine.far(FlowOrder(**json.loads(line)))
             say(json.dumps(end.listening))
             sys.stdin.readline()
-            say(json.dumps(asdict(end.finish(Told())) | {"samples": ""}))
+            say(json.dumps(asdict(end.finish(FlowReport())) | {"samples": ""}))
 
 
 def say(text):
@@ -89,13 +89,13 @@ class Pair:
         ip("\n".join(f"neigh add {address} {silent}" for address in NOBODY.values()))
 
     def run(self, ipver, probe, waiting, payload_bytes=64, **others):
-        """What both ends told."""
+        """What both ends report."""
         one = order(NEAR[ipver], FAR[ipver], probe, waiting, payload_bytes, **others)
         self._say(json.dumps(asdict(one)))
         listening = json.loads(self._heard())
         near = engine.near(replace(one, far=listening), lambda: None)
         self._say("")
-        return near, Told(**json.loads(self._heard()))
+        return near, FlowReport(**json.loads(self._heard()))
 
     def _say(self, line):
         assert self._far.stdin

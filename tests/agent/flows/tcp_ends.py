@@ -48,8 +48,8 @@ def facts(near, far):
 def rows(near, far):
     """Of each stream the instants and what had come until then."""
     found: dict[int, list[tuple[float, float]]] = {}
-    told = array("d", near.samples + far.samples)
-    for stream, at_s, count in zip(told[::3], told[1::3], told[2::3], strict=True):
+    report = array("d", near.samples + far.samples)
+    for stream, at_s, count in zip(report[::3], report[1::3], report[2::3], strict=True):
         found.setdefault(int(stream), []).append((at_s, count))
     return found
 

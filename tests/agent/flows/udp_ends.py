@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
@@ -34,7 +34,7 @@ def order_of(**given):
 
 
 def serve():
-    """The far host's life: orders come as lines, in pairs of one to listen and one with what the near end has told."""
+    """The far host's life: specs come as lines, in pairs: one to listen, one with the near end's report."""
     for line in sys.stdin:
         order = json.loads(line)
         try:
@@ -42,8 +42,8 @@ def serve():
                 say(dict(far.listening))
                 near = json.loads(sys.stdin.readline())
                 if near:
-                    told = dataclasses.asdict(far.finish(Told(**near)))
-                    say({**told, "samples": base64.b64encode(told["samples"]).decode()})
+                    report = dataclasses.asdict(far.finish(FlowReport(**near)))
+                    say({**report, "samples": base64.b64encode(report["samples"]).decode()})
         except LabError as error:
             say({"error": str(error)})
 
@@ -78,18 +78,18 @@ class Hosts:
             run(f"ip addr add {addresses[6]}/64 dev {device} nodad", enter)
 
     def listen(self, order):
-        told = self._asked(dataclasses.asdict(order))
-        assert "error" not in told, told
-        return dataclasses.replace(order, far=told)
+        report = self._asked(dataclasses.asdict(order))
+        assert "error" not in report, report
+        return dataclasses.replace(order, far=report)
 
     def near(self, order):
         return ENGINES["udp"].near(order, lambda: None)
 
     def finish(self, near):
-        told = self._asked(json.loads(json.dumps({**dataclasses.asdict(near), "samples": ""})))
-        if "error" in told:
-            raise LabError(told["error"])
-        return Told(**{**told, "samples": base64.b64decode(told["samples"])})
+        report = self._asked(json.loads(json.dumps({**dataclasses.asdict(near), "samples": ""})))
+        if "error" in report:
+            raise LabError(report["error"])
+        return FlowReport(**{**report, "samples": base64.b64decode(report["samples"])})
 
     def flow(self, **given):
         near = self.near(self.listen(order_of(**given)))
@@ -170,8 +170,8 @@ def run(words, enter=()):
     return subprocess.run([*enter, *words.split()], check=True, capture_output=True, text=True).stdout
 
 
-def rows(told):
-    samples = array("d", told.samples)
+def rows(report):
+    samples = array("d", report.samples)
     return list(zip(samples[::3], samples[1::3], samples[2::3], strict=True))
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.flows.engines.base import FlowOrder
-from pytest_ipperf.agent.flows.tcp.receiver import Receiving
+from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.streams import Streams
 from pytest_ipperf.agent.sockets.batch_io import Writes
 from pytest_ipperf.agent.sockets.tcp_info import Looks, TcpInfo, parsed, tcp_info
@@ -160,8 +160,8 @@ def test_a_host_is_busy_where_its_threads_have_all_that_they_could(monkeypatch, 
 
 
 def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_error(ends):
-    received = Receiving(ends, "the sender", ORDER)
-    told = received._told([(0.1, [5, 5]), (0.2, [7, 5]), (0.5, [9, 5])])
+    received = StreamReceiver(ends, "the sender", ORDER)
+    told = received._report([(0.1, [5, 5]), (0.2, [7, 5]), (0.5, [9, 5])])
     assert told.facts == {"seconds": 0.4, "payload_bytes": 4, "receiver_cpu_s": 0}
     rows = array("d", told.samples)
     assert [*zip(rows[::3], rows[1::3], rows[2::3], strict=True)] == [
@@ -169,4 +169,4 @@ def test_a_stream_that_moved_nothing_is_a_note_and_a_run_in_which_none_did_an_er
     ]  # fmt: skip
     assert "1 of 2 streams moved nothing in the run, so the others had its path alone" in told.notes
     with pytest.raises(LabError, match=r"^nothing arrived at 127\.0\.0\.1 from the sender in the 0\.4 s of the run$"):
-        received._told([(0.1, [5, 5]), (0.5, [5, 5])])
+        received._report([(0.1, [5, 5]), (0.5, [5, 5])])

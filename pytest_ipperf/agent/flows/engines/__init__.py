@@ -1,4 +1,4 @@
-"""Engines: one way to make traffic between two hosts, one file. Each offers `engine`."""
+"""Traffic engines: one file for each way to generate traffic between two hosts. Each offers `engine`."""
 
 from pytest_ipperf.agent.flows.engines.base import Engine
 from pytest_ipperf.core.portable.registry import Shelf

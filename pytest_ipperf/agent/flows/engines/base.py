@@ -1,6 +1,6 @@
-"""What an engine is: the two ends of one run's traffic, the near one at the client and the far one at the server.
+"""Define an engine: the two ends of one run's traffic, the near end at the client and the far end at the server.
 
-The far end listens first, then the near end runs, then the far end finishes, told what the near one has done.
+The far end listens first, then the near end runs, then the far end finishes with the near end's report.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class FlowOrder:
     What is sent in the first `warmup_s` counts for nothing, what is sent in the `run_s` after them is the run. A reply
     that is not there after `deadline_s` is lost, and who hears nothing at all for so long gives up.
     `backlog_bytes` are to be sent at once at the start of the warm-up: what a queue on the way holds, where more is
-    offered than its link carries, so that the run is of the steady state. `far` is what the far end told when it
-    listened. `ident` tells the packets of this run from those of others. With `segments` the kernel may cut up what
-    is sent at once.
+    offered than its link carries, so that the run is of the steady state. `far` is what the far end returned when
+    it began to listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may cut
+    up what is sent at once.
     """
 
     engine: str
@@ -43,8 +43,8 @@ class FlowOrder:
 
 
 @dataclass
-class Told:
-    """What one end tells of a run; the two are put together, and of most of it one end only has anything.
+class FlowReport:
+    """Report of one end about a run. The two reports are merged; most fields are filled by one end only.
 
     `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units that metrics are
     made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and travels
@@ -66,15 +66,15 @@ class Told:
     wall_s: float = 0.0
 
 
-class Far(ABC):
+class FarEnd(ABC):
     """The server's end of one run, which listens from its construction on."""
 
     listening: Mapping[str, Any]
     """What the near end has to know, plain values; `port` at least."""
 
     @abstractmethod
-    def finish(self, near: Told) -> Told:
-        """Ends the run, which the near end has told of. LabError where that cannot be."""
+    def finish(self, near: FlowReport) -> FlowReport:
+        """End the run that the near end reports, and return this end's report. LabError where that cannot be."""
 
     @abstractmethod
     def close(self) -> None:
@@ -85,11 +85,11 @@ class Engine(ABC):
     """One way to make traffic."""
 
     @abstractmethod
-    def far(self, order: FlowOrder) -> Far:
+    def far(self, order: FlowOrder) -> FarEnd:
         """The far end, listening. LabError where this host refuses what is asked for, in one sentence that names it."""
 
     @abstractmethod
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
         """One run, from beginning to end; calls `alive` every now and then. LabError as `far`, or when that dies.
 
         What is lost is data; a far end that refuses or resets is trouble of the testbed.

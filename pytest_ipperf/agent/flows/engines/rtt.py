@@ -1,7 +1,7 @@
-"""RTT: probes one after another, a millisecond apart or as soon as the last one has its reply.
+"""Measure RTT by probes, one after another, a millisecond apart or as soon as the last one has its reply.
 
 Facts: `sent` and `lost` of the run. A probe that was answered, but not stamped by a kernel where that counts, is
-none of those that were attempted. Where two ends that are to look all the time have one processor only, both sleep.
+none of those that were attempted. Where two ends that should busy-poll have one processor only, both sleep.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, Far, FlowOrder, Told
-from pytest_ipperf.agent.flows.rtt.datagram_probes import Datagrams, Stamped, TwoStep
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.rtt.datagram_probes import DatagramProbe, TimestampedProbe, TwoStepProbe
 from pytest_ipperf.agent.flows.rtt.frame import Frame
-from pytest_ipperf.agent.flows.rtt.icmp import Request, echo_socket
+from pytest_ipperf.agent.flows.rtt.icmp import EchoRequest, echo_socket
 from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe
-from pytest_ipperf.agent.flows.rtt.responder import DatagramEcho, Echo, MessageEcho, StampedEcho, Taker
-from pytest_ipperf.agent.flows.rtt.tcp_probes import Messages, Openings
+from pytest_ipperf.agent.flows.rtt.responder import (
+    ConnectionSink,
+    DatagramReflector,
+    MessageReflector,
+    Reflector,
+    TimestampingReflector,
+)
+from pytest_ipperf.agent.flows.rtt.tcp_probes import ConnectProbe, MessageProbe
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.core.portable.errors import LabError
@@ -30,7 +36,7 @@ from pytest_ipperf.core.portable.errors import LabError
 _INTERVAL_NS = 1_000_000
 _WAITED = 0.05
 _SILENCES = 3
-_MUCH = 0.1
+_MOST_STOLEN = 0.1
 _NO_PORT = 1  # any but 0, with which the kernel would not name the other end
 # What a path does to a packet, or has to say about it; all else is trouble of the host or of the far end.
 _NO_REPLY = {
@@ -46,42 +52,46 @@ _NO_REPLY = {
     errno.ETIMEDOUT,
     errno.EPROTO,
 }
-_ECHOES: Mapping[str, type[Echo]] = {"udp": DatagramEcho, "tcp": MessageEcho, "connect": Taker}
+_REFLECTORS: Mapping[str, type[Reflector]] = {
+    "udp": DatagramReflector,
+    "tcp": MessageReflector,
+    "connect": ConnectionSink,
+}
 
 
-class _Answering(Far):
-    """An echo while it lasts; none for ICMP, which the kernel answers."""
+class _RttFarEnd(FarEnd):
+    """Run a reflector; none for ICMP, which the kernel answers."""
 
     def __init__(self, order: FlowOrder) -> None:
-        self._echo: Echo | None = None
+        self._reflector: Reflector | None = None
         self.listening = {"port": 0, **_processors()}
         probe = order.factors["probe"]
-        if probe in _ECHOES:
-            kind = StampedEcho if order.factors["waiting"] == "wire" else _ECHOES[probe]
-            self._echo = kind(
+        if probe in _REFLECTORS:
+            kind = TimestampingReflector if order.factors["waiting"] == "wire" else _REFLECTORS[probe]
+            self._reflector = kind(
                 order.address,
                 order.ports,
                 ident=order.ident,
                 payload_bytes=order.payload_bytes,
                 deadline_s=order.deadline_s,
             )
-            self.listening = {**self.listening, "port": self._echo.port}
+            self.listening = {**self.listening, "port": self._reflector.port}
 
-    def finish(self, near: Told) -> Told:
+    def finish(self, near: FlowReport) -> FlowReport:
         """How many it has answered in all, so that one can know in which way the lost ones were lost."""
         self.close()
-        if not self._echo:
-            return Told()
-        return Told(
-            detail={"answered": self._echo.answered},
-            notes=_taken("server", self._echo.cpu_s, self._echo.looked_s),
-            cpu_s=self._echo.cpu_s,
+        if not self._reflector:
+            return FlowReport()
+        return FlowReport(
+            detail={"answered": self._reflector.answered},
+            notes=_cpu_notes("server", self._reflector.cpu_s, self._reflector.busy_polled_s),
+            cpu_s=self._reflector.cpu_s,
             wall_s=near.wall_s,
         )
 
     def close(self) -> None:
-        if self._echo:
-            self._echo.close()
+        if self._reflector:
+            self._reflector.close()
 
 
 @dataclass
@@ -98,16 +108,16 @@ class _Series:
 class Rtt(Engine):
     """The far end gives what it gets; the near one asks, waits and counts."""
 
-    def far(self, order: FlowOrder) -> Far:
-        """What listens until it is closed."""
-        return _Answering(order)
+    def far(self, order: FlowOrder) -> FarEnd:
+        """Start the reflector; it listens until it is closed."""
+        return _RttFarEnd(order)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
         """A warm-up and a run."""
         wanted = order.factors["waiting"] == "path"
-        looks = wanted and _can_look(order)
+        busy_polls = wanted and _can_busy_poll(order)
         try:
-            probe = _opened(order, looks=looks)
+            probe = _open_probe(order, busy_polls=busy_polls)
         except OSError as error:
             raise LabError(f"no probe of RTT {_way(order)}: {error.strerror or error}") from error
         with undisturbed(), contextlib.closing(probe):
@@ -115,19 +125,19 @@ class Rtt(Engine):
             cpu_s, began_s = time.process_time(), time.monotonic()
             run = _series(probe, order, 1 + len(warm.sent_ns), order.run_s, alive)
             spent = (time.process_time() - cpu_s, time.monotonic() - began_s)
-            took_ns = probe.figures(run.took_ns)
+            took_ns = probe.final_times_ns(run.took_ns)
         if run.took_ns and not took_ns:
             raise LabError(
                 f"the kernels have no stamps of probes {_way(order)}, so nothing is known of the wire; wait as 'path' "
                 "or 'application'"
             )
-        told = _told(probe, run, took_ns, order)
-        told.cpu_s, told.wall_s = spent
-        told.detail = _detail(order, probe)
-        told.notes += _taken("client", *spent) if looks else []
-        if wanted and not looks:
-            told.notes.append("both ends slept until a probe came, as they have one processor only to look with")
-        return told
+        report = _report(probe, run, took_ns, order)
+        report.cpu_s, report.wall_s = spent
+        report.detail = _detail(order, probe)
+        report.notes += _cpu_notes("client", *spent) if busy_polls else []
+        if wanted and not busy_polls:
+            report.notes.append("both ends slept until a probe came, as they have one processor only to look with")
+        return report
 
 
 engine = Rtt()
@@ -141,8 +151,8 @@ def _processors() -> dict[str, Any]:
     }
 
 
-def _can_look(order: FlowOrder) -> bool:
-    """Whether both ends can look all the time and keep neither each other nor the kernel from running."""
+def _can_busy_poll(order: FlowOrder) -> bool:
+    """Whether both ends can busy-poll and keep neither each other nor the kernel from running."""
     here, far = _processors(), order.far
     if here["processors"] < 2 or order.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
         return bool(here["processors"] > 1)
@@ -150,29 +160,29 @@ def _can_look(order: FlowOrder) -> bool:
     return far["processors"] > 1 and not shared
 
 
-def _opened(order: FlowOrder, *, looks: bool) -> Probe:
+def _open_probe(order: FlowOrder, *, busy_polls: bool) -> Probe:
     six, port = ":" in order.address, order.far["port"]
     probe, wire = order.factors["probe"], order.factors["waiting"] == "wire"
     if probe == "connect":
-        return Openings(order.source, order.address, port, looks=looks)
+        return ConnectProbe(order.source, order.address, port, busy_polls=busy_polls)
     raw = False
     if probe == "icmp":
         sock, raw = echo_socket(six=six)
-        frame: Frame = Request(order.ident, order.payload_bytes, six=six, raw=raw)
+        frame: Frame = EchoRequest(order.ident, order.payload_bytes, six=six, raw=raw)
     else:
         kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
         sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET, kind)
-        frame = Frame(order.ident, order.payload_bytes, looks=looks)
+        frame = Frame(order.ident, order.payload_bytes, busy_polls=busy_polls)
     try:
         if order.source:
             sock.bind((order.source, 0))
         sock.settimeout(_SILENCES * order.deadline_s)
         sock.connect((order.address, port or _NO_PORT))
         if probe == "tcp":
-            return Messages(sock, frame, looks=looks)
+            return MessageProbe(sock, frame, busy_polls=busy_polls)
         if wire:
-            return Stamped(sock, frame) if probe == "icmp" else TwoStep(sock, frame)
-        return Datagrams(sock, frame, looks=looks)
+            return TimestampedProbe(sock, frame) if probe == "icmp" else TwoStepProbe(sock, frame)
+        return DatagramProbe(sock, frame, busy_polls=busy_polls)
     except BaseException:
         sock.close()
         raise
@@ -187,7 +197,7 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
         probe.pause(due_ns)
         sent_ns = series.sent_ns[number] = clock()
         try:
-            took_ns = probe.ask(number, sent_ns + deadline_ns)
+            took_ns = probe.round_trip_ns(number, sent_ns + deadline_ns)
         except OSError as error:
             if error.errno not in _NO_REPLY:
                 raise LabError(f"a probe of RTT {_way(order)} has no reply: {error.strerror or error}") from error
@@ -208,8 +218,8 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
             return series
 
 
-def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrder) -> Told:
-    """All that the series tells, of the replies that have a time in the end."""
+def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrder) -> FlowReport:
+    """Build the report of the series, with the replies that have a time in the end."""
     rows, began_ns = array("d"), min(run.sent_ns.values())
     for number, each_ns in took_ns.items():
         rows.extend(((run.sent_ns[number] - began_ns) * 1e-9, each_ns * 1e-9))
@@ -224,7 +234,7 @@ def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrd
     if run.silent:
         lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {order.run_s:g} s"
         notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * order.deadline_s:g} s")
-    return Told(
+    return FlowReport(
         samples=rows.tobytes(),
         attempted=sent - unknown,
         failed={"lost": lost} if lost else {},
@@ -238,7 +248,7 @@ def _told(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrd
 
 def _detail(order: FlowOrder, probe: Probe) -> dict[str, Any]:
     """What a time contains, in words."""
-    waiting = "looked all the time" if probe.looks else "slept until a packet came"
+    waiting = "looked all the time" if probe.busy_polls else "slept until a packet came"
     stamps = "clock around the probe"
     if order.factors["waiting"] == "wire":
         stamps = "kernel stamps of the near end alone" if order.factors["probe"] == "icmp" else "kernel stamps of both"
@@ -248,11 +258,11 @@ def _detail(order: FlowOrder, probe: Probe) -> dict[str, Any]:
     return found
 
 
-def _taken(host: str, cpu_s: float, looked_s: float) -> list[str]:
-    """A sentence where other work had much of the processor of who looks all the time."""
-    if cpu_s >= looked_s * (1 - _MUCH):
+def _cpu_notes(host: str, cpu_s: float, polled_s: float) -> list[str]:
+    """Return a sentence where other work had much of the processor of the end that busy-polls."""
+    if cpu_s >= polled_s * (1 - _MOST_STOLEN):
         return []
-    share = 1 - cpu_s / looked_s
+    share = 1 - cpu_s / polled_s
     return [f"other work had {share:.0%} of the {host}'s processor, where it looks for replies, and is in their times"]
 
 

@@ -1,11 +1,11 @@
-"""TCP's engine: streams between two agents, one of which sends as much as they take.
+"""Measure TCP throughput by streams between two agents, one of which sends as much as they take.
 
 Facts of the receiver, whose clock is the run's: `seconds`, `payload_bytes`, `receive_buffer_bytes`, `receiver_cpu_s`
 (processor time in the run). Facts of the sender, by TCP_INFO: `rtt_s`, `cwnd_bytes` and `delivery_rate_bit_s` in the
 run, `sent_bytes`, `retransmitted_bytes` and `retransmits` of the whole connections, warm-up and end included,
 `base_rtt_s` (the smallest known, the time to connect included), `mss_bytes`; `send_buffer_bytes`, `sender_cpu_s`.
 
-The near end connects, and says on each stream whose it is; once the far end has all, the sender begins.
+The near end connects, and identifies itself on each stream; once the far end has all, the sender begins.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, Far, FlowOrder, Told
-from pytest_ipperf.agent.flows.tcp.receiver import Receiving
-from pytest_ipperf.agent.flows.tcp.sender import Sending
-from pytest_ipperf.agent.flows.tcp.socket_options import checked, congestion, effective_bytes, notes, tune
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
+from pytest_ipperf.agent.flows.tcp.sender import StreamSender
+from pytest_ipperf.agent.flows.tcp.socket_options import check_congestion, configure, congestion, effective_bytes, notes
 from pytest_ipperf.agent.flows.tcp.streams import Streams, limit_blocking, readable
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import connect_kind, failure_kind
@@ -42,33 +42,33 @@ _STRANGERS = 64  # that may wait before the streams of the run
 class Tcp(Engine):
     """The far end has a thread of its own, which ends with the run or when it is closed."""
 
-    def far(self, order: FlowOrder) -> Far:
+    def far(self, order: FlowOrder) -> FarEnd:
         """The far end, listening."""
-        return TcpFar(order)
+        return TcpFarEnd(order)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
         """Connects all streams and runs."""
         socks: list[socket.socket] = []
         try:
             connect_s = [_connect(order, place, socks) for place in range(order.connections)]
-            checked(socks, order.factors)
+            check_congestion(socks, order.factors)
             sends = order.factors["direction"] == "up"
             peer = f"the {'receiver' if sends else 'sender'} at {order.address} port {order.far['port']}"
             streams = _streams(socks, peer, order, sends=sends)
             path = _path(socks, peer)
             with contextlib.closing(streams):
                 if sends:
-                    _hear_ready(socks, peer, order, alive)
-                told = streams.run(alive)
-                _record(told, socks, order, "client")
+                    _wait_ready(socks, peer, order, alive)
+                report = streams.run(alive)
+                _add_socket_facts(report, socks, order, "client")
         finally:
             for sock in socks:
                 sock.close()
-        told.facts["base_rtt_s"] = min(told.facts.get("base_rtt_s", connect_s[0]), *connect_s)
-        return dataclasses.replace(told, attempted=order.connections, **path)
+        report.facts["base_rtt_s"] = min(report.facts.get("base_rtt_s", connect_s[0]), *connect_s)
+        return dataclasses.replace(report, attempted=order.connections, **path)
 
 
-class TcpFar(Far):
+class TcpFarEnd(FarEnd):
     """Listens on a free port for the streams of one run."""
 
     def __init__(self, order: FlowOrder) -> None:
@@ -78,23 +78,23 @@ class TcpFar(Far):
         self._closed = False
         self._socks: dict[int, socket.socket] = {}
         self._streams: Streams | None = None
-        self._told: Told | None = None
+        self._report: FlowReport | None = None
         self._trouble: BaseException | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
-    def finish(self, near: Told) -> Told:
+    def finish(self, near: FlowReport) -> FlowReport:
         """Ends the run; the smallest round-trip time is that of both ends."""
         self._thread.join(self._order.deadline_s + _FINISH_S)
         self.close()
         if self._trouble is not None:
             raise self._trouble
-        if self._told is None:
+        if self._report is None:
             raise LabError(f"the server's end of the TCP run on port {self.listening['port']} has not ended in time")
         if "base_rtt_s" in near.facts:
-            here = self._told.facts.get("base_rtt_s", near.facts["base_rtt_s"])
-            self._told.facts["base_rtt_s"] = min(here, near.facts["base_rtt_s"])
-        return self._told
+            here = self._report.facts.get("base_rtt_s", near.facts["base_rtt_s"])
+            self._report.facts["base_rtt_s"] = min(here, near.facts["base_rtt_s"])
+        return self._report
 
     def close(self) -> None:
         """Ends the thread and all sockets."""
@@ -110,7 +110,7 @@ class TcpFar(Far):
     def _work(self) -> None:
         try:
             if self._accept():
-                self._told = self._run()
+                self._report = self._run()
         except OSError as error:
             said = f"the client of the TCP run on port {self.listening['port']} is gone: {failure_kind(error)}"
             self._trouble = LabError(said)
@@ -121,18 +121,18 @@ class TcpFar(Far):
             if self._streams is not None:
                 self._streams.close()
 
-    def _run(self) -> Told:
+    def _run(self) -> FlowReport:
         order, socks = self._order, [sock for _, sock in sorted(self._socks.items())]
-        checked(socks, order.factors)
+        check_congestion(socks, order.factors)
         sends = order.factors["direction"] == "down"
         peer = f"the {'receiver' if sends else 'sender'} at {socks[0].getpeername()[0]}"
         self._streams = streams = _streams(socks, peer, order, sends=sends)
         if not sends:
             for sock in socks:
                 sock.send(_READY)
-        told = streams.run(self._alive)
-        _record(told, socks, order, "server")
-        return told
+        report = streams.run(self._alive)
+        _add_socket_facts(report, socks, order, "server")
+        return report
 
     def _alive(self) -> None:
         if self._closed:
@@ -166,7 +166,7 @@ def _listener(order: FlowOrder) -> socket.socket:
     sock = _socket(order)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        tune(sock, order.factors)
+        configure(sock, order.factors)
         sock.bind((order.address, port))
         sock.listen(order.connections + _STRANGERS)
         sock.settimeout(_ACCEPT_S)
@@ -190,7 +190,7 @@ def _connect(order: FlowOrder, place: int, socks: list[socket.socket]) -> float:
     """Adds a stream that the far end knows, and gives the seconds that its opening took."""
     port = order.far["port"]
     socks.append(sock := _socket(order))
-    tune(sock, order.factors)
+    configure(sock, order.factors)
     limit_blocking(sock, order.deadline_s)
     if order.source:
         _bind(sock, order.source)
@@ -221,11 +221,13 @@ def _bind(sock: socket.socket, source: str) -> None:
         ) from error
 
 
-def _streams(socks: Sequence[socket.socket], peer: str, order: FlowOrder, *, sends: bool) -> Sending | Receiving:
-    return Sending(socks, peer, order) if sends else Receiving(socks, peer, order)
+def _streams(
+    socks: Sequence[socket.socket], peer: str, order: FlowOrder, *, sends: bool
+) -> StreamSender | StreamReceiver:
+    return StreamSender(socks, peer, order) if sends else StreamReceiver(socks, peer, order)
 
 
-def _hear_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, alive: Callable[[], None]) -> None:
+def _wait_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, alive: Callable[[], None]) -> None:
     """Waits until the far end has all streams."""
     for sock in socks:
         if not readable([sock], order.deadline_s, alive):
@@ -238,10 +240,10 @@ def _hear_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, ali
             raise LabError(f"{peer} ended a stream before it began ({failure_kind(error)})") from error
 
 
-def _record(told: Told, socks: Sequence[socket.socket], order: FlowOrder, whose: str) -> None:
-    """Adds what this end asked its kernel for and what it got."""
-    told.notes.extend(notes(socks[0], order.factors, whose))
-    told.detail[whose] = {
+def _add_socket_facts(report: FlowReport, socks: Sequence[socket.socket], order: FlowOrder, whose: str) -> None:
+    """Add to the report what this end asked its kernel for and what it got."""
+    report.notes.extend(notes(socks[0], order.factors, whose))
+    report.detail[whose] = {
         "congestion": congestion(socks[0]),
         "window": order.factors["window"],
         "send_buffer_bytes": effective_bytes(socks, socket.SO_SNDBUF),

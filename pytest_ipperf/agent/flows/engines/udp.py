@@ -1,4 +1,4 @@
-"""UDP: a stream of numbered datagrams from the near end to the far one, even in time or as fast as it goes.
+"""Send a UDP stream of numbered datagrams from the near end to the far one, even in time or as fast as it goes.
 
 Facts of the near end: `sent` (datagrams of the run, those that its host had no room for included), `refused` (those
 alone), `missed` (never sent, nor in `sent`, as their instants had long passed; 0 of a flood), `seconds` (of the whole
@@ -23,12 +23,12 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, Far, FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp.counter import MOST
-from pytest_ipperf.agent.flows.udp.paced_sender import Pacer
-from pytest_ipperf.agent.flows.udp.receiver import Catcher, first_word
-from pytest_ipperf.agent.flows.udp.sockets import HEADERS_BYTES, bound, connected, explained, preflight
-from pytest_ipperf.agent.flows.udp.unpaced_sender import Flood
+from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
+from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
+from pytest_ipperf.agent.flows.udp.sockets import HEADERS_BYTES, bound, connected, explained, path_properties
+from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
 from pytest_ipperf.agent.kernel.reassembly import await_room
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
@@ -39,7 +39,7 @@ from pytest_ipperf.core.portable.units import rate_text
 _LEAST_MTU_BYTES = 1280  # of IPv6 (RFC 8200, section 5); what is no larger is in no fragments anywhere
 _DRAINED_S = 0.25
 _OFF = 0.01
-"""Of what was asked for, which is told."""
+"""Share of the requested rate by which the reached one may differ before a note says so."""
 
 
 def _gap_s(order: FlowOrder) -> float:
@@ -48,7 +48,7 @@ def _gap_s(order: FlowOrder) -> float:
     return 0.0 if rate_bit_s == "flood" else 8 * order.payload_bytes / float(rate_bit_s)
 
 
-class _UdpFar(Far):
+class _UdpFarEnd(FarEnd):
     """Receives; beside it a server by which the near end can compare clocks."""
 
     def __init__(self, order: FlowOrder) -> None:
@@ -63,51 +63,51 @@ class _UdpFar(Far):
             self._detail: dict[str, Any] = {"receive_buffer": buffer}
             clocks = stack.enter_context(contextlib.closing(OffsetServer(order.address, order.ports)))
             base = first_word(order.ident, counts=True)
-            self._catcher = Catcher(sock, order.payload_bytes, base, flood=not _gap_s(order))
-            stack.callback(self._catcher.close)
+            self._receiver = DatagramReceiver(sock, order.payload_bytes, base, flood=not _gap_s(order))
+            stack.callback(self._receiver.close)
             self._stack = stack.pop_all()
         self._ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
         self.listening: Mapping[str, Any] = {
             "port": port, "clock": clock_of_host(), "clock_port": clocks.port, "byteorder": sys.byteorder
         }  # fmt: skip
 
-    def finish(self, near: Told) -> Told:
+    def finish(self, near: FlowReport) -> FlowReport:
         """Waits for what is on its way, and makes the rows."""
-        order, catcher, sent = self._order, self._catcher, int(near.facts["sent"])
-        catcher.drain(sent, _gap_s(order), order.deadline_s)
-        catcher.end()
-        tally, unique = catcher.kept.tally, catcher.kept.unique()
+        order, receiver, sent = self._order, self._receiver, int(near.facts["sent"])
+        receiver.drain(sent, _gap_s(order), order.deadline_s)
+        receiver.end()
+        counter, unique = receiver.sink.counter, receiver.sink.unique()
         ours = Ours([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
         samples = self._rows(near.detail["began_ns"], ours)
-        told = Told(
+        report = FlowReport(
             samples=samples.tobytes(),
             attempted=sent,
             failed={"lost": sent - unique},
             facts={
                 "unique": unique,
-                "duplicates": tally.duplicates,
-                "reordered": tally.reordered,
-                "received_seconds": max(samples[2::3]) - min(samples[2::3]) if samples else catcher.seconds,
-                "receiver_drops": catcher.drops,
-                "receiver_cpu_s": catcher.cpu_s,
+                "duplicates": counter.duplicates,
+                "reordered": counter.reordered,
+                "received_seconds": max(samples[2::3]) - min(samples[2::3]) if samples else receiver.seconds,
+                "receiver_drops": receiver.drops,
+                "receiver_cpu_s": receiver.cpu_s,
                 "clock_error_s": ours.error_s,
             },
-            detail={**self._detail, "received_by": catcher.how},
+            detail={**self._detail, "received_by": receiver.how},
             notes=self._notes,
-            cpu_s=catcher.cpu_s,
-            wall_s=catcher.seconds,
+            cpu_s=receiver.cpu_s,
+            wall_s=receiver.seconds,
         )
         if sent and not unique:
-            told.notes.append(f"none of {sent} datagrams arrived")
-        if catcher.drops:
-            often = f"{catcher.drops} times"
-            told.notes.append(f"the receiving host had no room for datagrams {often}, so it bounds this figure")
-        return told
+            report.notes.append(f"none of {sent} datagrams arrived")
+        if receiver.drops:
+            often = f"{receiver.drops} times"
+            report.notes.append(f"the receiving host had no room for datagrams {often}, so it bounds this figure")
+        return report
 
     def _rows(self, began_ns: int, ours: Ours) -> array[float]:
         ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
         rows, of = array("d"), ours.of
-        for number, sent_ns, came_ns in self._catcher.kept.rows():
+        for number, sent_ns, came_ns in self._receiver.sink.rows():
             rows.extend((number, (sent_ns - began_ns) / 1e9, (of(came_ns - ahead_ns) - began_ns) / 1e9))
         if rows:
             check_unset(self._order.address, self._ahead_ns, ahead_ns)
@@ -125,8 +125,8 @@ class _Near:
         self._order, self._sock, self._alive = order, sock, alive
         self._gap_s = _gap_s(order)
         self._warm, self._run = (first_word(order.ident, counts=each) for each in (False, True))
-        own = sock.getsockname()[0]
-        self.told = Told(families=[sock.family.name], peers={sock.getpeername()[0]: 1}, sources=[own])
+        source = sock.getsockname()[0]
+        self.report = FlowReport(families=[sock.family.name], peers={sock.getpeername()[0]: 1}, sources=[source])
 
     def pace(self) -> None:
         """The run, evenly."""
@@ -137,43 +137,43 @@ class _Near:
                 f"rate {rate_text(8 * size / gap_s)} is {max(before, count)} datagrams of {size} bytes in a run, and "
                 f"{MOST} can be numbered; take a lower rate or a shorter run"
             )
-        pacer = Pacer(self._sock, size, gap_s, self._alive)
-        pacer.at_once(self._warm, -(-order.backlog_bytes // size))
+        sender = PacedSender(self._sock, size, gap_s, self._alive)
+        sender.send_burst(self._warm, -(-order.backlog_bytes // size))
         begin_ns = time.monotonic_ns() + gap_s * 1e9
-        pacer.send(self._warm, before, begin_ns)
+        sender.send(self._warm, before, begin_ns)
         cpu_s = time.process_time()
-        sent = pacer.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
-        self.told.cpu_s = time.process_time() - cpu_s
-        self.told.facts["missed"] = sent.missed
-        self._tell(len(sent.stamps_ns), count * gap_s, sent.stamps_ns[0], sent.refused, 1)
+        sent = sender.send(self._run, count, max(begin_ns + before * gap_s * 1e9, time.monotonic_ns()))
+        self.report.cpu_s = time.process_time() - cpu_s
+        self.report.facts["missed"] = sent.missed
+        self._fill_report(len(sent.stamps_ns), count * gap_s, sent.stamps_ns[0], sent.refused, 1)
         median_s, p99_s = sent.errors_s(gap_s)
-        self.told.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
-        self.told.detail["sent_by"] = "send"
+        self.report.facts |= {"pacing_error_s": median_s, "pacing_error_p99_s": p99_s}
+        self.report.detail["sent_by"] = "send"
 
     def flood(self, *, cut: bool) -> None:
         """The run, as fast as it goes."""
-        flood = Flood(self._sock, self._order.payload_bytes, cut=cut)
-        flood.send(self._warm, self._order.warmup_s, self._alive)
+        sender = UnpacedSender(self._sock, self._order.payload_bytes, cut=cut)
+        sender.send(self._warm, self._order.warmup_s, self._alive)
         cpu_s = time.process_time()
-        sent = flood.send(self._run, self._order.run_s, self._alive)
-        self.told.cpu_s = time.process_time() - cpu_s
-        self.told.facts["missed"] = 0
-        self._tell(sent.sent, sent.seconds, sent.began_ns, sent.refused, flood.segments)
-        self.told.detail["sent_by"] = flood.how
+        sent = sender.send(self._run, self._order.run_s, self._alive)
+        self.report.cpu_s = time.process_time() - cpu_s
+        self.report.facts["missed"] = 0
+        self._fill_report(sent.sent, sent.seconds, sent.began_ns, sent.refused, sender.segments)
+        self.report.detail["sent_by"] = sender.how
 
-    def _tell(self, sent: int, seconds: float, began_ns: int, refused: int, segments: int) -> None:
-        self.told.wall_s = seconds
-        self.told.detail["began_ns"] = began_ns
-        self.told.facts |= {
+    def _fill_report(self, sent: int, seconds: float, began_ns: int, refused: int, segments: int) -> None:
+        self.report.wall_s = seconds
+        self.report.detail["began_ns"] = began_ns
+        self.report.facts |= {
             "sent": sent,
             "seconds": seconds,
             "offered_bit_s": 8 * self._order.payload_bytes / self._gap_s if self._gap_s else 0.0,
             "sent_bit_s": 8 * self._order.payload_bytes * sent / seconds,
             "refused": refused,
             "segments": segments,
-            "sender_cpu_s": self.told.cpu_s,
+            "sender_cpu_s": self.report.cpu_s,
         }
-        self.told.notes += _limits(self.told.facts)
+        self.report.notes += _limits(self.report.facts)
 
 
 def _limits(facts: Mapping[str, float]) -> Iterator[str]:
@@ -183,24 +183,24 @@ def _limits(facts: Mapping[str, float]) -> Iterator[str]:
     if asked and abs(reached - asked) > _OFF * asked:
         # Without any rest it was too slow for the rate; one that was put off had no processor for as long as it missed.
         if facts["sender_cpu_s"] < (1 - missed / wanted / 2) * facts["seconds"]:
-            told = f"{facts['sent']:.0f} of {wanted:.0f} datagrams"
-            yield f"the sender was put off its processor and sent {told}, so its host bounds this figure"
+            ratio = f"{facts['sent']:.0f} of {wanted:.0f} datagrams"
+            yield f"the sender was put off its processor and sent {ratio}, so its host bounds this figure"
         else:
-            told = f"{rate_text(reached)} of {rate_text(asked)}"
-            yield f"the sender reached {told}, so its own host or link bounds this figure"
+            ratio = f"{rate_text(reached)} of {rate_text(asked)}"
+            yield f"the sender reached {ratio}, so its own host or link bounds this figure"
     if asked and facts["refused"]:
-        told = f"{facts['refused']:.0f} of {facts['sent']:.0f} datagrams"
-        yield f"the sending host had no room for {told}, which count as lost"
+        ratio = f"{facts['refused']:.0f} of {facts['sent']:.0f} datagrams"
+        yield f"the sending host had no room for {ratio}, which count as lost"
 
 
 class _Udp(Engine):
     """What is known of the path before goes into `detail`."""
 
-    def far(self, order: FlowOrder) -> Far:
+    def far(self, order: FlowOrder) -> FarEnd:
         """Listens."""
-        return _UdpFar(order)
+        return _UdpFarEnd(order)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> Told:
+    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
         """Sends."""
         if order.far["byteorder"] != sys.byteorder:
             raise LabError(
@@ -209,7 +209,7 @@ class _Udp(Engine):
             )
         port = int(order.far["port"])
         with connected(order, port) as sock:
-            path = preflight(order, sock)
+            path = path_properties(order, sock)
             marks = _marks(order)
             near = _Near(order, sock, alive)
             with explained(order, port), undisturbed():
@@ -220,10 +220,10 @@ class _Udp(Engine):
                 if number := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(number, "")
         if marks:
-            time.sleep(_DRAINED_S)  # behind a full queue the next look would tell nothing
+            time.sleep(_DRAINED_S)  # behind a full queue the next exchange would tell nothing
             marks += _marks(order)
-        near.told.detail |= {**path, "clock_marks": marks}
-        return near.told
+        near.report.detail |= {**path, "clock_marks": marks}
+        return near.report
 
 
 def _marks(order: FlowOrder) -> list[Any]:

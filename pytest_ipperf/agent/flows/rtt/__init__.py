@@ -1,1 +1,1 @@
-"""Probes of the round-trip time: what asks at the near end, and what echoes at the far one."""
+"""Round-trip time: probes of the near end, and the reflectors of the far end."""

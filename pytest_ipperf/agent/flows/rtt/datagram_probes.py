@@ -1,4 +1,4 @@
-"""Probes by datagrams, of UDP or ICMP: with our own clock around them, or with the kernels' stamps."""
+"""Probe with UDP or ICMP datagrams, timed by this process's clock or by the kernels' timestamps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 import time
 
 from pytest_ipperf.agent.flows.rtt.frame import Frame
-from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, patient
+from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, set_waiting
 from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
 
 _BUFFER_BYTES = 1 << 20
@@ -16,24 +16,24 @@ _STAMP_NS = 5_000_000
 _ONCE_MORE, _ONCE_MORE_NS = 3, 1_000_000_000
 
 
-class Datagrams(Probe):
-    """On a connected socket."""
+class DatagramProbe(Probe):
+    """Probe on a connected socket."""
 
-    def __init__(self, sock: socket.socket, frame: Frame, *, looks: bool) -> None:
-        super().__init__(looks=looks)
+    def __init__(self, sock: socket.socket, frame: Frame, *, busy_polls: bool) -> None:
+        super().__init__(busy_polls=busy_polls)
         self.kind = frame.name
         self._sock, self._frame = sock, frame
         self._buffer = bytearray(len(frame.message) + _HEADERS_BYTES)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-        patient(sock, looks=looks)
-        self.seen(sock)
+        set_waiting(sock, busy_polls=busy_polls)
+        self.note_socket(sock)
 
-    def ask(self, number: int, due_ns: int) -> int:
-        """From before it is sent to when its reply has been read."""
+    def round_trip_ns(self, number: int, due_ns: int) -> int:
+        """Measure from before the probe is sent to when its reply has been read."""
         frame, buffer, clock = self._frame, self._buffer, time.monotonic_ns
         send, take, message = self._sock.send, self._sock.recv_into, frame.message
-        frame.number(number)
+        frame.set_number(number)
         began_ns = clock()
         send(message)
         while True:
@@ -46,12 +46,12 @@ class Datagrams(Probe):
             ended_ns = clock()
             if ended_ns > due_ns:
                 return LOST
-            if frame.answered(buffer, number):
+            if frame.is_reply(buffer, number):
                 return ended_ns - began_ns
 
     def pause(self, due_ns: int) -> None:
-        """Who looks all the time, does so then too."""
-        if not self.looks:
+        """Busy-poll during the pause too, where the probe does."""
+        if not self.busy_polls:
             super().pause(due_ns)
         clock, take, buffer = time.monotonic_ns, self._sock.recv_into, self._buffer
         while clock() < due_ns:
@@ -65,19 +65,19 @@ class Datagrams(Probe):
         self._sock.close()
 
 
-class Stamped(Datagrams):
-    """From the kernel's stamp on the probe to that on its reply, both of this end."""
+class TimestampedProbe(DatagramProbe):
+    """Measure from the kernel's timestamp of the probe to that of its reply, both at this end."""
 
     def __init__(self, sock: socket.socket, frame: Frame) -> None:
-        super().__init__(sock, frame, looks=False)
+        super().__init__(sock, frame, busy_polls=False)
         self._departures = Departures(sock)
         self._took: dict[int, int] = {}
         self._newest = 0
 
-    def ask(self, number: int, due_ns: int) -> int:
-        """By our own clock too, which can only be longer."""
+    def round_trip_ns(self, number: int, due_ns: int) -> int:
+        """Measure by this process's clock too, which can only be longer."""
         frame, clock = self._frame, time.monotonic_ns
-        frame.number(number)
+        frame.set_number(number)
         began_ns = clock()
         self._departures.send(number, frame.message)
         self._newest = number
@@ -85,13 +85,13 @@ class Stamped(Datagrams):
             with contextlib.suppress(BlockingIOError):
                 _, messages, _, _ = self._sock.recvmsg_into([self._buffer], ROOM)
                 ended_ns = clock()
-                if ended_ns <= due_ns and frame.answered(self._buffer, number):
+                if ended_ns <= due_ns and frame.is_reply(self._buffer, number):
                     self._note(number, arrival_ns(messages))
                     return ended_ns - began_ns
         return LOST
 
     def _note(self, number: int, came_ns: int) -> None:
-        """That the reply came then; the stamp of the probe itself may be a moment late."""
+        """Record when the reply came; the timestamp of the probe itself may be a moment late."""
         end_ns = time.monotonic_ns() + _STAMP_NS
         while came_ns and time.monotonic_ns() < end_ns:
             for which, left_ns in self._departures.told():
@@ -99,8 +99,8 @@ class Stamped(Datagrams):
                     self._took[number] = came_ns - left_ns
                     return
 
-    def figures(self, asked: dict[int, int]) -> dict[int, int]:
-        """Without those that have no stamps, or such as cannot be because the clock was set meanwhile."""
+    def final_times_ns(self, asked: dict[int, int]) -> dict[int, int]:
+        """Leave out probes without timestamps, or with impossible ones, as where the clock was set meanwhile."""
         return {
             number: self._took[number]
             for number, most_ns in asked.items()
@@ -108,8 +108,8 @@ class Stamped(Datagrams):
         }
 
 
-class TwoStep(Stamped):
-    """From kernel to kernel: less the time between the other end's two stamps, which the next reply brings."""
+class TwoStepProbe(TimestampedProbe):
+    """Measure from kernel to kernel: subtract the time between the far end's stamps, which the next reply brings."""
 
     def __init__(self, sock: socket.socket, frame: Frame) -> None:
         super().__init__(sock, frame)
@@ -117,19 +117,19 @@ class TwoStep(Stamped):
 
     def _note(self, number: int, came_ns: int) -> None:
         super()._note(number, came_ns)
-        self._frame.wants(number)
-        of, there_ns, back_ns = self._frame.stamps(self._buffer)
+        self._frame.request_stamps_of(number)
+        of, there_ns, back_ns = self._frame.reply_stamps(self._buffer)
         if of and there_ns and back_ns:
             self._there[of] = back_ns - there_ns
 
-    def figures(self, asked: dict[int, int]) -> dict[int, int]:
-        """Asks once more for the stamps of the last one."""
+    def final_times_ns(self, asked: dict[int, int]) -> dict[int, int]:
+        """Request the timestamps of the last probe once more."""
         last = max(asked, default=0)
         for _ in range(_ONCE_MORE):
             if last and last not in self._there:
-                self.ask(self._newest + 1, time.monotonic_ns() + _ONCE_MORE_NS)
+                self.round_trip_ns(self._newest + 1, time.monotonic_ns() + _ONCE_MORE_NS)
         return {
             number: self._took[number] - self._there[number]
-            for number in super().figures(asked)
+            for number in super().final_times_ns(asked)
             if 0 <= self._there.get(number, LOST) <= self._took[number]
         }

@@ -1,4 +1,4 @@
-"""What a probe says: whose it is and its number, by which its reply is known, and room for the other end's stamps."""
+"""Message of a probe: its run and number, by which its reply is known, and room for the far end's timestamps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import struct
 Buffer = bytes | bytearray | memoryview
 
 HEAD = struct.Struct("!IIIIqq")
-"""Whose; which, from 1 on; whether the far end is to look all the time; of which probe the stamps are, 0 for none; when
+"""Run; number, from 1 on; whether the far end should busy-poll; of which probe the timestamps are, 0 for none; when
 that one came to the far end and when its reply left, in ns of the far end's clock, 0 where it does not know.
 """
 _WHOSE = struct.Struct("!II")
-_NUMBER_AT, _LOOKS_AT, _OF_AT = 4, 8, 12
+_NUMBER_AT, _BUSY_POLL_AT, _OF_AT = 4, 8, 12
 
 
 class Frame:
@@ -20,31 +20,31 @@ class Frame:
 
     name = "datagram"
 
-    def __init__(self, ident: int, payload_bytes: int, *, looks: bool = False, before: bytes = b"") -> None:
+    def __init__(self, ident: int, payload_bytes: int, *, wants_busy_poll: bool = False, before: bytes = b"") -> None:
         self.ident = ident & 0xFFFFFFFF
         self._at = self._reply_at = len(before)
-        head = HEAD.pack(self.ident, 0, looks, 0, 0, 0)
+        head = HEAD.pack(self.ident, 0, wants_busy_poll, 0, 0, 0)
         filling = hashlib.shake_256(head).digest(payload_bytes - len(head))  # which no link can compress
         self.message = bytearray(before + head + filling)
 
-    def number(self, number: int) -> None:
-        """Makes it the probe of that number."""
+    def set_number(self, number: int) -> None:
+        """Make this the probe of that number."""
         struct.pack_into("!I", self.message, self._at + _NUMBER_AT, number)
 
-    def wants(self, number: int) -> None:
-        """Asks for the stamps of that one."""
+    def request_stamps_of(self, number: int) -> None:
+        """Request the timestamps of that probe."""
         struct.pack_into("!I", self.message, self._at + _OF_AT, number)
 
-    def answered(self, heard: Buffer, number: int) -> bool:
-        """Whether that is the reply to the probe of that number, and not a late one to an earlier."""
-        return _WHOSE.unpack_from(heard, self._reply_at) == (self.ident, number)
+    def is_reply(self, message: Buffer, number: int) -> bool:
+        """Whether a message is the reply to the probe of that number, and not a late one to an earlier probe."""
+        return _WHOSE.unpack_from(message, self._reply_at) == (self.ident, number)
 
-    def stamps(self, heard: Buffer) -> tuple[int, int, int]:
-        """Of which probe a reply brings the stamps, and these."""
-        _, _, _, of, came_ns, left_ns = HEAD.unpack_from(heard, self._reply_at)
+    def reply_stamps(self, message: Buffer) -> tuple[int, int, int]:
+        """Return the number of the probe whose timestamps a reply brings, and these timestamps."""
+        _, _, _, of, came_ns, left_ns = HEAD.unpack_from(message, self._reply_at)
         return of, came_ns, left_ns
 
 
-def looks(heard: Buffer) -> bool:
-    """Whether the sender wants the far end to look all the time."""
-    return bool(HEAD.unpack_from(heard)[2])
+def wants_busy_poll(message: Buffer) -> bool:
+    """Whether the sender wants the far end to busy-poll."""
+    return bool(HEAD.unpack_from(message)[2])

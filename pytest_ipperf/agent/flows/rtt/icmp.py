@@ -16,7 +16,7 @@ _SOL_RAW, _ICMP_FILTER, _ICMP6_FILTER = 255, 1, 1
 _GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")  # of IPv6 too
 
 
-class Request(Frame):
+class EchoRequest(Frame):
     """An echo request around a probe's message; `raw` over IPv4 it has a checksum of its own.
 
     Else the kernel makes that, and a ping socket's identifier too.
@@ -30,9 +30,9 @@ class Request(Frame):
         # A sum of 16-bit words with the carry brought round is that number modulo 65535 (RFC 1071).
         self._total = int.from_bytes(self.message + bytes(len(self.message) % 2), "big") % 0xFFFF
 
-    def number(self, number: int) -> None:
+    def set_number(self, number: int) -> None:
         """With the checksum of it."""
-        super().number(number)
+        super().set_number(number)
         low, high = number & 0xFFFF, number >> 16
         # The number is in the message, and its lower half the sequence number too.
         checksum = -(self._total + low + high + low) % 0xFFFF if self._summed else 0

@@ -1,4 +1,4 @@
-"""What a probe of the near end is: one question, one reply, one time."""
+"""Define a probe of the near end: one request, one reply, one time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _NAP = struct.pack("ll", 0, 50_000)
 
 
 class Probe(ABC):
-    """Asks with one socket, or one after another; `close` it.
+    """Probes with one socket, or with one after another; `close` it.
 
-    `looks`: whether it waits by looking all the time, and else sleeps until something comes. `kind` says what is sent.
+    `busy_polls`: whether it waits by polling; else it sleeps until something comes. `kind` says what is sent.
     `sources`, `families` and `peer` are what the sockets really were, and `connections` whether each reply is one.
     """
 
     kind: str
     connections = True
 
-    def __init__(self, *, looks: bool) -> None:
-        self.looks = looks
+    def __init__(self, *, busy_polls: bool) -> None:
+        self.busy_polls = busy_polls
         self.peer = ""
         self.sources: set[str] = set()
         self.families: set[str] = set()
 
     @abstractmethod
-    def ask(self, number: int, due_ns: int) -> int:
-        """How long that took, in ns; LOST when there is no reply when the clock says `due_ns`. Numbers rise from 1.
+    def round_trip_ns(self, number: int, due_ns: int) -> int:
+        """Return the round-trip time in ns; LOST where there is no reply at `due_ns` of the clock. Numbers rise from 1.
 
         OSError where the socket has one; the reply is lost then.
         """
@@ -40,28 +40,28 @@ class Probe(ABC):
 
     def pause(self, due_ns: int) -> None:
         """Waits until the clock says so."""
-        if self.looks:
+        if self.busy_polls:
             while time.monotonic_ns() < due_ns:
                 pass
         else:
             time.sleep(max(0, due_ns - time.monotonic_ns()) * 1e-9)
 
-    def figures(self, asked: dict[int, int]) -> dict[int, int]:
-        """What those that were `asked` and answered took in the end, by number; without those of which it is not known.
+    def final_times_ns(self, asked: dict[int, int]) -> dict[int, int]:
+        """Return the final times of the answered probes in `asked`, by number; without those whose time is not known.
 
         Takes its time, as it may have to ask once more.
         """
         return asked
 
-    def seen(self, sock: socket.socket) -> None:
-        """What a connected socket really is, is asked of the kernel."""
+    def note_socket(self, sock: socket.socket) -> None:
+        """Record the addresses and family of a connected socket, as the kernel has them."""
         self.peer = sock.getpeername()[0]
         self.sources.add(sock.getsockname()[0])
         self.families.add(socket.AddressFamily(sock.family).name)
 
 
-def patient(sock: socket.socket, *, looks: bool) -> None:
-    """Gives it its way of waiting; who sleeps looks up now and then, to see how late it is."""
-    sock.setblocking(not looks)
+def set_waiting(sock: socket.socket, *, busy_polls: bool) -> None:
+    """Set how the socket waits; one that sleeps wakes now and then, to check the deadline."""
+    sock.setblocking(not busy_polls)
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         sock.setsockopt(socket.SOL_SOCKET, option, _NAP)

@@ -1,6 +1,6 @@
-"""The far end of probes: a thread that sends back what comes, and takes note when it came and left if it is asked to.
+"""Reflect probes at the far end, in a thread; on request with the times at which they came and left.
 
-The near end says with its first probe whether this one is to look all the time. It does so until it has heard nothing
+The near end says with its first probe whether this end should busy-poll. It does so until nothing has arrived
 for a deadline, and sleeps then until the next one.
 """
 
@@ -14,23 +14,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from threading import Thread
 
-from pytest_ipperf.agent.flows.rtt.frame import HEAD, looks
-from pytest_ipperf.agent.flows.rtt.probe import patient
+from pytest_ipperf.agent.flows.rtt.frame import HEAD, wants_busy_poll
+from pytest_ipperf.agent.flows.rtt.probe import set_waiting
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.timestamping import ROOM, Departures, arrival_ns
 from pytest_ipperf.core.portable.errors import LabError
 
 _BUFFER_BYTES = 1 << 20
-_LOOKS = range(1000)
-_KEPT = 64
+_POLLS = range(1000)
+_KEPT_STAMPS = 64
 _BACKLOG = 1024
 
 
-class Echo(ABC):
+class Reflector(ABC):
     """Listens on a free port of `ports` from the start on, for probes of that size and of one run, until it is closed.
 
     `answered` is how many it has sent back. Once it is closed, `cpu_s` is its thread's processor time, which should be
-    `looked_s` where it has looked for so long.
+    about `busy_polled_s`, the time that it has busy-polled.
     """
 
     kind: socket.SocketKind
@@ -41,11 +41,11 @@ class Echo(ABC):
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
         self.answered = 0
         self.cpu_s = 0.0
-        self.looked_s = 0.0
-        self._ident, self._size, self._patience_ns = ident & 0xFFFFFFFF, payload_bytes, round(deadline_s * 1e9)
+        self.busy_polled_s = 0.0
+        self._ident, self._size, self._deadline_ns = ident & 0xFFFFFFFF, payload_bytes, round(deadline_s * 1e9)
         self._open = True
         self._sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, self.kind)
-        self._talking = self._sock
+        self._connection = self._sock
         try:
             self._listen(address)
         except OSError as error:
@@ -57,7 +57,7 @@ class Echo(ABC):
     def close(self) -> None:
         """Ends it; may be called twice."""
         self._open = False
-        for sock in (self._sock, self._talking):
+        for sock in (self._sock, self._connection):
             with contextlib.suppress(OSError):  # who waits there is woken, connected or not
                 sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -68,7 +68,7 @@ class Echo(ABC):
         self.cpu_s = time.thread_time()
 
     def _listen(self, address: str) -> None:
-        patient(self._sock, looks=False)
+        set_waiting(self._sock, busy_polls=False)
         self._sock.bind((address, self.port))
 
     @abstractmethod
@@ -76,20 +76,20 @@ class Echo(ABC):
         """Until it is closed."""
 
     @contextlib.contextmanager
-    def _looking(self) -> Iterator[None]:
+    def _busy_polling(self) -> Iterator[None]:
         began_s = time.monotonic()
         try:
             yield
         finally:
-            self.looked_s += time.monotonic() - began_s
+            self.busy_polled_s += time.monotonic() - began_s
 
-    def _asked(self, message: bytearray) -> bool:
-        """Whether that is a probe of this run."""
+    def _is_probe(self, message: bytearray) -> bool:
+        """Whether a message is a probe of this run."""
         return bool(HEAD.unpack_from(message)[0] == self._ident)
 
 
-class DatagramEcho(Echo):
-    """Of UDP; only to the first who asked."""
+class DatagramReflector(Reflector):
+    """Reflects UDP datagrams, only to the first sender."""
 
     kind = socket.SOCK_DGRAM
 
@@ -99,27 +99,27 @@ class DatagramEcho(Echo):
             self._sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
 
     def _serve(self) -> None:
-        message, asker = bytearray(self._size), None
+        message, prober = bytearray(self._size), None
         while self._open:
             with contextlib.suppress(OSError):  # nothing there, or the near end has gone
                 size, sender = self._sock.recvfrom_into(message)
-                if size == self._size and self._asked(message):
-                    if not asker:
+                if size == self._size and self._is_probe(message):
+                    if not prober:
                         self._sock.connect(sender)
-                        asker = sender
+                        prober = sender
                     self._sock.send(message)
                     self.answered += 1
-                    if looks(message):
-                        with self._looking():
-                            self._look(message)
+                    if wants_busy_poll(message):
+                        with self._busy_polling():
+                            self._busy_poll(message)
             self._sock.setblocking(True)  # noqa: FBT003 - that is how it is called
 
-    def _look(self, message: bytearray) -> None:
+    def _busy_poll(self, message: bytearray) -> None:
         take, send, size, clock = self._sock.recv_into, self._sock.send, self._size, time.monotonic_ns
         self._sock.setblocking(False)  # noqa: FBT003
-        due_ns = clock() + self._patience_ns
+        due_ns = clock() + self._deadline_ns
         while self._open and clock() < due_ns:
-            for _ in _LOOKS:
+            for _ in _POLLS:
                 try:
                     got = take(message)
                 except BlockingIOError:
@@ -128,11 +128,11 @@ class DatagramEcho(Echo):
                     break
                 send(message)
                 self.answered += 1
-                due_ns = clock() + self._patience_ns
+                due_ns = clock() + self._deadline_ns
 
 
-class StampedEcho(DatagramEcho):
-    """Tells with a reply when the probe that the near end names had come, and when its reply had left."""
+class TimestampingReflector(DatagramReflector):
+    """Reports with each reply when the probe that the near end names had come, and when its reply had left."""
 
     def _listen(self, address: str) -> None:
         super()._listen(address)
@@ -141,30 +141,30 @@ class StampedEcho(DatagramEcho):
         self._stamps: dict[int, tuple[int, int]] = {}
 
     def _serve(self) -> None:
-        message, asker = bytearray(self._size), None
+        message, prober = bytearray(self._size), None
         while self._open:
             with contextlib.suppress(OSError):
                 size, messages, _, sender = self._sock.recvmsg_into([message], ROOM)
-                if size == self._size and self._asked(message):
-                    if not asker:
+                if size == self._size and self._is_probe(message):
+                    if not prober:
                         self._sock.connect(sender)
-                        asker = sender
+                        prober = sender
                     self._reply(message, arrival_ns(messages))
 
     def _reply(self, message: bytearray, came_ns: int) -> None:
         for number, left_ns in self._departures.told():
             self._stamps[number] = (self._came.pop(number, 0), left_ns)
-            self._stamps.pop(number - _KEPT, None)
+            self._stamps.pop(number - _KEPT_STAMPS, None)
         ident, number, way, of, _, _ = HEAD.unpack_from(message)
         HEAD.pack_into(message, 0, ident, number, way, of, *self._stamps.get(of, (0, 0)))
         self._came[number] = came_ns
-        self._came.pop(number - _KEPT, None)
+        self._came.pop(number - _KEPT_STAMPS, None)
         self._departures.send(number, message)
         self.answered += 1
 
 
-class MessageEcho(Echo):
-    """Of TCP; one connection after another."""
+class MessageReflector(Reflector):
+    """Reflects messages on TCP connections, one connection after another."""
 
     kind = socket.SOCK_STREAM
 
@@ -178,31 +178,31 @@ class MessageEcho(Echo):
             with contextlib.suppress(OSError):
                 sock, _ = self._sock.accept()
                 with sock:
-                    self._talking = sock
-                    self._take(sock)
+                    self._connection = sock
+                    self._serve_connection(sock)
 
-    def _take(self, sock: socket.socket) -> None:
+    def _serve_connection(self, sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        patient(sock, looks=False)
+        set_waiting(sock, busy_polls=False)
         message = bytearray(self._size)
         view = memoryview(message)
-        if self._heard(sock, view, looking=False) and self._asked(message):
-            looking = looks(message)
-            self._say(sock, view)
-            with self._looking() if looking else contextlib.nullcontext():
-                while self._heard(sock, view, looking=looking):
-                    self._say(sock, view)
+        if self._receive_message(sock, view, busy_polling=False) and self._is_probe(message):
+            busy_polling = wants_busy_poll(message)
+            self._send_message(sock, view)
+            with self._busy_polling() if busy_polling else contextlib.nullcontext():
+                while self._receive_message(sock, view, busy_polling=busy_polling):
+                    self._send_message(sock, view)
 
-    def _heard(self, sock: socket.socket, view: memoryview, *, looking: bool) -> bool:
-        """Whether all of one message has come."""
+    def _receive_message(self, sock: socket.socket, view: memoryview, *, busy_polling: bool) -> bool:
+        """Receive one message; whether all of it has come."""
         clock, take = time.monotonic_ns, sock.recv_into
-        sock.setblocking(not looking)
-        due_ns = clock() + self._patience_ns
+        sock.setblocking(not busy_polling)
+        due_ns = clock() + self._deadline_ns
         while view and self._open:
             try:
                 got = take(view)
             except BlockingIOError:
-                if looking and clock() > due_ns:
+                if busy_polling and clock() > due_ns:
                     sock.setblocking(True)  # noqa: FBT003
                 continue
             if not got:
@@ -210,20 +210,20 @@ class MessageEcho(Echo):
             view = view[got:]
         return self._open
 
-    def _say(self, sock: socket.socket, view: memoryview) -> None:
+    def _send_message(self, sock: socket.socket, view: memoryview) -> None:
         while view and self._open:
             with contextlib.suppress(BlockingIOError):
                 view = view[sock.send(view) :]
         self.answered += 1
 
 
-class Taker(MessageEcho):
-    """Of connections, each of which the near end resets once it knows that it stands.
+class ConnectionSink(MessageReflector):
+    """Accepts connections and holds each until the near end resets it, once that knows that it is established.
 
     Who closed one at once would now and then be left with it for a minute.
     """
 
-    def _take(self, sock: socket.socket) -> None:
+    def _serve_connection(self, sock: socket.socket) -> None:
         self.answered += 1
-        patient(sock, looks=False)
+        set_waiting(sock, busy_polls=False)
         sock.recv(1)

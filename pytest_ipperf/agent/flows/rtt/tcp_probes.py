@@ -1,4 +1,4 @@
-"""Probes by TCP: a message each way on one connection, or a connection each."""
+"""Probe with TCP: a message each way on one connection, or a connection for each probe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 import time
 
 from pytest_ipperf.agent.flows.rtt.frame import Frame
-from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, patient
+from pytest_ipperf.agent.flows.rtt.probe import LOST, Probe, set_waiting
 
 _AT_ONCE = struct.pack("ii", 1, 0)
 """For SO_LINGER: whoever closes then resets, and neither end has to remember the connection for a minute."""
@@ -17,56 +17,56 @@ _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 _ESTABLISHED = (0, errno.EISCONN)
 
 
-class Messages(Probe):
-    """On a connection that is established and sends at once (TCP_NODELAY)."""
+class MessageProbe(Probe):
+    """Probe by messages on an established connection that sends at once (TCP_NODELAY)."""
 
     kind = "message"
     connections = False
 
-    def __init__(self, sock: socket.socket, frame: Frame, *, looks: bool) -> None:
-        super().__init__(looks=looks)
+    def __init__(self, sock: socket.socket, frame: Frame, *, busy_polls: bool) -> None:
+        super().__init__(busy_polls=busy_polls)
         self._sock, self._frame = sock, frame
-        self._heard = bytearray(len(frame.message))
-        self._view = memoryview(self._heard)
+        self._received = bytearray(len(frame.message))
+        self._view = memoryview(self._received)
         self._got = 0
-        self._owed = b""
+        self._unsent = b""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-        patient(sock, looks=looks)
-        self.seen(sock)
+        set_waiting(sock, busy_polls=busy_polls)
+        self.note_socket(sock)
 
-    def ask(self, number: int, due_ns: int) -> int:
-        """What is not sent by then is sent before the next one, and what comes too late is read before its reply."""
-        self._frame.number(number)
+    def round_trip_ns(self, number: int, due_ns: int) -> int:
+        """Send what is unsent at the deadline before the next one, and read what comes late before the next reply."""
+        self._frame.set_number(number)
         began_ns = time.monotonic_ns()
-        ended_ns = self._answer_ns(number, due_ns) if self._said(due_ns) else 0
+        ended_ns = self._reply_ns(number, due_ns) if self._send_message(due_ns) else 0
         return ended_ns - began_ns if ended_ns else LOST
 
     def pause(self, due_ns: int) -> None:
-        """Who looks all the time, does so then too; what comes now is late, and stays for the next to read."""
-        if not self.looks:
+        """Busy-poll here too, where the probe does; what comes now is late, and stays for the next to read."""
+        if not self.busy_polls:
             super().pause(due_ns)
-        clock, look, room = time.monotonic_ns, self._sock.recv_into, bytearray(1)
+        clock, peek, room = time.monotonic_ns, self._sock.recv_into, bytearray(1)
         while clock() < due_ns:
             try:
-                look(room, 1, socket.MSG_PEEK)
+                peek(room, 1, socket.MSG_PEEK)
             except OSError:  # nothing there; an error comes again
                 continue
 
-    def _said(self, due_ns: int) -> bool:
-        """Whether all of it is sent, and all that was owed."""
-        said = memoryview(self._owed + self._frame.message if self._owed else self._frame.message)
-        while said:
+    def _send_message(self, due_ns: int) -> bool:
+        """Send the message and what was left unsent before; whether all of it went."""
+        unsent = memoryview(self._unsent + self._frame.message if self._unsent else self._frame.message)
+        while unsent:
             try:
-                said = said[self._sock.send(said) :]
+                unsent = unsent[self._sock.send(unsent) :]
             except BlockingIOError:
                 if time.monotonic_ns() > due_ns:
                     break
-        self._owed = bytes(said)
-        return not said
+        self._unsent = bytes(unsent)
+        return not unsent
 
-    def _answer_ns(self, number: int, due_ns: int) -> int:
-        """When its reply was there, 0 when it is not."""
+    def _reply_ns(self, number: int, due_ns: int) -> int:
+        """Return when the reply was there, 0 where it was not in time."""
         take, view, clock = self._sock.recv_into, self._view, time.monotonic_ns
         while True:
             try:
@@ -81,7 +81,7 @@ class Messages(Probe):
             self._got = (self._got + got) % len(view)
             if ended_ns > due_ns:
                 return 0
-            if not self._got and self._frame.answered(view, number):
+            if not self._got and self._frame.is_reply(view, number):
                 return ended_ns
 
     def close(self) -> None:
@@ -89,21 +89,21 @@ class Messages(Probe):
         self._sock.close()
 
 
-class Openings(Probe):
-    """TCP's handshake as the client sees it: how long connect(2) takes. There is no payload."""
+class ConnectProbe(Probe):
+    """Measure TCP's handshake at the client: how long connect(2) takes. There is no payload."""
 
     kind = "handshake"
 
-    def __init__(self, source: str, address: str, port: int, *, looks: bool) -> None:
-        super().__init__(looks=looks)
+    def __init__(self, source: str, address: str, port: int, *, busy_polls: bool) -> None:
+        super().__init__(busy_polls=busy_polls)
         self._family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._source, self._to = source, (address, port)
 
-    def ask(self, number: int, due_ns: int) -> int:  # noqa: ARG002 - which has no place in a handshake
+    def round_trip_ns(self, number: int, due_ns: int) -> int:  # noqa: ARG002 - which has no place in a handshake
         """Resets what it has opened."""
         clock = time.monotonic_ns
         with socket.socket(self._family, socket.SOCK_STREAM) as sock:
-            patient(sock, looks=self.looks)
+            set_waiting(sock, busy_polls=self.busy_polls)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             if self._source:
                 sock.bind((self._source, 0))
@@ -114,7 +114,7 @@ class Openings(Probe):
             ended_ns = clock()
             if code not in _ESTABLISHED:
                 raise OSError(code, os.strerror(code))
-            self.seen(sock)
+            self.note_socket(sock)
             return ended_ns - began_ns if ended_ns <= due_ns else LOST
 
     def close(self) -> None:

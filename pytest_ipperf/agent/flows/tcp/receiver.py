@@ -1,4 +1,4 @@
-"""The receiver of a TCP run, whose clock and counts are the run's.
+"""Receive the streams of a TCP run; the receiver's clock and counts are the run's.
 
 The clock begins with the first byte. Each thread reads into a buffer of its own, as a program does that has use for
 what it gets; MSG_TRUNC, with which the kernel throws it away, would spare the receiver a quarter of its time, and no
@@ -12,7 +12,7 @@ import socket
 from array import array
 from collections.abc import Callable, Sequence
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.core.portable.errors import LabError
@@ -20,7 +20,7 @@ from pytest_ipperf.core.portable.errors import LabError
 _READ_BYTES = 2**20
 
 
-class Receiving(Streams):
+class StreamReceiver(Streams):
     """Reads until the streams end, also what comes after the run."""
 
     def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
@@ -28,7 +28,7 @@ class Receiving(Streams):
         super().__init__(socks, peer, f"nothing arrived at {self._here} from {peer}", order.deadline_s)
         self._order = order
 
-    def run(self, alive: Callable[[], None]) -> Told:
+    def run(self, alive: Callable[[], None]) -> FlowReport:
         """All of it; gives the samples, `seconds`, `payload_bytes`, `receive_buffer_bytes` and `receiver_cpu_s`."""
         if not readable(self.socks, self._order.deadline_s, alive):
             raise LabError(f"{self._silence} within {self._order.deadline_s:g} s")
@@ -39,9 +39,9 @@ class Receiving(Streams):
         ]
         buffer_bytes = effective_bytes(self.socks, socket.SO_RCVBUF)
         self._end()
-        told = self._told(points)
-        told.facts["receive_buffer_bytes"] = float(buffer_bytes)
-        return told
+        report = self._report(points)
+        report.facts["receive_buffer_bytes"] = float(buffer_bytes)
+        return report
 
     def _move(self, sock: socket.socket, place: int) -> None:
         into, counts, receive = bytearray(_READ_BYTES), self.counts, sock.recv_into
@@ -60,7 +60,7 @@ class Receiving(Streams):
                 sock.send(OVER)
         self.join(2 * DRAIN_S)
 
-    def _told(self, points: Sequence[tuple[float, Sequence[int]]]) -> Told:
+    def _report(self, points: Sequence[tuple[float, Sequence[int]]]) -> FlowReport:
         (began_s, before), (ended_s, _) = points[0], points[-1]
         rows = array("d")
         for at_s, counts in points:
@@ -69,7 +69,7 @@ class Receiving(Streams):
         moved = [count - first for first, count in zip(before, points[-1][1], strict=True)]
         if not sum(moved):
             raise LabError(f"{self._silence} in the {ended_s - began_s:.3g} s of the run")
-        told = Told(
+        report = FlowReport(
             samples=rows.tobytes(),
             facts={"seconds": ended_s - began_s, "payload_bytes": float(sum(moved)), "receiver_cpu_s": self.cpu_s},
             detail={"receiver": {"received_bytes": self.counts.copy()}},
@@ -78,7 +78,7 @@ class Receiving(Streams):
             wall_s=self.wall_s,
         )
         if idle := moved.count(0):
-            told.notes.append(
+            report.notes.append(
                 f"{idle} of {len(moved)} streams moved nothing in the run, so the others had its path alone"
             )
-        return told
+        return report

@@ -1,4 +1,4 @@
-"""The sender of a TCP run: as much as the streams take, until the receiver says that its run is over."""
+"""Send on the streams of a TCP run as much as they take, until the receiver says that its run is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.sockets.batch_io import UnableError, Writes
@@ -23,7 +23,7 @@ _BATCHED_BYTES = 512  # writes smaller than this are worth it
 _LAST_S = 0.001
 
 
-class Sending(Streams):
+class StreamSender(Streams):
     """Each write has the size of the order's payload, and the same random bytes."""
 
     def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
@@ -33,16 +33,16 @@ class Sending(Streams):
         block = random.Random(order.ident).randbytes(min(order.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
         self._content = (block * (order.payload_bytes // len(block) + 1))[: order.payload_bytes]
 
-    def run(self, alive: Callable[[], None]) -> Told:
+    def run(self, alive: Callable[[], None]) -> FlowReport:
         """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
         looks = Looks(self.socks)
         try:
             for at_s, _, counts in self.watch(self._order.warmup_s, self._order.run_s, alive):
                 looks.look(at_s, counts=counts)
-            self._hear_the_end(alive)
+            self._wait_end(alive)
         except LabError:
             # A host that is busy may hear of the end only when the receiver has waited long enough and gone.
-            if not self._heard_the_end():
+            if not self._has_ended():
                 raise
         buffer_bytes = effective_bytes(self.socks, socket.SO_SNDBUF)
         drained = self._drain()
@@ -51,7 +51,7 @@ class Sending(Streams):
         if self.wall_s:
             facts["sender_cpu_s"] = self.cpu_s
         detail: dict[str, Any] = looks.detail() | {"drained": drained}
-        return Told(
+        return FlowReport(
             facts=facts,
             detail={"sender": detail},
             notes=self.bounds("sender"),
@@ -74,13 +74,13 @@ class Sending(Streams):
                 return Writes(sock, self._content, _BATCH).send
         return functools.partial(sock.send, self._content)
 
-    def _hear_the_end(self, alive: Callable[[], None]) -> None:
+    def _wait_end(self, alive: Callable[[], None]) -> None:
         if not readable(self.socks[:1], self._order.deadline_s, alive):
             raise LabError(f"{self.peer} did not end its run within {self._order.deadline_s:g} s of its time")
-        if not self._heard_the_end():
+        if not self._has_ended():
             raise LabError(f"{self.peer} {self.ended} before its run was over")
 
-    def _heard_the_end(self) -> bool:
+    def _has_ended(self) -> bool:
         """What a stream has received can be read although it was reset since."""
         if not self._over:
             with contextlib.suppress(OSError):

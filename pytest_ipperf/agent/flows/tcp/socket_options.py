@@ -1,4 +1,4 @@
-"""TCP sockets as an order asks for them: congestion control and buffers, and what the kernel has made of both."""
+"""Configure the TCP sockets of a flow: congestion control and buffers, and what the kernel has made of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 _LIMITS = {socket.SO_SNDBUF: "net.core.wmem_max", socket.SO_RCVBUF: "net.core.rmem_max"}
 
 
-def tune(sock: socket.socket, factors: Mapping[str, Any]) -> None:
+def configure(sock: socket.socket, factors: Mapping[str, Any]) -> None:
     """Sets the congestion control and, unless the window is `auto`, both buffers, before it connects or listens.
 
     Without a congestion control of its own (`auto`) a run has that of RFC 9438, as hosts differ in theirs, or the
@@ -41,7 +41,7 @@ def congestion(sock: socket.socket) -> str:
     return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _NAME_BYTES).partition(b"\0")[0].decode()
 
 
-def checked(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
+def check_congestion(socks: Sequence[socket.socket], factors: Mapping[str, Any]) -> None:
     """LabError where a connection has another congestion control than it was to have."""
     for sock in socks:
         if factors["congestion"] not in (_AUTO, found := congestion(sock)):
@@ -94,8 +94,9 @@ def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
     try:
         give_room(sock, option, size_bytes)
     except OSError as error:
-        told = f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}"
-        raise LabError(told) from error
+        raise LabError(
+            f"a window of {bytes_text(size_bytes)} is refused by this host's kernel: {error.strerror}"
+        ) from error
 
 
 def _words(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A tally of what arrives of a stream of numbered datagrams: what is there, twice, or behind one sent after it."""
+"""Count what arrives of a stream of numbered datagrams: unique, duplicated and reordered ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ MOST = 1 << 31
 """Numbers of a stream are below this."""
 
 
-class Tally:
-    """Of the datagrams numbered from `base` on, and of no others.
+class SequenceCounter:
+    """Counts the datagrams numbered from `base` on, and no others.
 
     `unique` have come, `duplicates` are copies of those, and `reordered` of the unique ones came after one with a
     higher number (RFC 4737, section 3.3; of copies only the first is looked at, RFC 5560).

@@ -1,4 +1,4 @@
-"""Catching a stream of numbered datagrams: in a thread of its own, until told to end and nothing comes any more.
+"""Receive a stream of numbered datagrams in a thread of its own, until the end is requested and nothing comes any more.
 
 The head of each is two words: its number below 31 bits, above it whether it counts or only warms up, above that whose
 stream it is; and when it was sent, in ns. Nothing here is done for one datagram, but for all that came together.
@@ -14,8 +14,8 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from pytest_ipperf.agent.flows.udp.counter import MOST, Tally
-from pytest_ipperf.agent.flows.udp.sequence import Consecutive
+from pytest_ipperf.agent.flows.udp.counter import MOST, SequenceCounter
+from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
 from pytest_ipperf.agent.sockets.batch_io import STAMP_WORDS, Inbox, PlainInbox, Taken, UnableError
 
 _RUN = MOST
@@ -34,13 +34,13 @@ def first_word(ident: int, *, counts: bool) -> int:
     return (ident & 0xFFFFFFFF) << 32 | (_RUN if counts else 0)
 
 
-class Kept:
+class SampleSink:
     """Keeps the number and both stamps of each datagram."""
 
     def __init__(self, base: int) -> None:
         self._base = base
         self._words, self._stamps = array("Q"), array("Q")
-        self.tally = Tally(base)
+        self.counter = SequenceCounter(base)
         self._noted = 0
 
     def take(self, words: memoryview, stamps: memoryview) -> bool:
@@ -52,16 +52,16 @@ class Kept:
     def unique(self) -> int:
         """How many of the run there are so far."""
         there = len(self._words)
-        self.tally.note(self._words[self._noted : there : 2].tolist())
+        self.counter.note(self._words[self._noted : there : 2].tolist())
         self._noted = there
-        return self.tally.unique
+        return self.counter.unique
 
     def rows(self) -> Iterable[tuple[int, int, int]]:
         """Number, when it was sent and when it came (CLOCK_REALTIME), in ns; of copies the first."""
         numbers, sent = self._words[::2], self._words[1::2]
         seconds, rests = self._stamps[2::STAMP_WORDS], self._stamps[3::STAMP_WORDS]
         self.unique()
-        seen, copies = set[int](), self.tally.duplicates
+        seen, copies = set[int](), self.counter.duplicates
         for word, sent_ns, second, rest in zip(numbers, sent, seconds, rests, strict=True):
             number = word - self._base
             if 0 <= number < MOST and number not in seen:
@@ -70,28 +70,28 @@ class Kept:
                 yield number, sent_ns, second * 1_000_000_000 + rest
 
 
-class Counted:
+class CountingSink:
     """Counts only."""
 
     def __init__(self, base: int) -> None:
         self._base = base
-        self._expected = Consecutive(base)
-        self.tally = Tally(base)
+        self._expected = SequenceHeaders(base)
+        self.counter = SequenceCounter(base)
 
     def take(self, words: memoryview, _stamps: memoryview) -> bool:
         """Whether any of them belongs to the run."""
-        before = self.tally.unique + self.tally.duplicates
+        before = self.counter.unique + self.counter.duplicates
         first, numbers = words[0], words[::2]
         mine = 0 <= first - self._base < MOST
         if mine and numbers.tobytes() == bytes(self._expected.words(first, len(numbers))):
-            self.tally.note_all(first, first + len(numbers))
+            self.counter.note_all(first, first + len(numbers))
         else:
-            self.tally.note(numbers.tolist())
-        return self.tally.unique + self.tally.duplicates > before
+            self.counter.note(numbers.tolist())
+        return self.counter.unique + self.counter.duplicates > before
 
     def unique(self) -> int:
         """How many of the run there are so far."""
-        return self.tally.unique
+        return self.counter.unique
 
     def rows(self) -> Iterable[tuple[int, int, int]]:
         """None."""
@@ -104,15 +104,15 @@ class _Box(Protocol):
     def read(self) -> Iterable[Taken]: ...
 
 
-class Catcher:
-    """Takes what comes to a bound socket from its birth on. `how` says by which calls, and which could not be had.
+class DatagramReceiver:
+    """Receives on a bound socket from construction on. `how` says by which calls, and which could not be had.
 
     Of a flood the kernel may hand over many datagrams as one (udp(7), UDP_GRO); else it stamps each, and is asked a
     thousand times a second at most, which costs the sender less on a machine that both share.
     """
 
     def __init__(self, sock: socket.socket, size: int, base: int, *, flood: bool) -> None:
-        self.kept: Kept | Counted = Counted(base) if flood else Kept(base)
+        self.sink: SampleSink | CountingSink = CountingSink(base) if flood else SampleSink(base)
         self._sock = sock
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _LOOK)
         self._box, self.how = _box(sock, size, flood=flood)
@@ -133,14 +133,14 @@ class Catcher:
     def drain(self, wanted: int, gap_s: float, most_s: float) -> None:
         """Waits until so many have come, or nothing any more, also of the warm-up before them; for so long at most."""
         now = began = time.monotonic()
-        while self.kept.unique() < wanted and self._thread.is_alive() and now < began + most_s:
+        while self.sink.unique() < wanted and self._thread.is_alive() and now < began + most_s:
             if now - max(began, self._heard_s) > max(_SILENCE_S, 3 * gap_s, 2 * self._longest_s):
                 return
             time.sleep(0.01)
             now = time.monotonic()
 
     def end(self) -> None:
-        """Ends the catching; raises what has ended it before.
+        """End the reception; raise what has ended it before.
 
         From then on `drops` are what the socket had no room for since the run began, and `cpu_s` is the processor time
         since then.
@@ -159,7 +159,7 @@ class Catcher:
         try:
             while self._open:
                 self._turn()
-        except BaseException as error:  # noqa: BLE001 - who ends it is told
+        except BaseException as error:  # noqa: BLE001 - `end` raises it
             self._trouble = error
         self.cpu_s = time.thread_time() - self._idle_s if self._began_s else 0.0
 
@@ -168,7 +168,7 @@ class Catcher:
         try:
             for words, stamps in self._box.read():
                 count += len(words) // 2
-                if self.kept.take(words, stamps):
+                if self.sink.take(words, stamps):
                     self._note()
         except BlockingIOError:
             return
@@ -205,5 +205,5 @@ def _box(sock: socket.socket, size: int, *, flood: bool) -> tuple[_Box, str]:
 
 def _dropped(sock: socket.socket) -> int:
     """What came and found no room in the socket's buffer, since it was opened (linux/sock_diag.h: SK_MEMINFO_DROPS)."""
-    told = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
-    return int(struct.unpack_from("=I", told, 4 * _DROPS)[0]) if len(told) > 4 * _DROPS else 0
+    meminfo = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 64)
+    return int(struct.unpack_from("=I", meminfo, 4 * _DROPS)[0]) if len(meminfo) > 4 * _DROPS else 0

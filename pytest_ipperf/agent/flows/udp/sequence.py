@@ -1,4 +1,4 @@
-"""Consecutive words for the heads of datagrams, out of a memory of them: to count them up costs more than to send them.
+"""Precompute consecutive sequence words for datagram headers: to count them up costs more than to send them.
 
 A word's lower half of the lower half goes through all its values in that memory, and only the half above it has to be
 written when the words move on.
@@ -15,8 +15,8 @@ _BEYOND = 512
 _UPPER = 1 if sys.byteorder == "little" else 2  # of the four parts of a word
 
 
-class Consecutive:
-    """Words that begin like `base` in their upper 32 bits."""
+class SequenceHeaders:
+    """Provides words that begin like `base` in their upper 32 bits."""
 
     def __init__(self, base: int) -> None:
         high, self._block = base >> 32, (base & 0xFFFFFFFF) >> 16

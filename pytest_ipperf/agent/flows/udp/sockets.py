@@ -1,4 +1,4 @@
-"""The sockets of a stream of datagrams: their buffers, the path that they have, and what the kernel refuses them."""
+"""Open the sockets of a datagram stream: their buffers, the path that they have, and what the kernel refuses them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def connected(order: FlowOrder, port: int) -> Iterator[socket.socket]:
         yield sock
 
 
-def preflight(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
+def path_properties(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
     """The sender's buffer, the discipline of its device's queue, and in how many packets a datagram goes."""
     way = route(order.address, order.source)
     header_bytes = HEADERS_BYTES[order.ipver] - 8

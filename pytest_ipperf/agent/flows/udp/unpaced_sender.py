@@ -1,4 +1,4 @@
-"""Sending numbered datagrams as fast as one processor can, many with each call of the kernel."""
+"""Send numbered datagrams as fast as one processor can, many with each call of the kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from pytest_ipperf.agent.flows.udp.sequence import Consecutive
+from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
 from pytest_ipperf.agent.sockets.batch_io import HEAD_BYTES, SOL_UDP, UDP_SEGMENT, Outbox, UnableError
 
 _MESSAGES = 64
@@ -24,7 +24,7 @@ _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS)
 _NO_SEGMENTS = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT)
 
 
-class _Sending(Protocol):
+class _Writer(Protocol):
     segments: int
     words: memoryview
 
@@ -32,7 +32,7 @@ class _Sending(Protocol):
 
 
 @dataclass(frozen=True)
-class Flooded:
+class UnpacedResult:
     """How many datagrams the kernel took in how many seconds, from which instant on, and how often it had no room."""
 
     sent: int
@@ -41,9 +41,10 @@ class Flooded:
     refused: int
 
 
-class Flood:
-    """Datagrams of `size` bytes by a connected socket. `how` says by which calls, `segments` how many the kernel cuts.
+class UnpacedSender:
+    """Sends datagrams of `size` bytes by a connected socket.
 
+    `how` says by which calls, `segments` how many datagrams the kernel cuts of each message.
     It cuts up none that are too large for the path, which are to be sent in fragments: `cut` is false then.
     """
 
@@ -71,9 +72,9 @@ class Flood:
                 self.how = "; ".join([how, *self._why])
                 return
 
-    def send(self, word: int, lasts_s: float, alive: Callable[[], None]) -> Flooded:
+    def send(self, word: int, lasts_s: float, alive: Callable[[], None]) -> UnpacedResult:
         """As many as go in that time; `word` begins the first one's head, and the others' follow it."""
-        numbers = Consecutive(word)
+        numbers = SequenceHeaders(word)
         began_ns = now = time.monotonic_ns()
         end_ns, sent, refused, too_large_at = began_ns + round(lasts_s * 1e9), 0, 0, -1
         while now < end_ns:
@@ -94,7 +95,7 @@ class Flood:
                 else:
                     raise
             now = time.monotonic_ns()
-        return Flooded(sent, (now - began_ns) / 1e9, began_ns, refused)
+        return UnpacedResult(sent, (now - began_ns) / 1e9, began_ns, refused)
 
     def _give_up(self, error: OSError) -> None:
         self._why.append(f"UDP_SEGMENT x{self.segments}: {error.strerror}")
@@ -102,7 +103,7 @@ class Flood:
         self._next()
 
 
-def _ways(sock: socket.socket, size: int, *, cut: bool) -> Iterable[tuple[str, Callable[[], _Sending]]]:
+def _ways(sock: socket.socket, size: int, *, cut: bool) -> Iterable[tuple[str, Callable[[], _Writer]]]:
     most = _MOST_BYTES // size
     for segments in dict.fromkeys(min(each, most) for each in _SEGMENTS) if cut and most > 1 else ():
         yield f"sendmmsg, UDP_SEGMENT x{segments}", partial(Outbox, sock, size, 1, segments)

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import Told
-from pytest_ipperf.agent.flows.engines.rtt import _taken, engine
+from pytest_ipperf.agent.flows.engines.base import FlowReport
+from pytest_ipperf.agent.flows.engines.rtt import _cpu_notes, engine
 from pytest_ipperf.agent.flows.rtt import datagram_probes
 from pytest_ipperf.agent.flows.rtt.frame import HEAD
 from pytest_ipperf.agent.flows.rtt.icmp import echo_socket
@@ -62,24 +62,24 @@ def ran(one):
 
 MATRIX = """
 from rtt_ends import Pair, rows
-told = []
+report = []
 with Pair({delay_s}) as pair:
     for ipver in (4, 6):
         for probe, waiting in {ways}:
             for size in {sizes}:
                 near, far = pair.run(ipver, probe, waiting, size)
                 found = rows(near)
-                told.append((ipver, probe, waiting, size, len(found), near.attempted, near.failed, near.facts,
+                report.append((ipver, probe, waiting, size, len(found), near.attempted, near.failed, near.facts,
                              near.peers, near.sources, near.families, near.notes, near.detail,
                              far.detail.get("answered"), [at for at, _ in found], [rtt for _, rtt in found]))
-print(told)
+print(report)
 """
 
 
-def checked(told):
+def checked(report):
     """Of each way, the times; after all that each of them tells of itself."""
     times, warmed = {}, set()
-    for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in told:
+    for ipver, probe, waiting, size, *counts, peers, sources, families, notes, detail, answered, ats, rtts in report:
         found, attempted, failed, facts = counts
         assert (found, failed, facts) == (attempted, {}, {"sent": attempted, "lost": 0})
         assert found > 0
@@ -208,33 +208,33 @@ def relayed(one, fate, lost, *, stream=False):
     """
     for _ in range(5):
         with answering(one) as ordered, Relay(ordered.far["port"], fate, stream=stream) as relay:
-            told = engine.near(replace(ordered, far={**ordered.far, "port": relay.port}), lambda: None)
-        assert told.attempted == told.facts["sent"] == len(rows(told)) + told.facts["lost"]
-        assert told.failed.get("lost", 0) == told.facts["lost"]
-        assert max((rtt for _, rtt in rows(told)), default=0) < DEADLINE_S
-        if told.facts["lost"] == lost and told.attempted > 10:
+            report = engine.near(replace(ordered, far={**ordered.far, "port": relay.port}), lambda: None)
+        assert report.attempted == report.facts["sent"] == len(rows(report)) + report.facts["lost"]
+        assert report.failed.get("lost", 0) == report.facts["lost"]
+        assert max((rtt for _, rtt in rows(report)), default=0) < DEADLINE_S
+        if report.facts["lost"] == lost and report.attempted > 10:
             break
-    return told
+    return report
 
 
 @pytest.mark.parametrize("waiting", ["path", "application", "wire"])
 def test_the_lost_and_the_late_are_counted_exactly(waiting):
     """Of probes 3 and 6 the reply is lost, and that of 10 comes while 11 waits for its own."""
     one = order(HERE, HERE, "udp", waiting, warmup_s=0, run_s=3 * DEADLINE_S + 0.6, deadline_s=DEADLINE_S)
-    told = relayed(one, {3: None, 6: None, 10: DEADLINE_S + 0.1, 11: 0.15}, 3)
-    assert told.failed == {"lost": 3}
+    report = relayed(one, {3: None, 6: None, 10: DEADLINE_S + 0.1, 11: 0.15}, 3)
+    assert report.failed == {"lost": 3}
     # The first is the warm-up, so 11 is the tenth of the run, and the seventh that has a time.
-    assert rows(told)[6][1] > 0.149
-    assert not [note for note in told.notes if "none" in note or "ended" in note]
+    assert rows(report)[6][1] > 0.149
+    assert not [note for note in report.notes if "none" in note or "ended" in note]
 
 
 @pytest.mark.parametrize("waiting", ["path", "application"])
 def test_a_message_that_comes_late_is_not_taken_for_the_next(waiting):
     one = order(HERE, HERE, "tcp", waiting, warmup_s=0, run_s=DEADLINE_S + 0.3, deadline_s=DEADLINE_S)
-    told = relayed(one, {5: DEADLINE_S + 0.15}, 1, stream=True)
-    assert told.failed == {"lost": 1}
+    report = relayed(one, {5: DEADLINE_S + 0.15}, 1, stream=True)
+    assert report.failed == {"lost": 1}
     # Number 6 had to wait for that of number 5.
-    assert 0.05 < rows(told)[3][1] < DEADLINE_S
+    assert 0.05 < rows(report)[3][1] < DEADLINE_S
 
 
 def test_silence_is_told_and_ends_the_run():
@@ -244,13 +244,13 @@ def test_silence_is_told_and_ends_the_run():
         for waiting in ("path", "application", "wire"):
             one = order(HERE, HERE, "udp", waiting, run_s=30, deadline_s=0.05, far=known(sock.getsockname()[1]))
             began = time.monotonic()
-            told = engine.near(one, lambda: None)
+            report = engine.near(one, lambda: None)
             assert time.monotonic() - began < 10
-            assert (told.failed, told.samples, told.peers) == ({"lost": told.attempted}, b"", {})
-            assert 1 <= told.attempted <= 3
-            assert told.sources == [HERE]
-            none, ended = told.notes[:2]
-            assert none == f"none of {told.attempted} probes was answered"
+            assert (report.failed, report.samples, report.peers) == ({"lost": report.attempted}, b"", {})
+            assert 1 <= report.attempted <= 3
+            assert report.sources == [HERE]
+            none, ended = report.notes[:2]
+            assert none == f"none of {report.attempted} probes was answered"
             assert ended.startswith("the run ended after 0.")
             assert ended.endswith(" s instead of 30 s, as nothing had been answered for 0.15 s")
 
@@ -262,9 +262,9 @@ from pytest_ipperf.agent.flows.engines.rtt import engine
 with Pair():
     for ipver in (4, 6):
         one = order(NEAR[ipver], NOBODY[ipver], "icmp", "path", run_s=30, deadline_s=0.05, far={"port": 0})
-        told = engine.near(one, lambda: None)
-        assert told.attempted == told.failed["lost"] <= 3, told
-        assert [note[:5] for note in told.notes[:2]] == ["none ", "the r"], told
+        report = engine.near(one, lambda: None)
+        assert report.attempted == report.failed["lost"] <= 3, report
+        assert [note[:5] for note in report.notes[:2]] == ["none ", "the r"], report
         one = order(NEAR[ipver], NOBODY[ipver], "tcp", "path", run_s=30, deadline_s=0.05, far=known(7))
         try:
             engine.near(one, lambda: None)
@@ -329,8 +329,8 @@ def test_only_a_run_of_its_own_is_answered():
 
 
 def test_other_work_on_the_processor_is_told():
-    assert _taken("client", 0.0, 0.0) == _taken("client", 0.95, 1.0) == []
-    assert _taken("client", 0.6, 1.0) == [
+    assert _cpu_notes("client", 0.0, 0.0) == _cpu_notes("client", 0.95, 1.0) == []
+    assert _cpu_notes("client", 0.6, 1.0) == [
         "other work had 40% of the client's processor, where it looks for replies, and is in their times"
     ]
 
@@ -339,8 +339,8 @@ def test_other_work_on_the_processor_is_told():
 def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
     note = "both ends slept until a probe came, as they have one processor only to look with"
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    told = ran(order(HERE, HERE, probe, "path"))
-    assert (told.notes, told.detail["waited"]) == ([note], "slept until a packet came")
+    report = ran(order(HERE, HERE, probe, "path"))
+    assert (report.notes, report.detail["waited"]) == ([note], "slept until a packet came")
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
     assert ran(order(HERE, HERE, probe, "path")).notes == [note]
@@ -357,12 +357,12 @@ def test_replies_without_stamps_are_left_out(monkeypatch):
     stamps = iter(range(10**9))
     real = timestamping.arrival_ns
     monkeypatch.setattr(datagram_probes, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
-    told = ran(order(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
-    left_out = told.facts["sent"] - told.attempted
-    assert 0 < left_out < told.facts["sent"]
-    assert len(rows(told)) == told.attempted
-    assert told.notes == [
-        f"{left_out} of {told.facts['sent']:g} replies are left out, as a kernel did not stamp them or their probes"
+    report = ran(order(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
+    left_out = report.facts["sent"] - report.attempted
+    assert 0 < left_out < report.facts["sent"]
+    assert len(rows(report)) == report.attempted
+    assert report.notes == [
+        f"{left_out} of {report.facts['sent']:g} replies are left out, as a kernel did not stamp them or their probes"
     ]
 
 
@@ -374,17 +374,17 @@ def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
         far.bind((HERE, 0))
         near.connect(far.getsockname())
         departures = timestamping.Departures(near)
-        told: dict[int, int] = {}
+        report: dict[int, int] = {}
         for number in range(1, 200):
             before_ns = time.time_ns()
             message = bytes(70000 if number % 5 == 0 else 40)
             with contextlib.suppress(OSError):
                 departures.send(number, message)
             # Of the last one before a refused one, nobody asks any more.
-            told |= dict(departures.told()) if number % 5 != 4 else {}
-            if number in told:
-                assert before_ns <= told[number] <= time.time_ns()
-        assert sorted(told) == [number for number in range(1, 200) if number % 5 not in {0, 4}]
+            report |= dict(departures.told()) if number % 5 != 4 else {}
+            if number in report:
+                assert before_ns <= report[number] <= time.time_ns()
+        assert sorted(report) == [number for number in range(1, 200) if number % 5 not in {0, 4}]
 
 
 def test_handshakes_leave_nothing_behind(isolated):
@@ -403,9 +403,9 @@ def test_signs_of_life_are_given_and_the_far_end_tells_what_it_has_answered():
     one, signs = order(HERE, HERE, "udp", "application"), []
     far = engine.far(one)
     near = engine.near(replace(one, far=dict(far.listening)), lambda: signs.append(1))
-    told = far.finish(Told(wall_s=near.wall_s))
+    report = far.finish(FlowReport(wall_s=near.wall_s))
     far.close()
-    assert len(signs) == told.detail["answered"] > near.attempted > 0
-    assert told.cpu_s > 0
+    assert len(signs) == report.detail["answered"] > near.attempted > 0
+    assert report.cpu_s > 0
     assert (near.cpu_s > 0, near.wall_s > 0) == (True, True)
     assert ENGINES["rtt"] is engine

@@ -16,7 +16,7 @@ from tcp_ends import *
 
 
 @pytest.fixture(scope="session")
-def told(isolated):
+def output_of(isolated):
     """What Python code with the ends of runs at hand prints last."""
 
     def value(code, up="ip link set lo up"):
@@ -49,8 +49,8 @@ RECEIVED_BY = {"seconds", "payload_bytes", "receive_buffer_bytes", "receiver_cpu
 
 
 @pytest.fixture(scope="module")
-def counted(told):
-    return told(COUNTED)
+def counted(output_of):
+    return output_of(COUNTED)
 
 
 def test_what_arrived_is_what_the_senders_kernel_sent(counted):
@@ -80,7 +80,7 @@ def test_every_fact_is_there_and_makes_sense(counted):
         assert min(facts.values()) >= 0
 
 
-def test_small_writes_do_without_batches_as_well(told):
+def test_small_writes_do_without_batches_as_well(output_of):
     code = """
 from pytest_ipperf.agent.sockets import batch_io as mmsg
 asked = []
@@ -91,7 +91,7 @@ mmsg._found = missing
 near, far = run(order(payload_bytes=32))
 print([asked, facts(near, far)["payload_bytes"]])
 """
-    asked, payload_bytes = told(code)
+    asked, payload_bytes = output_of(code)
     assert asked == ["sendmmsg"]
     assert payload_bytes > 0
 
@@ -107,7 +107,7 @@ def test_congestion_control_and_the_path_are_told_as_the_kernel_has_them(counted
 
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize(("ipver", "network", "streams"), [(4, "198.18.0.", 1), (6, "2001:2::", 4)])
-def test_through_a_real_queue_it_is_what_the_rate_leaves(told, ipver, network, streams, direction):
+def test_through_a_real_queue_it_is_what_the_rate_leaves(output_of, ipver, network, streams, direction):
     """The machine may stop in the middle of a run, so the best of some counts."""
     code = f"""
 with Shaped(50) as pair:
@@ -119,16 +119,16 @@ with Shaped(50) as pair:
         found.append(it["payload_bytes"] * 8 / it["seconds"])
     print(found)
 """
-    found = told(code)
+    found = output_of(code)
     assert found[-1] == pytest.approx(ceiling_bit_s(5e7, Layers(ipver=ipver)), rel=0.02), found
 
 
-def test_a_window_is_both_buffers_of_both_ends(told):
+def test_a_window_is_both_buffers_of_both_ends(output_of):
     code = """
 near, far = run(order(window=65536))
 print([near.detail["client"], far.detail["server"], facts(near, far), near.notes + far.notes])
 """
-    client, server, facts, notes = told(code)
+    client, server, facts, notes = output_of(code)
     assert client == server
     assert client["window"] == 65536
     assert client["send_buffer_bytes"] == client["receive_buffer_bytes"] == 131072
@@ -141,13 +141,13 @@ def without_rights():
     return 'ip link set lo up; exec setpriv --bounding-set=-net_admin --inh-caps=-all "$@"'
 
 
-def test_a_window_beyond_the_kernels_limit_is_a_note_without_the_right_to_more(told):
+def test_a_window_beyond_the_kernels_limit_is_a_note_without_the_right_to_more(output_of):
     code = """
 limit = min(number("net.core.wmem_max"), number("net.core.rmem_max"))
 near, far = run(order(window=4 * limit, congestion="reno"))
 print([limit, near.detail["client"]["send_buffer_bytes"], near.notes, far.notes])
 """
-    limit, given, *notes = told(code, without_rights())
+    limit, given, *notes = output_of(code, without_rights())
     assert given < 8 * limit
     for whose, said in zip(("client", "server"), notes, strict=True):
         pattern = (
@@ -156,63 +156,63 @@ print([limit, near.detail["client"]["send_buffer_bytes"], near.notes, far.notes]
         assert [note for note in said if re.match(pattern, note)], said
 
 
-def test_root_has_the_window_that_it_asks_for(told):
+def test_root_has_the_window_that_it_asks_for(output_of):
     code = """
 asked = 4 * max(number("net.core.wmem_max"), number("net.core.rmem_max"))
 near, far = run(order(window=asked))
 print([asked, facts(near, far), [note for note in near.notes + far.notes if "window" in note]])
 """
-    asked, facts, notes = told(code)
+    asked, facts, notes = output_of(code)
     assert facts["send_buffer_bytes"] == facts["receive_buffer_bytes"] == 2 * asked
     assert notes == []
 
 
-def test_a_window_smaller_than_the_kernels_smallest_buffer_is_a_note(told):
-    (note,) = told("near, far = run(order(window=1024)); print([n for n in near.notes if 'a send' in n])")
+def test_a_window_smaller_than_the_kernels_smallest_buffer_is_a_note(output_of):
+    (note,) = output_of("near, far = run(order(window=1024)); print([n for n in near.notes if 'a send' in n])")
     assert re.match(r"^asked for a window of 1k, the client's kernel gave a send buffer of \d+, its smallest$", note)
 
 
-def test_a_congestion_control_that_is_not_there_is_named_with_those_that_are(told):
+def test_a_congestion_control_that_is_not_there_is_named_with_those_that_are(output_of):
     code = """
 try:
     engine.far(order(congestion="nonesuch"))
 except LabError as error:
     print([str(error), refusal(order(congestion="nonesuch"), port=20000)])
 """
-    for said in told(code):
+    for said in output_of(code):
         assert said.startswith("congestion control nonesuch is not available in this host's kernel; ")
         assert re.search(r"\breno\b.* are \(net\.ipv4\.tcp_available_congestion_control\)$", said)
 
 
-def test_one_that_the_user_may_not_have_is_named_with_those_that_he_may(told):
+def test_one_that_the_user_may_not_have_is_named_with_those_that_he_may(output_of):
     code = """
 names = [set(Path(f"/proc/sys/net/ipv4/tcp_{kind}_congestion_control").read_text().split())
          for kind in ("available", "allowed")]
 print([(name, refusal(order(congestion=name), port=20000)) for name in names[0] - names[1]])
 """
-    found = told(code, without_rights())
+    found = output_of(code, without_rights())
     if not found:
         pytest.skip("everybody may have every congestion control of this kernel")
     for name, said in found:
         assert said.startswith(f"congestion control {name} is not permitted to this user; ")
 
 
-def test_without_one_of_its_own_a_run_has_cubic_or_says_whose_it_has(told):
+def test_without_one_of_its_own_a_run_has_cubic_or_says_whose_it_has(output_of):
     code = """
 near, far = run(order())
 print([near.detail["client"]["congestion"], near.notes])
 """
-    for found, notes in (told(code), told(code, without_rights())):
+    for found, notes in (output_of(code), output_of(code, without_rights())):
         own = f"the client's congestion control is {found}, its host's own, as this user may not have cubic there"
         assert (found == "cubic", own in notes) in {(True, False), (False, True)}
 
 
-def test_who_does_not_listen_refuses(told):
+def test_who_does_not_listen_refuses(output_of):
     code = "print([refusal(order(), port=20000)])"
-    assert told(code) == ["no TCP stream to 127.0.0.1 port 20000: refused; the server's agent must listen there"]
+    assert output_of(code) == ["no TCP stream to 127.0.0.1 port 20000: refused; the server's agent must listen there"]
 
 
-def test_who_is_silent_is_named_after_the_deadline(told):
+def test_who_is_silent_is_named_after_the_deadline(output_of):
     """One that does not answer, one that never reads, and two that send nothing, or nothing more."""
     code = """
 found = []
@@ -228,7 +228,7 @@ with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitS
     found.append(refusal(order(deadline_s=0.3), port=full.getsockname()[1]).replace(str(full.getsockname()[1]), "PORT"))
 print(found)
 """
-    assert told(code) == [
+    assert output_of(code) == [
         "the receiver at 127.0.0.1 port PORT took all streams and did not answer within 0.3 s",
         "the receiver at 127.0.0.1 port PORT took nothing within 0.3 s",
         "nothing arrived at 127.0.0.1 from the sender at 127.0.0.1 port PORT within 0.3 s",
@@ -237,7 +237,7 @@ print(found)
     ]
 
 
-def test_a_far_end_that_dies_ends_the_run_at_once(told):
+def test_a_far_end_that_dies_ends_the_run_at_once(output_of):
     code = """
 def killed(direction):
     asked = order(direction=direction, run_s=60.0, connections=2)
@@ -255,16 +255,16 @@ def killed(direction):
     return said, time.monotonic() - began
 print([killed("up"), killed("down")])
 """
-    for (said, took_s), whose in zip(told(code), ("receiver", "sender"), strict=True):
+    for (said, took_s), whose in zip(output_of(code), ("receiver", "sender"), strict=True):
         assert re.match(
             rf"^the {whose} at 127\.0\.0\.1 port PORT (reset|ended) a stream, \d\.\d s after its streams began$", said
         )
         assert took_s < 8
 
 
-def test_a_near_end_that_dies_is_told_by_the_far_end(told):
+def test_a_near_end_that_dies_is_told_by_the_far_end(output_of):
     code = """
-from pytest_ipperf.agent.flows.engines.base import Told
+from pytest_ipperf.agent.flows.engines.base import FlowReport
 found = []
 for direction in ("up", "down"):
     asked = order(direction=direction, run_s=60.0)
@@ -273,17 +273,17 @@ for direction in ("up", "down"):
         sock.sendall(hello(asked.ident, 0) + bytes(10000))
         sock.recv(1)
     try:
-        far.finish(Told())
+        far.finish(FlowReport())
     except LabError as error:
         found.append(str(error))
 print(found)
 """
-    up, down = told(code)
+    up, down = output_of(code)
     assert re.match(r"^the sender at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", up)
     assert re.match(r"^the receiver at 127\.0\.0\.1 (reset|ended) a stream, \d\.\d s after its streams began$", down)
 
 
-def test_strangers_are_no_streams(told):
+def test_strangers_are_no_streams(output_of):
     code = """
 asked = order()
 with contextlib.closing(engine.far(asked)) as far:
@@ -293,10 +293,10 @@ with contextlib.closing(engine.far(asked)) as far:
     near = engine.near(dataclasses.replace(asked, far=dict(far.listening)), lambda: None)
     print(facts(near, far.finish(near))["payload_bytes"])
 """
-    assert told(code) > 0
+    assert output_of(code) > 0
 
 
-def test_nothing_is_left_of_what_ran_failed_or_never_began(told):
+def test_nothing_is_left_of_what_ran_failed_or_never_began(output_of):
     code = """
 before = left()
 for direction in ("up", "down"):
@@ -314,11 +314,11 @@ for direction in ("up", "down"):
     assert "a stream" in said, said
 print([before, left()])
 """
-    before, after = told(code)
+    before, after = output_of(code)
     assert before == after
 
 
-def test_the_near_end_says_that_it_lives_and_may_be_stopped(told):
+def test_the_near_end_says_that_it_lives_and_may_be_stopped(output_of):
     code = """
 class Stop(Exception):
     pass
@@ -337,10 +337,10 @@ for direction in ("up", "down"):
     found.append(left() == before)
 print(found)
 """
-    assert told(code) == [True] * 4
+    assert output_of(code) == [True] * 4
 
 
-def test_an_address_that_is_not_this_hosts_is_told(told):
+def test_an_address_that_is_not_this_hosts_is_told(output_of):
     code = """
 found = []
 try:
@@ -352,16 +352,16 @@ found.append(refusal(order(source="198.18.0.77"), **far.listening))
 far.close()
 print(found)
 """
-    there, here = told(code)
+    there, here = output_of(code)
     assert there.startswith("a server cannot listen on address 198.18.0.77: ")
     assert here.startswith("no TCP stream can begin at 198.18.0.77: ")
 
 
-def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(told):
+def test_a_receiver_that_has_ended_its_run_and_gone_is_no_trouble(output_of):
     """As a sender sees it that was put off its processor; one that goes without a word is."""
     code = """
 import contextlib, socket, struct, threading, time
-from pytest_ipperf.agent.flows.tcp.sender import Sending
+from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.core.portable.errors import LabError
 
 def left(word):
@@ -377,7 +377,7 @@ def left(word):
         far.close()
     thread = threading.Thread(target=take)
     thread.start()
-    with contextlib.closing(Sending([near], "the receiver", order(run_s=2.0))) as sending:
+    with contextlib.closing(StreamSender([near], "the receiver", order(run_s=2.0))) as sending:
         try:
             return sending.run(lambda: None).facts["cwnd_bytes"] > 0
         except LabError as error:
@@ -387,4 +387,4 @@ def left(word):
 
 print([left(b"."), left(b"")])
 """
-    assert told(code) == [True, "the receiver reset a stream"]
+    assert output_of(code) == [True, "the receiver reset a stream"]

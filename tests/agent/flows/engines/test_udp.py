@@ -16,7 +16,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, Told
+from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io
@@ -124,8 +124,8 @@ print(json.dumps(found))
 def test_an_even_stream_is_of_the_rate_and_on_one_clock_on_one_machine(isolated):
     """From the smallest to the largest datagrams, whose fragments are put together again."""
     cases = ((4, 32, 1), (6, 1400, 1), (4, 65496, 45), (6, 65496, 46))
-    told = json.loads(isolated(EVEN))
-    for (ipver, size, packets), (facts, detail, rows, sources, peers, families) in zip(cases, told, strict=True):
+    report = json.loads(isolated(EVEN))
+    for (ipver, size, packets), (facts, detail, rows, sources, peers, families) in zip(cases, report, strict=True):
         assert 0 < facts["sent"] == facts["unique"] == 100 - facts["missed"]
         assert facts["duplicates"] == facts["reordered"] == facts["refused"] == facts["receiver_drops"] == 0
         assert facts["offered_bit_s"] == pytest.approx(1e3 * 8 * size)
@@ -288,8 +288,8 @@ def listening(rate=1e7, **given):
         yield dataclasses.replace(order, far=far.listening), far
 
 
-def rows_of(told):
-    samples = array("d", told.samples)
+def rows_of(report):
+    samples = array("d", report.samples)
     return list(zip(samples[::3], samples[1::3], samples[2::3], strict=True))
 
 
@@ -311,12 +311,12 @@ def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
     run = mine | 1 << 31
     with listening() as (order, far):
         crafted(order, mine | 5, run, run | 2, run | 2, other | 1 << 31 | 3, run | 1, run | 4, run | 1, run | 3)
-        told = far.finish(Told(facts={"sent": 7}, detail={"clock_marks": [], "began_ns": 1000}))
-    assert {name: told.facts[name] for name in ("unique", "duplicates", "reordered")} == {
+        report = far.finish(FlowReport(facts={"sent": 7}, detail={"clock_marks": [], "began_ns": 1000}))
+    assert {name: report.facts[name] for name in ("unique", "duplicates", "reordered")} == {
         "unique": 5, "duplicates": 2, "reordered": 2
     }  # fmt: skip
-    assert told.failed == {"lost": 2}
-    rows = rows_of(told)
+    assert report.failed == {"lost": 2}
+    rows = rows_of(report)
     assert [(row[0], row[1]) for row in rows] == [(0, 0.0), (2, 1e-6), (1, 4e-6), (4, 5e-6), (3, 7e-6)]
     assert [row[2] for row in rows] == sorted(row[2] for row in rows)
 
@@ -330,13 +330,13 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
         while not far._catcher._began_s:
             time.sleep(0.01)
         crafted(order, *range(run + 1, run + 300))
-        told = far.finish(Told(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
-    lost = told.failed["lost"]
+        report = far.finish(FlowReport(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
+    lost = report.failed["lost"]
     assert lost
     # What is no datagram of the run, and is sent behind them, finds no room either.
-    assert told.facts["receiver_drops"] in (lost, lost + 1)
-    assert told.notes == [
-        f"the receiving host had no room for datagrams {told.facts['receiver_drops']} times, so it bounds this figure"
+    assert report.facts["receiver_drops"] in (lost, lost + 1)
+    assert report.notes == [
+        f"the receiving host had no room for datagrams {report.facts['receiver_drops']} times, so it bounds this figure"
     ]
 
 
@@ -348,17 +348,17 @@ def test_plain_calls_do_as_well(monkeypatch, rate):
     monkeypatch.setattr(batch_io, "_found", missing)
     with listening(rate=rate, run_s=0.05) as (order, far):
         near = ENGINES["udp"].near(order, nobody)
-        told = far.finish(near)
-    assert told.detail["received_by"].startswith("recvmsg; ")
+        report = far.finish(near)
+    assert report.detail["received_by"].startswith("recvmsg; ")
     assert near.detail["sent_by"].startswith("send")
     assert near.facts["sent"] > 0
-    assert told.facts["unique"] == near.facts["sent"] or told.facts["receiver_drops"]
+    assert report.facts["unique"] == near.facts["sent"] or report.facts["receiver_drops"]
 
 
 def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
     with listening(rate=1e12, run_s=0.02, warmup_s=0.0) as (order, far):
         near = ENGINES["udp"].near(order, nobody)
-        told = far.finish(near)
+        report = far.finish(near)
     assert near.facts["sent_bit_s"] < 0.9e12
     assert near.facts["sent"] < 0.02 * 1e12 / 8 / 1400
     (note,) = near.notes
@@ -368,7 +368,7 @@ def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
     )
     assert near.facts["seconds"] == pytest.approx(0.02)
     assert near.facts["sent"] + near.facts["missed"] == round(0.02 * 1e12 / 8 / 1400)
-    assert told.attempted == near.facts["sent"]
+    assert report.attempted == near.facts["sent"]
 
 
 def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
@@ -386,9 +386,9 @@ def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_no
     monkeypatch.setattr(clock_exchange, "_MOST_NS", 1)
     with listening(run_s=0.05) as (order, far):
         elsewhere = {**order.far, "clock": {}, "clock_port": 9}
-        told = far.finish(ENGINES["udp"].near(dataclasses.replace(order, far=elsewhere), nobody))
-    assert told.facts["clock_error_s"] == math.inf
-    assert told.facts["unique"] == told.attempted == len(rows_of(told))
+        report = far.finish(ENGINES["udp"].near(dataclasses.replace(order, far=elsewhere), nobody))
+    assert report.facts["clock_error_s"] == math.inf
+    assert report.facts["unique"] == report.attempted == len(rows_of(report))
 
 
 def test_what_the_kernel_refuses_is_a_sentence():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.flows.rtt.icmp import Request
+from pytest_ipperf.agent.flows.rtt.icmp import EchoRequest
 from tests.support.needs import needs
 
 
@@ -29,9 +29,9 @@ def checksum(packet):
     st.lists(st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([0xFFFF, 0x10000, 0xFFFF0000])), min_size=1),
 )
 def test_the_checksum_is_right_whichever_number_follows_which(ident, payload_bytes, numbers):
-    request = Request(ident, payload_bytes, six=False, raw=True)
+    request = EchoRequest(ident, payload_bytes, six=False, raw=True)
     for number in numbers:
-        request.number(number)
+        request.set_number(number)
         packet = bytes(request.message)
         assert checksum(packet[:2] + bytes(2) + packet[4:]) == int.from_bytes(packet[2:4], "big")
         assert (len(packet), packet[:2], packet[4:8]) == (
@@ -40,23 +40,23 @@ def test_the_checksum_is_right_whichever_number_follows_which(ident, payload_byt
             (ident & 0xFFFF).to_bytes(2, "big") + (number & 0xFFFF).to_bytes(2, "big"),
         )
         reply = bytes(20) + packet
-        assert request.answered(reply, number)
-        assert not request.answered(reply, number ^ 1)
-        assert not Request(ident ^ 1, payload_bytes, six=False, raw=True).answered(reply, number)
+        assert request.is_reply(reply, number)
+        assert not request.is_reply(reply, number ^ 1)
+        assert not EchoRequest(ident ^ 1, payload_bytes, six=False, raw=True).is_reply(reply, number)
 
 
 @pytest.mark.parametrize("size", [32, 33, 1400, 65499])
 def test_of_any_size(size):
-    request = Request(0xFEDCBA, size, six=False, raw=True)
-    request.number(0xABCDEF)
+    request = EchoRequest(0xFEDCBA, size, six=False, raw=True)
+    request.set_number(0xABCDEF)
     packet = bytes(request.message)
     assert checksum(packet) == 0
 
 
 @pytest.mark.parametrize(("six", "raw", "kind"), [(False, False, 8), (True, False, 128), (True, True, 128)])
 def test_where_the_kernel_sums_there_is_no_checksum(six, raw, kind):
-    request = Request(1, 64, six=six, raw=raw)
-    request.number(7)
+    request = EchoRequest(1, 64, six=six, raw=raw)
+    request.set_number(7)
     assert request.message[:8] == bytes([kind, 0, 0, 0, 0, 1, 0, 7])
 
 
@@ -96,7 +96,7 @@ codecs.lookup("ascii")  # from where this user may not read
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
-told = []
+report = []
 try:
     for address in ("127.0.0.1", "::1"):
         for waiting in ("path", "application", "wire"):
@@ -104,24 +104,24 @@ try:
                 one = order(address, address, "icmp", waiting, size, far={{"port": 0}})
                 near = engine.near(one, lambda: None)
                 whole = near.attempted == len(rows(near)) > 0 and near.peers == {{address: near.attempted}}
-                told.append((near.detail["socket"], whole))
+                report.append((near.detail["socket"], whole))
 except LabError as error:
-    told = str(error)
-print(repr(told))
+    report = str(error)
+print(repr(report))
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be somebody else")
 def test_who_is_nobody_pings_if_the_host_lets_everybody(isolated):
-    told = ast.literal_eval(isolated(UNPRIVILEGED.format(groups="0 2147483647")))
-    assert told == [("ping", True)] * 12
+    report = ast.literal_eval(isolated(UNPRIVILEGED.format(groups="0 2147483647")))
+    assert report == [("ping", True)] * 12
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to be somebody else")
 def test_who_may_not_ping_is_told_what_to_do(isolated):
-    told = ast.literal_eval(isolated(UNPRIVILEGED.format(groups="1 0")))
+    report = ast.literal_eval(isolated(UNPRIVILEGED.format(groups="1 0")))
     assert re.fullmatch(
         r"no ICMP echo can be sent here: a raw socket takes CAP_NET_RAW, and one for ping a group within "
         r"net\.ipv4\.ping_group_range, which is '1 0'; be root, or set it to '0 2147483647'",
-        told,
+        report,
     )

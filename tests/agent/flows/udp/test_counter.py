@@ -11,7 +11,7 @@ from pytest_ipperf.core.stats.stream_loss import reordered_share
 
 
 @dataclass(frozen=True)
-class Tally:
+class Counts:
     arrived: int
     unique: int
     reordered: int
@@ -23,11 +23,11 @@ class Tally:
 
 def tally(arrived, base=0):
     """Noted in two parts, as they come in many."""
-    found = room.Tally(base)
+    found = room.SequenceCounter(base)
     numbers = [int(each) for each in arrived]
     found.note(numbers[: len(numbers) // 2])
     found.note(numbers[len(numbers) // 2 :])
-    return Tally(found.unique + found.duplicates, found.unique, found.reordered)
+    return Counts(found.unique + found.duplicates, found.unique, found.reordered)
 
 
 streams = st.lists(st.integers(0, 60), max_size=80)
@@ -44,19 +44,19 @@ streams = st.lists(st.integers(0, 60), max_size=80)
 def test_the_examples_of_rfc_4737(arrived, reordered):
     """Its section 7: one packet, two and three of them late."""
     found = tally(arrived)
-    assert found == Tally(len(arrived), len(arrived), len(reordered))
+    assert found == Counts(len(arrived), len(arrived), len(reordered))
     assert reordered_share(found.reordered, found.unique) == len(reordered) / len(arrived)
 
 
 @pytest.mark.parametrize(
     ("arrived", "counted"),
     [
-        ([], Tally(0, 0, 0)),
-        ([0, 1, 2], Tally(3, 3, 0)),
-        ([0, 5, 9], Tally(3, 3, 0)),
-        ([2, 1, 0], Tally(3, 3, 2)),
-        ([0, 0, 0, 1], Tally(4, 2, 0)),
-        ([0, 2, 1, 1, 2], Tally(5, 3, 1)),
+        ([], Counts(0, 0, 0)),
+        ([0, 1, 2], Counts(3, 3, 0)),
+        ([0, 5, 9], Counts(3, 3, 0)),
+        ([2, 1, 0], Counts(3, 3, 2)),
+        ([0, 0, 0, 1], Counts(4, 2, 0)),
+        ([0, 2, 1, 1, 2], Counts(5, 3, 1)),
     ],
 )
 def test_what_is_counted(arrived, counted):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.flows.engines.udp import _limits
 from pytest_ipperf.agent.flows.udp import paced_sender
-from pytest_ipperf.agent.flows.udp.counter import Tally
-from pytest_ipperf.agent.flows.udp.paced_sender import Pacer, Sent
-from pytest_ipperf.agent.flows.udp.sequence import Consecutive
-from pytest_ipperf.agent.flows.udp.unpaced_sender import Flood
+from pytest_ipperf.agent.flows.udp.counter import SequenceCounter
+from pytest_ipperf.agent.flows.udp.paced_sender import PacedResult, PacedSender
+from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
+from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
 from pytest_ipperf.agent.paths.clock_sync import Ours, check_unset, clock_ahead_ns
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -28,7 +28,7 @@ BASE = 5 << 31
 @given(st.lists(st.lists(st.integers(-3, 12), max_size=8), max_size=12))
 def test_a_tally_is_that_of_the_definitions(batches):
     """Read one by one: a copy is one that has come before, and reordered is what came after a higher number."""
-    tally = Tally(BASE)
+    tally = SequenceCounter(BASE)
     for batch in batches:
         tally.note([BASE + number for number in batch])
     seen: list[int] = []
@@ -46,7 +46,7 @@ def test_a_tally_is_that_of_the_definitions(batches):
 
 @given(st.integers(1, 10), st.lists(st.integers(0, 3), max_size=200))
 def test_gaps_between_batches_are_of_what_was_lost(length, lost):
-    tally, at = Tally(BASE), BASE
+    tally, at = SequenceCounter(BASE), BASE
     for each in lost:
         at += each
         if each % 2:
@@ -58,7 +58,7 @@ def test_gaps_between_batches_are_of_what_was_lost(length, lost):
 
 
 def test_another_streams_numbers_are_none_of_this():
-    tally = Tally(BASE)
+    tally = SequenceCounter(BASE)
     tally.note([BASE - 1, BASE + (1 << 31), 0])
     assert (tally.unique, tally.duplicates) == (0, 0)
 
@@ -66,7 +66,7 @@ def test_another_streams_numbers_are_none_of_this():
 @given(st.lists(st.tuples(st.integers(0, (1 << 31) - 1), st.integers(1, 512)), max_size=6))
 def test_consecutive_words_are_that(asked):
     base = 7 << 32 | 1 << 31
-    numbers = Consecutive(base)
+    numbers = SequenceHeaders(base)
     for first, most in [*asked, (65535, 512), ((1 << 31) - 600, 512), (0, 1)]:
         count = min(most, (1 << 31) - first)
         assert numbers.words(base + first, count).tolist() == list(range(base + first, base + first + count))
@@ -95,23 +95,23 @@ def test_datagrams_go_in_their_order_and_none_before_its_instant(pair):
     near.settimeout(0)
     signs = []
     begin_ns = time.monotonic_ns() + 5_000_000
-    told = Pacer(near, 32, 0.002, lambda: signs.append(1)).send(BASE, 20, begin_ns)
-    heads = [memoryview(far.recv(100)).cast("Q") for _ in told.stamps_ns]
+    report = PacedSender(near, 32, 0.002, lambda: signs.append(1)).send(BASE, 20, begin_ns)
+    heads = [memoryview(far.recv(100)).cast("Q") for _ in report.stamps_ns]
     numbers = [head[0] - BASE for head in heads]
     assert numbers == sorted(set(numbers) & set(range(20)))
-    assert len(numbers) + told.missed == 20
-    assert [head[1] for head in heads] == list(told.stamps_ns)
-    assert all(stamp >= begin_ns + 2_000_000 * number for number, stamp in zip(numbers, told.stamps_ns, strict=True))
+    assert len(numbers) + report.missed == 20
+    assert [head[1] for head in heads] == list(report.stamps_ns)
+    assert all(stamp >= begin_ns + 2_000_000 * number for number, stamp in zip(numbers, report.stamps_ns, strict=True))
     assert signs
-    assert told.refused == 0
+    assert report.refused == 0
 
 
 def test_a_sender_that_cannot_keep_up_ends(pair):
     near, _ = pair
     near.settimeout(0)
-    told = Pacer(near, 32, 1e-9, lambda: None).send(BASE, 10**8, time.monotonic_ns())
-    assert 0 < len(told.stamps_ns) < 10**8
-    assert len(told.stamps_ns) + told.missed == 10**8
+    report = PacedSender(near, 32, 1e-9, lambda: None).send(BASE, 10**8, time.monotonic_ns())
+    assert 0 < len(report.stamps_ns) < 10**8
+    assert len(report.stamps_ns) + report.missed == 10**8
 
 
 class Time:
@@ -148,27 +148,27 @@ def test_a_sender_that_was_put_off_misses_what_is_overdue_and_keeps_to_its_sched
     begin_ns = 1_000_000
     with Wire() as wire, pytest.MonkeyPatch.context() as patch:
         patch.setattr(paced_sender, "time", Time(at_ns, stall_ns))
-        told = Pacer(wire, 32, gap_ns / 1e9, lambda: None).send(BASE, count, begin_ns)
+        report = PacedSender(wire, 32, gap_ns / 1e9, lambda: None).send(BASE, count, begin_ns)
     numbers = [word - BASE for word, _ in wire.heads]
-    assert [stamp for _, stamp in wire.heads] == list(told.stamps_ns)
-    assert len(numbers) + told.missed == count
+    assert [stamp for _, stamp in wire.heads] == list(report.stamps_ns)
+    assert len(numbers) + report.missed == count
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
     most_ns = max(5_000_000, gap_ns / 2)
-    if told.stamps_ns[0] - begin_ns > most_ns:
-        begin_ns = told.stamps_ns[0]
-        assert told.missed == 0
-    late_ns = [stamp - begin_ns - number * gap_ns for number, stamp in zip(numbers, told.stamps_ns, strict=True)]
+    if report.stamps_ns[0] - begin_ns > most_ns:
+        begin_ns = report.stamps_ns[0]
+        assert report.missed == 0
+    late_ns = [stamp - begin_ns - number * gap_ns for number, stamp in zip(numbers, report.stamps_ns, strict=True)]
     assert all(-1 <= each <= most_ns + 1 for each in late_ns)
-    assert told.missed <= max(0, math.ceil((stall_ns + 5000 - most_ns) / gap_ns))
-    assert {after - before for before, after in itertools.pairwise(numbers)} <= {1, told.missed + 1}
+    assert report.missed <= max(0, math.ceil((stall_ns + 5000 - most_ns) / gap_ns))
+    assert {after - before for before, after in itertools.pairwise(numbers)} <= {1, report.missed + 1}
 
 
 def test_a_sender_that_has_long_to_wait_gives_signs_of_life(monkeypatch):
     clock, signs = Time(), []
     monkeypatch.setattr(paced_sender, "time", clock)
     with Wire() as wire:
-        Pacer(wire, 32, 7.0, lambda: signs.append(clock.monotonic_ns())).send(BASE, 3, 7e9)
+        PacedSender(wire, 32, 7.0, lambda: signs.append(clock.monotonic_ns())).send(BASE, 3, 7e9)
     assert len(signs) >= 42
     assert max(after - before for before, after in itertools.pairwise([0, *signs, 21 * 10**9])) <= 500_000_000
 
@@ -177,7 +177,7 @@ def test_a_sender_that_never_sleeps_gives_signs_of_life(monkeypatch):
     clock, signs = Time(), []
     monkeypatch.setattr(paced_sender, "time", clock)
     with Wire() as wire:
-        Pacer(wire, 32, 20e-6, lambda: signs.append(clock.monotonic_ns())).send(BASE, 50_000, 0)
+        PacedSender(wire, 32, 20e-6, lambda: signs.append(clock.monotonic_ns())).send(BASE, 50_000, 0)
     assert max(after - before for before, after in itertools.pairwise([*signs, 10**9])) <= 500_000_000
 
 
@@ -203,23 +203,23 @@ def test_a_note_tells_which_bound_the_sender_had():
 
 
 def test_errors_are_of_the_gaps():
-    told = Sent(array("q", [0, 1_000_000, 2_000_000, 3_000_500, 4_000_500]))
-    assert told.errors_s(0.001) == (0.0, 5e-7)
-    assert Sent().errors_s(0.001) == (0.0, 0.0)
+    report = PacedResult(array("q", [0, 1_000_000, 2_000_000, 3_000_500, 4_000_500]))
+    assert report.errors_s(0.001) == (0.0, 5e-7)
+    assert PacedResult().errors_s(0.001) == (0.0, 0.0)
 
 
 def test_what_the_kernel_does_not_cut_up_goes_by_batches(isolated):
     code = """
 import socket
-from pytest_ipperf.agent.flows.udp.sequence import Consecutive
-from pytest_ipperf.agent.flows.udp.unpaced_sender import Flood
+from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
+from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
     far.bind(("127.0.0.1", 0))
     near.connect(far.getsockname())
     far.settimeout(10)
-    flood = Flood(near, 3000, cut=True)
-    told = flood.send(0, 0.5, lambda: None)  # on a busy machine, a hundredth of that is over before it begins
-    print([flood.how, flood.segments, told.sent > 0, len(far.recv(65535))])
+    flood = UnpacedSender(near, 3000, cut=True)
+    report = flood.send(0, 0.5, lambda: None)  # on a busy machine, a hundredth of that is over before it begins
+    print([flood.how, flood.segments, report.sent > 0, len(far.recv(65535))])
 """
     how, segments, sent, size = ast.literal_eval(isolated(code, "ip link set lo mtu 1500 up"))
     assert how.startswith("sendmmsg x64; UDP_SEGMENT x21: ")
@@ -230,7 +230,7 @@ def test_a_flood_that_nobody_takes_says_so(pair):
     near, far = pair
     far.close()
     with pytest.raises(ConnectionRefusedError):
-        Flood(near, 100, cut=True).send(0, 1.0, lambda: None)
+        UnpacedSender(near, 100, cut=True).send(0, 1.0, lambda: None)
 
 
 def test_clocks_of_one_host_need_no_marks():
