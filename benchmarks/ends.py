@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 
 from benchmarks.arena import Host
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.engines.base import FarEnd
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
 from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.outcome import Outcome

@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _start(config: pytest.Config) -> None:
     """Start the measuring session of this process."""
-    from pytest_ipperf.plugin.session.start import start  # noqa: PLC0415 - what only a measuring session needs
+    from pytest_ipperf.plugin.start import start  # noqa: PLC0415 - what only a measuring session needs
 
     start(config)
 

@@ -15,7 +15,7 @@ import pytest
 import pytest_ipperf.plugin.distribution.scheduler
 
 # Inner sessions in this process leave no module behind, and would load these anew each.
-import pytest_ipperf.plugin.session.start
+import pytest_ipperf.plugin.start
 import pytest_ipperf.plugin.summary  # noqa: F401
 from tests.support.project_settings import STRICT
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.engines.base import FarEnd
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 
 
 class Flows:

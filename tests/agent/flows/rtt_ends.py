@@ -10,8 +10,8 @@ from array import array
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.engines.rtt import engine
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.lab.netns import delay_line
 

@@ -14,8 +14,8 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder
 from pytest_ipperf.agent.flows.engines.tcp import engine
+from pytest_ipperf.agent.flows.spec import FlowOrder
 from pytest_ipperf.core.portable.errors import LabError
 
 HELLO_BYTES = 12

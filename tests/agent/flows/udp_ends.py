@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}

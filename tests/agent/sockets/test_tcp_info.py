@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder
+from pytest_ipperf.agent.flows.spec import FlowOrder
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.streams import Streams
 from pytest_ipperf.agent.sockets.batch_io import Writes

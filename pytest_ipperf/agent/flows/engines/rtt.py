@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
 from pytest_ipperf.agent.flows.rtt.datagram_probes import DatagramProbe, TimestampedProbe, TwoStepProbe
 from pytest_ipperf.agent.flows.rtt.frame import Frame
 from pytest_ipperf.agent.flows.rtt.icmp import EchoRequest, echo_socket
@@ -29,6 +29,7 @@ from pytest_ipperf.agent.flows.rtt.responder import (
     TimestampingReflector,
 )
 from pytest_ipperf.agent.flows.rtt.tcp_probes import ConnectProbe, MessageProbe
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.core.portable.errors import LabError

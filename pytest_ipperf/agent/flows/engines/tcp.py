@@ -21,7 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.agent.flows.tcp.socket_options import check_congestion, configure, congestion, effective_bytes, notes

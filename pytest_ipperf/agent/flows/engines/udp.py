@@ -23,7 +23,8 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd, FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp.counter import MOST
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word

@@ -12,7 +12,7 @@ import socket
 from array import array
 from collections.abc import Callable, Sequence
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.core.portable.errors import LabError

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.sockets.batch_io import UnableError, Writes

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_ipperf.agent.flows.engines.base import FlowOrder
+from pytest_ipperf.agent.flows.spec import FlowOrder
 from pytest_ipperf.agent.kernel.qdiscs import disciplines
 from pytest_ipperf.agent.paths.routes import route
 from pytest_ipperf.agent.sockets.buffers import give_room

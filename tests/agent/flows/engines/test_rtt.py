@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FlowReport
 from pytest_ipperf.agent.flows.engines.rtt import _cpu_notes, engine
 from pytest_ipperf.agent.flows.rtt import datagram_probes
 from pytest_ipperf.agent.flows.rtt.frame import HEAD
 from pytest_ipperf.agent.flows.rtt.icmp import echo_socket
+from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.sockets import timestamping
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.core.portable.errors import LabError

@@ -264,7 +264,7 @@ print([killed("up"), killed("down")])
 
 def test_a_near_end_that_dies_is_told_by_the_far_end(output_of):
     code = """
-from pytest_ipperf.agent.flows.engines.base import FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport
 found = []
 for direction in ("up", "down"):
     asked = order(direction=direction, run_s=60.0)

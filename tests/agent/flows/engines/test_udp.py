@@ -16,7 +16,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.engines.base import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io

@@ -1,0 +1,62 @@
+"""The specification of one run of a flow, and what each end reports of it; both travel as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FlowOrder:
+    """The order of one run; plain values, as it travels. The same goes to both ends.
+
+    `source` and `address` are the arm's literal addresses of client and server; an empty source leaves the choice to
+    the kernel. The far end takes a port of `ports`. `factors` are the protocol's own, by name, all of them.
+    What is sent in the first `warmup_s` counts for nothing, what is sent in the `run_s` after them is the run. A reply
+    that is not there after `deadline_s` is lost, and who hears nothing at all for so long gives up.
+    `backlog_bytes` are to be sent at once at the start of the warm-up: what a queue on the way holds, where more is
+    offered than its link carries, so that the run is of the steady state. `far` is what the far end returned when
+    it began to listen. `ident` tells the packets of this run from those of others. With `segments` the kernel may cut
+    up what is sent at once.
+    """
+
+    engine: str
+    ipver: int
+    source: str
+    address: str
+    ports: tuple[int, int]
+    connections: int
+    payload_bytes: int
+    factors: Mapping[str, Any]
+    warmup_s: float
+    run_s: float
+    deadline_s: float
+    ident: int
+    backlog_bytes: int = 0
+    segments: bool = True
+    far: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class FlowReport:
+    """Report of one end about a run. The two reports are merged; most fields are filled by one end only.
+
+    `samples` are rows of the protocol's `columns`, native float64. `facts` are numbers in base units that metrics are
+    made of, under the names that the engine's file explains, `detail` everything else that is worth keeping and travels
+    as JSON. `notes` are sentences about what limits the figures, for people. `peers` (address -> connections),
+    `sources` and `families` (as `socket` names them) are those of the near end's sockets. `cpu_s` is this end's
+    processor time, user and kernel, in the `wall_s` of the run.
+    """
+
+    samples: bytes = b""
+    attempted: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    families: list[str] = field(default_factory=list)
+    peers: dict[str, int] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
