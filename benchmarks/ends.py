@@ -179,7 +179,7 @@ def main(which: str, *without: str) -> None:
     """Answers orders until there are no more."""
     for module, name, value in (each for what in without for each in WITHOUT[what]):
         setattr(module, name, value)
-    answer = near_end if which == "near" else FarEnd().answer
+    answer = near_end if which == "near" else FarHost().answer
     for line in sys.stdin:
         try:
             said: dict[str, Any] = {"answer": answer(json.loads(line))}

@@ -173,7 +173,7 @@ def _open_probe(order: FlowOrder, *, busy_polls: bool) -> Probe:
     else:
         kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
         sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET, kind)
-        frame = Frame(order.ident, order.payload_bytes, busy_polls=busy_polls)
+        frame = Frame(order.ident, order.payload_bytes, wants_busy_poll=busy_polls)
     try:
         if order.source:
             sock.bind((order.source, 0))
