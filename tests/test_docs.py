@@ -17,7 +17,7 @@ from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.rpc.handlers import PARTS
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.cli.commands import ORDERS
+from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_detectable
@@ -255,9 +255,9 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
 def test_no_page_names_an_option_of_ours_that_is_not_there(path):
     short = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
     known = {"--ipperf-NAME", *short, *map(long_of, short)}
-    for order in ORDERS.values():
+    for command in COMMANDS.values():
         parser = argparse.ArgumentParser()
-        order.arguments(parser)
+        command.arguments(parser)
         known |= set(re.findall(r"--ipperf-\w+", parser.format_help()))
     assert set(re.findall(r"--ipperf-\w+", path.read_text())) <= known
 
@@ -343,7 +343,7 @@ def test_registries_are_those_of_the_code():
         "agent/rpc/handlers/": list(PARTS),
         "lab/doctor/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
-        "cli/commands/": list(ORDERS),
+        "cli/commands/": list(COMMANDS),
     }
 
 

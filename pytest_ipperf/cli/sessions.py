@@ -1,4 +1,4 @@
-"""Choosing: the sessions that a person names, in the folder of records or in one that lies elsewhere."""
+"""Select the sessions that a command is given, in the folder of records or in one that lies elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SESSION = "last, last~1 (the one before), a name given by --ipperf-save, the beg
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SessionRef:
     """A session that was named; without an `entry` it lies elsewhere."""
 
     name: str
@@ -41,10 +41,10 @@ class Chosen:
 
 
 class Records:
-    """The folder of records that is `asked` for, opened when it is needed."""
+    """The folder of records, by default the nearest one; opened when it is needed."""
 
-    def __init__(self, asked: str) -> None:
-        self._asked = asked
+    def __init__(self, folder: str) -> None:
+        self._asked = folder
 
     @cached_property
     def root(self) -> Path:
@@ -57,21 +57,21 @@ class Records:
         return Archive(self.root)
 
     def close(self) -> None:
-        """Tells what could not be used of it, and closes it."""
+        """Print the archive's notes on what could not be read, and close it."""
         if "archive" in self.__dict__:
             for note in self.archive.notes:
                 print(note, file=sys.stderr)  # noqa: T201 - beside the answer
             self.archive.close()
 
-    def session(self, name: str) -> Chosen:
+    def session(self, name: str) -> SessionRef:
         """The session of that name, or in that folder; UsageError where there is none."""
         folder = Path(name)
         if name and self._elsewhere(folder):
-            return Chosen(folder.resolve().name, folder, None)
+            return SessionRef(folder.resolve().name, folder, None)
         entry = self.archive.find(name)
-        return Chosen(entry.name, entry.folder, entry)
+        return SessionRef(entry.name, entry.folder, entry)
 
-    def pair(self, then: str, now: str | None) -> tuple[Chosen, Chosen]:
+    def pair(self, then: str, now: str | None) -> tuple[SessionRef, SessionRef]:
         """Return two sessions to compare, the earlier one first; without `now` the later one is the last.
 
         What else would be the last one too, `last` or the name of a series, is then the session before it. UsageError
@@ -86,7 +86,7 @@ class Records:
         series = [entry for entry in there[:-1] if then in (LAST, entry.saved)]
         if not series:
             raise UsageError(f"session {last.name} is the last, and {then!r} names none before it to compare it with")
-        return Chosen(series[-1].name, series[-1].folder, series[-1]), last
+        return SessionRef(series[-1].name, series[-1].folder, series[-1]), last
 
     def _elsewhere(self, folder: Path) -> bool:
         if not any(folder.glob("*.jsonl")):
@@ -95,13 +95,13 @@ class Records:
             return folder.resolve().parent != (self.root / "runs").resolve()
         return True
 
-    def extent(self, session: Chosen) -> Extent:
+    def extent(self, session: SessionRef) -> Extent:
         """Return how far a session came."""
         if session.entry is None:
             return read_story(session.folder).extent
         return replace(session.entry.extent, resume=self.archive.resume_of(session.entry))
 
-    def pasts(self, session: Chosen) -> dict[Key, Past]:
+    def pasts(self, session: SessionRef) -> dict[Key, Past]:
         """What a session found, by key; of several questions about a cell the strictest stays."""
         if session.entry:
             return self.archive.pasts(session.entry)
@@ -109,17 +109,17 @@ class Records:
 
 
 @contextlib.contextmanager
-def records(asked: str) -> Iterator[Records]:
+def records(folder: str) -> Iterator[Records]:
     """The folder of records; closed at the end."""
-    found = Records(asked)
+    found = Records(folder)
     try:
         yield found
     finally:
         found.close()
 
 
-def story_of(found: Records, session: Chosen, *, damage: list[str] | None = None) -> Story:
-    """The story of a session, with the course of its cells over the sessions of its name, and the night it screened.
+def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> Story:
+    """The story of a session, with the history of its cells over the sessions of its name, and the night it screened.
 
     DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the story has
     what can be known.
@@ -145,7 +145,7 @@ def story_of(found: Records, session: Chosen, *, damage: list[str] | None = None
 
 
 def _decided_again(archive: Archive, screening: Path) -> Story:
-    """Decided once more from the records, as a night's verdict has no measurements."""
-    from pytest_ipperf.cli.night.decide import decided_as_before  # noqa: PLC0415 - loads scipy
+    """Decide the night again from the records, as its stored verdict has no measurements."""
+    from pytest_ipperf.cli.night.decide import decide_again  # noqa: PLC0415 - loads scipy
 
-    return decided_as_before(archive, screening, read_verdict(archive.root, screening.name)).story
+    return decide_again(archive, screening, read_verdict(archive.root, screening.name)).story

@@ -1,4 +1,4 @@
-"""Testbeds: those that a person names to an order, of the inventory or built in."""
+"""Select the testbeds that a command is given, of the inventory or built in."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def inventory(hosts: str) -> Mapping[str, Testbed] | None:
     return read_inventory(path) if hosts or path.exists() else None
 
 
-def named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
-    """Those of these names, each once; UsageError for one that there is not."""
-    asked = dict.fromkeys(part.strip() for name in names for part in name.split(","))
+def testbeds_named(names: Sequence[str], among: Mapping[str, Testbed]) -> list[Testbed]:
+    """Return the testbeds of these names, each once; UsageError for one that does not exist."""
+    unique = dict.fromkeys(part.strip() for name in names for part in name.split(","))
     try:
-        return [testbed_of(name, among) for name in asked]
+        return [testbed_of(name, among) for name in unique]
     except UsageError as error:
         raise UsageError(f"--testbed: {error}") from None
 
 
-def own(among: Mapping[str, Testbed]) -> list[Testbed]:
-    """Those that the inventory adds to the built-in ones."""
+def inventory_testbeds(among: Mapping[str, Testbed]) -> list[Testbed]:
+    """Return the testbeds that the inventory adds to the built-in ones."""
     return [testbed for name, testbed in among.items() if name not in BUILTIN]
 
 
-def of_a_session(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
+def session_testbeds(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
     """Return the testbeds that pytest would measure on here without `--testbed`, and all of its inventory.
 
     pytest is asked, in a process of its own, as its ini-file and environment have a say. UsageError with its sentence
@@ -57,9 +57,9 @@ def of_a_session(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
     """
     with tempfile.TemporaryDirectory(prefix="ipperf-testbeds-") as scratch:
         answer = Path(scratch) / "testbeds.json"
-        asked = [f"--ipperf-testbeds={answer}", *([f"--ipperf-hosts={hosts}"] if hosts else [])]
+        arguments = [f"--ipperf-testbeds={answer}", *([f"--ipperf-hosts={hosts}"] if hosts else [])]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *asked], capture_output=True, text=True, errors="replace", check=False
+            [sys.executable, "-m", "pytest", *arguments], capture_output=True, text=True, errors="replace", check=False
         )
         if not answer.exists():
             said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"it ended with {done.returncode}"]
@@ -67,4 +67,4 @@ def of_a_session(hosts: str) -> tuple[list[Testbed], Mapping[str, Testbed]]:
             raise UsageError(sentence)
         found = json.loads(answer.read_bytes())
     among = read_inventory(Path(found["inventory"])) if found["inventory"] else BUILTIN
-    return named(found["testbeds"], among), among
+    return testbeds_named(found["testbeds"], among), among

@@ -34,7 +34,7 @@ def before(config: pytest.Config) -> list[str]:
 
 
 def _header(session: Session) -> list[str]:
-    """One line about the session, and one where the built-in lab cannot stand."""
+    """One line about the session, and one where the built-in lab cannot be built."""
     settings = session.settings
     names = ", ".join(map(_with_hosts, session.testbeds))
     client = client_text(settings.client, settings.rate_per_s, settings.workers)
@@ -48,7 +48,9 @@ def _header(session: Session) -> list[str]:
         lines.append(f"ipperf: resuming session {session.earlier.kept.folder}, from which order and seed are taken")
         lines += [f"ipperf: {damage}" for damage in session.earlier.damage]
     if session.lab_trouble and not settings.testbeds:
-        lines.append(f"ipperf: testbed lab cannot stand here: {session.lab_trouble}; using {session.default_testbed}")
+        lines.append(
+            f"ipperf: testbed lab cannot be built here: {session.lab_trouble}; using {session.default_testbed}"
+        )
     return lines
 
 

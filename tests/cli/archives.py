@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
@@ -94,7 +94,7 @@ def _date(days: int) -> dt.date:
 def _decide(root: Path, screening: Path, fresh: Path | None = None) -> int:
     """As `end_night` does, with a page that takes no time to draw."""
     with contextlib.closing(Archive(root)) as archive:
-        found = decided(archive, screening, fresh, saved="night", baseline="night")
+        found = decide_night(archive, screening, fresh, saved="night", baseline="night")
     folder = root / "nights" / screening.name
     write_verdict(folder, found, {"fresh_session": fresh.name if fresh else None, "baseline": "night"})
     (folder / "report.html").write_text("<html></html>")

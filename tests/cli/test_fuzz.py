@@ -26,7 +26,7 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.cli.commands.night import _check
-from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -119,7 +119,7 @@ def next_night(root: Path) -> Light | None:
         _check(Namespace(saved="night", rest=[f"--ipperf-records={root}"], baseline="", output=""))
         with contextlib.closing(Archive(root)) as found:
             folder = root / "runs" / name_of(NEXT)
-            return decided(found, folder, None, saved="night", baseline="night").report.light
+            return decide_night(found, folder, None, saved="night", baseline="night").report.light
     except IpperfError:
         return None
 

@@ -1,4 +1,4 @@
-"""What holds for all orders of the program: how it says that it cannot go on, and with what it ends."""
+"""What holds for all commands of the program: how it reports errors, and its exit statuses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PROGRAM = [sys.executable, "-c", "import sys; from pytest_ipperf.cli import main
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("order", [["list"], ["show", "last"], ["export", "last", "--format", "csv"]])
-def test_an_output_that_is_full_is_said_in_one_sentence(tmp_path, order):
+@pytest.mark.parametrize("arguments", [["list"], ["show", "last"], ["export", "last", "--format", "csv"]])
+def test_an_output_that_is_full_is_said_in_one_sentence(tmp_path, arguments):
     keep(tmp_path / ".ipperf", 0, [record(1)])
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            [*PROGRAM, *order], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*PROGRAM, *arguments], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     sentence = "pytest-ipperf: the output cannot be read or written (No space left on device)\n"
     assert (done.returncode, done.stderr) == (1, sentence)
@@ -42,13 +42,13 @@ NIGHT = """
 import sys
 from pathlib import Path
 from pytest_ipperf import cli
-from pytest_ipperf.cli.night.run import Ended
+from pytest_ipperf.cli.night.run import PytestResult
 from pytest_ipperf.cli.commands import night
 
 def run_pytest(arguments):
     if fault:
         raise ValueError("a fault")
-    return Ended(0, Path(sys.argv[1]), Path(sys.argv[2]))
+    return PytestResult(0, Path(sys.argv[1]), Path(sys.argv[2]))
 
 fault = len(sys.argv) > 3
 night.run_pytest = run_pytest

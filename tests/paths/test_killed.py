@@ -198,7 +198,7 @@ class Sessions:
 @pytest.fixture(scope="module")
 def sessions():
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     if not true_root():
         pytest.skip("only root sees all that could be left")
     if why := lab_backend(LAB, AUTO)[1]:

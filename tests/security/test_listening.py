@@ -30,7 +30,7 @@ SHORT_ONE = "postfix"
 MARKS: tuple[list[pytest.MarkDecorator], ...] = ([pytest.mark.evidence], [])
 FLOWS = [("tcp", "down"), ("udp", "5mbit"), ("rtt", "udp")]
 MORE_FLOWS = [("tcp", ""), ("rtt", "tcp"), ("rtt", "icmp")]
-lab = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+lab = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ def shared(monkeypatch):
         yield Path(made)
 
 
-@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_links_that_lie_where_labs_lie_are_followed_by_nobody(shared):
     target, planted = shared / "target", shared / "pytest-ipperf-lab-planted"
     target.mkdir()

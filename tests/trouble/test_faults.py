@@ -39,7 +39,7 @@ SMALL = (
 )
 ERRORS = pytest.ExitCode.TESTS_FAILED
 
-needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
+needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
 
 
 @dataclass(frozen=True)

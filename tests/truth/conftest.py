@@ -142,7 +142,7 @@ def _wired(testbed: Testbed, entries: Mapping[str, Sequence[str]]) -> Wire:
 @contextlib.contextmanager
 def built(*, wired: bool) -> Iterator[Bench]:
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     with contextlib.ExitStack() as stack:
         entries = stack.enter_context(namespaces(LAB))
         wire = _wired(LAB, entries) if wired else None

@@ -37,7 +37,7 @@ SLOW = {1: (0.01, 0.0), 10: (0.02, 0.02)}
 """By connections at once seconds for IPv4, and those more for IPv6: so many that a busy machine cannot hide them."""
 ONE, TEN = (f"pair-http-c{count}-1k-ipv6" for count in (1, 10))
 
-pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 
 
 class Nights:

@@ -32,7 +32,7 @@ CELLS = 2 * len(CONNECTIONS) * len(PAYLOADS)
 MOST_EXCLUDING = 8
 
 pytestmark = [
-    pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}"),
+    pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}"),
     *(pytest.mark.skipif(bool(why), reason=why) for why in (SERVERS["apache"].missing(), SERVERS["postfix"].missing())),
 ]
 

@@ -54,7 +54,7 @@ MISSED = 0.07
 # Of 20 intervals of 95 % fewer hold the truth with a probability of 0.0003.
 LEAST_OF_SESSIONS = 15
 
-pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Orders: one order of the program, one file. Each offers `order`."""
+"""Registry of commands: one subcommand of the program, one file. Each offers `command`."""
 
-from pytest_ipperf.cli.commands.base import Order
+from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.core.portable.registry import Shelf
 
-ORDERS: Shelf[Order] = Shelf(__name__, list(__path__), "order")
+COMMANDS: Shelf[Command] = Shelf(__name__, list(__path__), "command")

@@ -1,4 +1,4 @@
-"""`accept` has somebody say that cells are worse, why that is so, and until when the gate of a night lets them pass."""
+"""The command `accept`: record that cells are worse, why, and until when the gate of a night lets them pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
 from pytest_ipperf.cli.sessions import SESSION, Records, records
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError
@@ -48,47 +48,47 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", default="", metavar="NAME", help="of that metric alone, where cells have several")
     parser.add_argument("--session", default="", metavar="SESSION", help=f"the session that has the level: {SESSION}")
     others = parser.add_mutually_exclusive_group()
-    others.add_argument("--list", dest="listed", action="store_true", help="tell what was accepted")
+    others.add_argument("--list", dest="listed", action="store_true", help="show what was accepted")
     others.add_argument("--withdraw", action="store_true", help="end what was accepted of exactly that CELL")
     records_argument(parser)
 
 
-def _run(asked: argparse.Namespace) -> int:
-    with records(asked.records) as found:
-        if asked.listed:
+def _run(args: argparse.Namespace) -> int:
+    with records(args.records) as found:
+        if args.listed:
             write_lines(_table(acceptances(found.root), _today()))
-        elif not asked.cell:
+        elif not args.cell:
             raise UsageError("accept needs a CELL, or --list")
-        elif not asked.reason.strip():
+        elif not args.reason.strip():
             raise UsageError("--reason is missing: who reads the next report wants to know why")
-        elif asked.withdraw:
-            _withdraw(found, asked.cell, asked.reason.strip())
+        elif args.withdraw:
+            _withdraw(found, args.cell, args.reason.strip())
         else:
-            _accept(found, asked)
+            _accept(found, args)
     return 0
 
 
-def _accept(found: Records, asked: argparse.Namespace) -> None:
-    until = _until(asked.until, asked.days)
-    keys = _keys(found, asked.cell, asked.metric)
-    metric, up_to = asked.metric, None
-    if not asked.gone:
+def _accept(found: Records, args: argparse.Namespace) -> None:
+    until = _until(args.until, args.days)
+    keys = _keys(found, args.cell, args.metric)
+    metric, up_to = args.metric, None
+    if not args.gone:
         metric = _one_metric(keys)
-        up_to = _given(asked.up_to, metric) if asked.up_to else _level(found, keys, metric, asked.session)
-        _check_level(found, keys, up_to, asked.session)
-    told = Acceptance(
-        cell=asked.cell,
+        up_to = _given(args.up_to, metric) if args.up_to else _level(found, keys, metric, args.session)
+        _check_level(found, keys, up_to, args.session)
+    acceptance = Acceptance(
+        cell=args.cell,
         metric=metric,
-        reason=asked.reason.strip(),
+        reason=args.reason.strip(),
         by=_login(),
         at=time.time(),
         until=until,
         up_to=up_to,
     )
-    accept(found.root, told)
+    accept(found.root, acceptance)
     cells = len({key.cell for key in keys})
-    what = "that they are no longer measured" if up_to is None else f"up to {_share(told)} worse"
-    write_lines([f"accepted of {cells} cell{'s' * (cells != 1)}: {what}, until {until} ({told.reason})"])
+    what = "that they are no longer measured" if up_to is None else f"up to {_share(acceptance)} worse"
+    write_lines([f"accepted of {cells} cell{'s' * (cells != 1)}: {what}, until {until} ({acceptance.reason})"])
 
 
 def _withdraw(found: Records, cell: str, reason: str) -> None:
@@ -233,13 +233,13 @@ def _login() -> str:
 # --- what was accepted ------------------------------------------------------------------------------------------------
 
 
-def _table(told: Sequence[Acceptance], today: dt.date) -> list[str]:
-    if not told:
+def _table(accepted: Sequence[Acceptance], today: dt.date) -> list[str]:
+    if not accepted:
         return ["nothing was accepted"]
     rows: list[Row] = [("cell", _HEAD)]
-    for number, each in enumerate(told):
+    for number, each in enumerate(accepted):
         said = dt.datetime.fromtimestamp(each.at, dt.UTC)
-        state = _state(each, told[number + 1 :], today)
+        state = _state(each, accepted[number + 1 :], today)
         share = "not measured" if each.up_to is None else _share(each)
         why = f"{each.reason}; withdrawn: {each.withdrawn}" if each.withdrawn else each.reason
         cells = [each.metric or "all", share, f"{each.until}", state, each.by, f"{said:%Y-%m-%d %H:%M}", why]
@@ -261,7 +261,7 @@ def _share(acceptance: Acceptance) -> str:
     return f"{100 * (acceptance.up_to or 0.0):g} {unit}"
 
 
-order = Order(
+command = Command(
     help="accept that cells are worse, with a reason and until when",
     description=(
         "Accepts that cells are worse than their margin allows, so that the gate of a night lets them pass until that "

@@ -1,4 +1,4 @@
-"""What a file of an order offers, and what several of them share: where the records are, and how lines are written."""
+"""Define what the file of a command offers, and what commands share: finding the records, writing lines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FOLDER = ".ipperf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """`arguments` declares those of the order, `run` does it and gives the exit status.
+class Command:
+    """A subcommand: `arguments` declares its arguments, `run` executes it and returns the exit status.
 
-    With `passes_on` what it does not know itself is in `rest`, for pytest.
+    With `forwards_unknown` the arguments that it does not know are in `rest`, for pytest.
     """
 
     help: str
@@ -27,7 +27,7 @@ class Order:
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     epilog: str = ""
-    passes_on: bool = False
+    forwards_unknown: bool = False
 
 
 def records_argument(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +38,12 @@ def records_argument(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def records_root(asked: str) -> Path:
+def records_root(folder: str) -> Path:
     """The folder of records that is meant; UsageError where there is none."""
-    if asked:
-        if not Path(asked).is_dir():
-            raise UsageError(f"--ipperf-records: {asked!r} is no folder")
-        return Path(asked)
+    if folder:
+        if not Path(folder).is_dir():
+            raise UsageError(f"--ipperf-records: {folder!r} is no folder")
+        return Path(folder)
     here = Path.cwd()
     for place in (here, *here.parents):
         if (place / FOLDER).is_dir():
@@ -52,7 +52,7 @@ def records_root(asked: str) -> Path:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """To standard output; who reads it and has seen enough changes nothing of how the order ends."""
+    """Write to standard output; a reader that closes the pipe does not change how the command ends."""
     try:
         for line in lines:
             print(line)  # noqa: T201 - that is what it is for

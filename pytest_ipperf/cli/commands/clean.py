@@ -1,4 +1,4 @@
-"""`clean` removes what is kept on hosts, and here, for the next time."""
+"""The command `clean`: remove the caches of hosts, and of this machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from pytest_ipperf.cli.commands.base import Order, write_lines
-from pytest_ipperf.cli.testbeds import HOSTS, inventory, named, own, testbed_arguments
+from pytest_ipperf.cli.commands.base import Command, write_lines
+from pytest_ipperf.cli.testbeds import HOSTS, inventory, inventory_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.deploy.caches import Cleaned, clean, clean_here, keeping
 from pytest_ipperf.lab.inventory.model import Testbed
@@ -22,10 +22,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """0, or 1 where something could not be cleaned."""
-    hosts = [] if asked.here and not asked.testbed else keeping(_testbeds(asked))
-    cleaned = [*([clean_here()] if asked.here else []), *clean(hosts)]
+    hosts = [] if args.here and not args.testbed else keeping(_testbeds(args))
+    cleaned = [*([clean_here()] if args.here else []), *clean(hosts)]
     write_lines(_lines(cleaned))
     for each in cleaned:
         if each.trouble:
@@ -33,11 +33,11 @@ def _run(asked: argparse.Namespace) -> int:
     return _TROUBLE if any(each.trouble for each in cleaned) else 0
 
 
-def _testbeds(asked: argparse.Namespace) -> list[Testbed]:
-    among = inventory(asked.ipperf_hosts)
+def _testbeds(args: argparse.Namespace) -> list[Testbed]:
+    among = inventory(args.ipperf_hosts)
     if among is None:
         raise UsageError(f"there is no {HOSTS} here; name an inventory with --ipperf-hosts, or --here this machine")
-    return named(asked.testbed, among) or own(among)
+    return testbeds_named(args.testbed, among) or inventory_testbeds(among)
 
 
 def _lines(cleaned: list[Cleaned]) -> Iterator[str]:
@@ -50,8 +50,8 @@ def _lines(cleaned: list[Cleaned]) -> Iterator[str]:
         yield "no host of these keeps anything: they are all this machine, which --here cleans"
 
 
-order = Order(
-    help="remove what hosts keep of us: code, packages, folders of agents that were killed",
+command = Command(
+    help="remove the caches of hosts: code, packages, directories of agents that were killed",
     description=(
         "Removes what is kept for the next time on hosts, which is code and packages, and what agents left there that "
         "were killed. With --here the same on this machine, and the wheels that were fetched for hosts."

@@ -1,10 +1,10 @@
-"""`compare` tells what has changed from one session to another."""
+"""The command `compare`: show what has changed from one session to another."""
 
 from __future__ import annotations
 
 import argparse
 
-from pytest_ipperf.cli.commands.base import Order, records_argument, write_lines
+from pytest_ipperf.cli.commands.base import Command, records_argument, write_lines
 from pytest_ipperf.cli.sessions import SESSION, records
 from pytest_ipperf.core.portable.errors import UsageError
 
@@ -19,8 +19,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     records_argument(parser)
 
 
-def _run(asked: argparse.Namespace) -> int:
-    # Here, as scipy comes with them, for which wrong usage and the other orders need not wait.
+def _run(args: argparse.Namespace) -> int:
+    # Here, as scipy comes with them, for which wrong usage and the other commands need not wait.
     from pytest_ipperf.core.design.margin import Margin  # noqa: PLC0415
     from pytest_ipperf.core.inference.verdict import Verdict  # noqa: PLC0415
     from pytest_ipperf.core.records.comparison import comparison  # noqa: PLC0415
@@ -28,13 +28,13 @@ def _run(asked: argparse.Namespace) -> int:
     from pytest_ipperf.report.terminal.comparison import lines  # noqa: PLC0415
 
     try:
-        margin = Margin.parse(asked.margin) if asked.margin else None
+        margin = Margin.parse(args.margin) if args.margin else None
     except UsageError as error:
         raise UsageError(f"--margin: {error}") from None
     metrics = {name: METRICS[name].metric for name in METRICS}
-    with records(asked.records) as found:
-        then, now = found.pair(asked.then, asked.now)
-        told = comparison(
+    with records(args.records) as found:
+        then, now = found.pair(args.then, args.now)
+        result = comparison(
             found.pasts(now),
             found.pasts(then),
             lambda name: metrics[name] if name in metrics else METRICS[name].metric,
@@ -42,16 +42,16 @@ def _run(asked: argparse.Namespace) -> int:
         )
         banners = {each.name: found.extent(each).banner for each in (then, now)}
         write_lines([f"session {name}: {banner}" for name, banner in banners.items() if banner])
-        write_lines(lines(told, then.name, now.name, everything=asked.everything))
-    if told.having(Verdict.EXCEEDS):
+        write_lines(lines(result, then.name, now.name, everything=args.everything))
+    if result.having(Verdict.EXCEEDS):
         return _WORSE
-    return 0 if told.decided else _NOTHING_DECIDED
+    return 0 if result.decided else _NOTHING_DECIDED
 
 
-order = Order(
-    help="tell what has changed from one session to another",
+command = Command(
+    help="show what has changed from one session to another",
     description=(
-        "Tells which cells are worse in session B than they were in session A by more than their margin, which are "
+        "Shows which cells are worse in session B than they were in session A by more than their margin, which are "
         "better, and which cannot be compared; the others are counted. What differs from night to night beside the "
         "epochs is not in these intervals: pytest-ipperf night knows it from many nights."
     ),

@@ -1,11 +1,11 @@
-"""`docs` prints a page of the documentation, which messages and the README name by its file."""
+"""The command `docs`: print a page of the documentation, which messages and the README name by its file."""
 
 from __future__ import annotations
 
 import argparse
 
 from pytest_ipperf.cli import shipped_files
-from pytest_ipperf.cli.commands.base import Order, write_lines
+from pytest_ipperf.cli.commands.base import Command, write_lines
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,10 +14,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """Return 0; UsageError for a page that does not exist."""
-    if asked.page:
-        write_lines(shipped_files.page(asked.page).splitlines())
+    if args.page:
+        write_lines(shipped_files.page(args.page).splitlines())
         return 0
     titles = {name: shipped_files.page(name).partition("\n")[0].removeprefix("# ") for name in shipped_files.pages()}
     width = max(map(len, titles))
@@ -25,7 +25,7 @@ def _run(asked: argparse.Namespace) -> int:
     return 0
 
 
-order = Order(
+command = Command(
     help="print a page of the documentation, or list all",
     description="Prints a page of the documentation, in Markdown; without PAGE lists all pages.",
     arguments=_arguments,

@@ -1,4 +1,4 @@
-"""`doctor` goes through testbeds and says of each host what is well, doubtful or wrong, and what to do."""
+"""The command `doctor`: check testbeds before they are measured on, with a remedy for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.commands.base import Order, screen_width, write_lines
-from pytest_ipperf.cli.testbeds import inventory, named, of_a_session, testbed_arguments
+from pytest_ipperf.cli.commands.base import Command, screen_width, write_lines
+from pytest_ipperf.cli.testbeds import inventory, session_testbeds, testbed_arguments, testbeds_named
 from pytest_ipperf.core.printable import printable
 from pytest_ipperf.lab.doctor import Finding, Grade, examined
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -27,33 +27,33 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     testbed_arguments(parser, "of the inventory, or lab, pair or loopback; without it what pytest would take here")
     parser.add_argument(
         "--clear", action="store_true",
-        help="remove the marks of hosts that a person has put in order; what can be seen to be left stays marked",
+        help="remove the dirty marks of hosts that a person has restored; a host with visible leftovers stays marked",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """1 where something is wrong; UsageError for a testbed that there is not."""
-    testbeds, among = _testbeds(asked)
+    testbeds, among = _testbeds(args)
     found: dict[str, list[Finding]] = {}
     for at, testbed in enumerate(testbeds):
-        found[testbed.name] = examined(testbed, among, clear=asked.clear)
-        if not asked.json:
+        found[testbed.name] = examined(testbed, among, clear=args.clear)
+        if not args.json:
             write_lines([*([""] * bool(at)), *_lines(testbed, found[testbed.name])])
             sys.stdout.flush()
-    if asked.json:
-        told = [{"testbed": name, "findings": list(map(_plain, each))} for name, each in found.items()]
-        write_lines([json.dumps({"testbeds": told}, indent=2)])
+    if args.json:
+        document = [{"testbed": name, "findings": list(map(_plain, each))} for name, each in found.items()]
+        write_lines([json.dumps({"testbeds": document}, indent=2)])
     wrong = any(finding.grade is Grade.WRONG for findings in found.values() for finding in findings)
     return _TROUBLE if wrong else 0
 
 
-def _testbeds(asked: argparse.Namespace) -> tuple[list[Testbed], Mapping[str, Testbed]]:
+def _testbeds(args: argparse.Namespace) -> tuple[list[Testbed], Mapping[str, Testbed]]:
     """Return what is examined, and the inventory; without a name what a session would measure on."""
-    if not asked.testbed:
-        return of_a_session(asked.ipperf_hosts)
-    among = inventory(asked.ipperf_hosts) or BUILTIN
-    return named(asked.testbed, among), among
+    if not args.testbed:
+        return session_testbeds(args.ipperf_hosts)
+    among = inventory(args.ipperf_hosts) or BUILTIN
+    return testbeds_named(args.testbed, among), among
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -65,19 +65,19 @@ def _lines(testbed: Testbed, findings: Sequence[Finding]) -> Iterator[str]:
     width = max(_LEAST_COLUMNS, min(screen_width() or _COLUMNS, _COLUMNS + 20))
     topics = max((len(finding.topic) for finding in merged), default=0)
     yield _bold(_title(testbed))
-    for subject in dict.fromkeys(sorted((finding.subject for finding in merged), key=_order)):
+    for subject in dict.fromkeys(sorted((finding.subject for finding in merged), key=_rank)):
         yield ""
         yield _bold(subject or "all of it")
         for finding in merged:
             if finding.subject == subject:
-                yield from _told(finding, topics, width)
+                yield from _finding_lines(finding, topics, width)
     yield ""
     count = {grade: sum(each.grade is grade for each in merged) for grade in Grade}
     yield f"testbed {testbed.name}: " + ", ".join(f"{count[grade]} {grade.value}" for grade in Grade)
 
 
-def _order(subject: str) -> int:
-    """Hosts, then ways between them, then the testbed."""
+def _rank(subject: str) -> int:
+    """Rank hosts first, then paths between them, then the testbed."""
     return 2 if not subject else 1 if "->" in subject else 0
 
 
@@ -88,7 +88,7 @@ def _title(testbed: Testbed) -> str:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """What is the same of several hosts, once: of `client` and `server` of one machine most is."""
+    """Merge equal findings of several hosts, which `client` and `server` of one machine mostly have."""
     subjects: dict[tuple[Any, ...], list[str]] = {}
     for each in findings:
         subjects.setdefault((each.grade, each.topic, each.said, each.remedy), []).append(each.subject)
@@ -98,7 +98,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _told(finding: Finding, topics: int, width: int) -> Iterator[str]:
+def _finding_lines(finding: Finding, topics: int, width: int) -> Iterator[str]:
     word = finding.grade.value
     head = f"  {word:<8}  {finding.topic:<{topics}}  "
     text = f"{finding.said}: {finding.remedy}" if finding.remedy else finding.said
@@ -125,12 +125,12 @@ def _plain(finding: Finding) -> dict[str, str]:
     }  # fmt: skip
 
 
-order = Order(
-    help="go through testbeds, and say what is wrong with their hosts and what to do",
+command = Command(
+    help="check testbeds: what is wrong with their hosts, and what to do",
     description=(
-        "Goes through testbeds: ways in, rights, limits, ports, addresses, firewalls, MTU, clocks, servers, tunnels, "
-        "processors, room, leases and what earlier measurements have left. Says of each what is well, doubtful or "
-        "wrong, and what to do. Exit status 1 where something is wrong."
+        "Checks testbeds: access, rights, limits, ports, addresses, firewalls, MTU, clocks, servers, tunnels, "
+        "processors, resources, leases and what earlier measurements have left. Each is well, doubtful or wrong, and "
+        "what is not well has a remedy. Exit status 1 where something is wrong."
     ),
     arguments=_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""`export` writes a session, or the night of which it was the screening, in another format."""
+"""The command `export`: write a session, or the night of which it was the screening, in another format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import Order, records_argument
+from pytest_ipperf.cli.commands.base import Command, records_argument
 from pytest_ipperf.cli.sessions import SESSION, records, story_of
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.report.formats import FORMATS
@@ -20,26 +20,26 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     records_argument(parser)
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.form not in FORMATS:
-        raise UsageError(f"--format: {asked.form!r} does not exist; there are {', '.join(FORMATS)}")
-    with records(asked.records) as found:
-        told = FORMATS[asked.form].render(story_of(found, found.session(asked.session)))
-    if not asked.output:
-        sys.stdout.buffer.write(told)
+def _run(args: argparse.Namespace) -> int:
+    if args.form not in FORMATS:
+        raise UsageError(f"--format: {args.form!r} does not exist; there are {', '.join(FORMATS)}")
+    with records(args.records) as found:
+        document = FORMATS[args.form].render(story_of(found, found.session(args.session)))
+    if not args.output:
+        sys.stdout.buffer.write(document)
         sys.stdout.buffer.flush()
         return 0
     try:
-        write_whole(Path(asked.output), told)
+        write_whole(Path(args.output), document)
     except OSError as error:
-        raise LabError(f"--output: {asked.output} cannot be written ({error.strerror})") from error
+        raise LabError(f"--output: {args.output} cannot be written ({error.strerror})") from error
     return 0
 
 
-order = Order(
+command = Command(
     help="write a session, with its night, in another format",
     description=(
-        "Writes a session in another format; where it was the screening of a night, with what the night ruled. It is "
+        "Writes a session in another format; where it was the screening of a night, with the night's decisions. It is "
         "made of the records alone, so it is the same whenever that is done. Where they are damaged nothing is written."
     ),
     epilog=f"Formats: {', '.join(FORMATS)}.",

@@ -1,4 +1,4 @@
-"""`init` lays a project to measure in: the studies' suites, an inventory, pytest's settings and a recipe of CI."""
+"""The command `init`: write a project to measure in: suites, an inventory, pytest's settings, a CI recipe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ipperf import __version__
 from pytest_ipperf.cli import shipped_files
-from pytest_ipperf.cli.commands.base import Order, write_lines
+from pytest_ipperf.cli.commands.base import Command, write_lines
 from pytest_ipperf.core.portable.errors import UsageError
 
 # How the files of each service's recipe begin; docs/ci.md has them all.
@@ -36,17 +36,21 @@ _OTHER_SETTINGS = ("pytest.toml", ".pytest.toml", ".pytest.ini", "pyproject.toml
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "directory", nargs="?", default=".", metavar="DIRECTORY", help="made where it does not exist; default: this one"
+        "directory",
+        nargs="?",
+        default=".",
+        metavar="DIRECTORY",
+        help="created where it does not exist; default: this one",
     )
     parser.add_argument(
-        "--ci", choices=tuple(_SERVICES), default="github", help="the service whose recipe is laid; default github"
+        "--ci", choices=tuple(_SERVICES), default="github", help="the service whose recipe is written; default github"
     )
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """Return 0; UsageError where a file is in the way, and then nothing was written."""
-    directory = Path(asked.directory)
-    files = _files(asked.ci)
+    directory = Path(args.directory)
+    files = _files(args.ci)
     _check(directory, files)
     _write(directory, files)
     write_lines([*(f"{directory / name}" for name in files), "", *_next(directory)])
@@ -54,7 +58,7 @@ def _run(asked: argparse.Namespace) -> int:
 
 
 def _files(service: str) -> dict[str, str]:
-    """Return what is laid, by path."""
+    """Return the text of each file to write, by path."""
     recipes = {name: text for name, text in shipped_files.recipes().items() if name.startswith(_SERVICES[service])}
     return {
         **shipped_files.suites(),
@@ -112,10 +116,10 @@ def _next(directory: Path) -> list[str]:
     ]
 
 
-order = Order(
-    help="lay suites, an inventory, pytest's settings and a CI recipe into a directory",
+command = Command(
+    help="write suites, an inventory, pytest's settings and a CI recipe into a directory",
     description=(
-        "Lays the studies' suites, a commented inventory, pytest's settings and a CI recipe into a directory. Writes "
+        "Writes the studies' suites, a commented inventory, pytest's settings and a CI recipe into a directory. Writes "
         "nothing where one of its files, or another file of pytest's settings, is there already."
     ),
     arguments=_arguments,

@@ -1,6 +1,6 @@
-"""`lab` keeps a lab up for somebody to look around in.
+"""The command `lab`: keep a lab up for somebody to explore.
 
-It takes no lease, as an idle lab disturbs nothing: whoever measures need not wait for somebody who looks.
+It takes no lease, as an idle lab disturbs nothing: a measurement need not wait for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred
-from pytest_ipperf.cli.commands.base import Order
+from pytest_ipperf.cli.commands.base import Command
 from pytest_ipperf.cli.testbeds import HOSTS, inventory
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError, UsageError
@@ -34,9 +34,9 @@ from pytest_ipperf.lab.netns import namespaces
 from pytest_ipperf.lab.netns.veth import ports
 
 _INTERRUPTED = 2
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_GLANCE_S = 0.5
-_ASK_S = 10.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL_S = 0.5
+_TIMEOUT_S = 10.0
 _COLUMNS = 80
 _SHORT = {"--target": "-t", "--user": "-U", "--mount": "-m", "--pid": "-p", "--net": "-n", "--uts": "-u"}
 
@@ -48,7 +48,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--ipperf-backend", "--backend", dest="backend", default="", metavar="NAME",
-        help=f"what carries the tunnels: {', '.join(preferred())}, or {AUTO}: the first of them that works here; "
+        help=f"the backend of the tunnels: {', '.join(preferred())}, or {AUTO}: the first of them that works here; "
         "default what the inventory says of that lab",
     )  # fmt: skip
     parser.add_argument(
@@ -56,12 +56,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(asked: argparse.Namespace) -> int:
-    """0, or 2 for Ctrl-C before it stood; LabError for a lab that cannot stand."""
+def _run(args: argparse.Namespace) -> int:
+    """Return 0, or 2 for Ctrl-C before it was up; LabError for a lab that cannot be built."""
     try:
-        _keep(_testbed(asked.testbed, asked.ipperf_hosts), _backend(asked.backend))
+        _keep_up(_testbed(args.testbed, args.ipperf_hosts), _backend(args.backend))
     except KeyboardInterrupt:
-        print("pytest-ipperf: interrupted before the lab stood, and nothing is left of it", file=sys.stderr)  # noqa: T201
+        print("pytest-ipperf: interrupted before the lab was up, and nothing is left of it", file=sys.stderr)  # noqa: T201
         return _INTERRUPTED
     return 0
 
@@ -85,33 +85,33 @@ def _backend(name: str) -> str:
     return name
 
 
-def _keep(testbed: Testbed, backend: str) -> None:
-    """Keeps a lab up until somebody has enough of it, or one of its hosts is gone, which is a LabError."""
+def _keep_up(testbed: Testbed, backend: str) -> None:
+    """Keep a lab up until the end of input or a signal; LabError when one of its hosts is gone."""
     enough_descriptors(testbed)
     if why := namespaces.unusable():
-        raise LabError(f"testbed {testbed.name} cannot stand here: {why}")
+        raise LabError(f"testbed {testbed.name} cannot be built here: {why}")
     began = time.monotonic()
-    with _endings(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
+    with _signals_interrupt(), built(testbed, transports=tuple(testbed.paths), backend=backend) as lab:
         lines = list(_guide(testbed, lab, time.monotonic() - began))
         with contextlib.suppress(KeyboardInterrupt, OSError):  # a terminal that has gone is an input that has ended
             _print(*lines)
             _wait(lab)
-        for each in _ENDINGS:
+        for each in _SIGNALS:
             signal.signal(each, signal.SIG_IGN)  # it is on its way
     _print("", f"{testbed.name} is taken down.")
 
 
 @contextlib.contextmanager
-def _endings() -> Iterator[None]:
-    """Has the signals that end a program do what Ctrl-C does, unless whoever has started it keeps them from it."""
-    before = {each: signal.getsignal(each) for each in _ENDINGS}
+def _signals_interrupt() -> Iterator[None]:
+    """Have the signals that end a program raise KeyboardInterrupt, unless its parent ignores them."""
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
     try:
-        for each in _ENDINGS:
+        for each in _SIGNALS:
             if before[each] is not signal.SIG_IGN:
                 signal.signal(each, signal.default_int_handler)
         yield
     finally:
-        for each in _ENDINGS:
+        for each in _SIGNALS:
             signal.signal(each, before[each])
 
 
@@ -123,22 +123,22 @@ def _print(*lines: str) -> None:
 
 
 def _wait(lab: Built) -> None:
-    """Returns at the end of standard input; LabError when an agent has ended, as its host then has too."""
-    while not select.select([0], [], [], _GLANCE_S)[0] or os.read(0, 4096):
+    """Wait for the end of standard input; LabError when an agent has ended, as its host then has too."""
+    while not select.select([0], [], [], _POLL_S)[0] or os.read(0, 4096):
         for link in lab.links.values():
             if link.ended:
                 raise LabError(f"host {link.host.name} is gone, and the lab with it: somebody has ended its agent")
 
 
 def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
-    """What there is to see, and how, in lines of 80 columns."""
+    """Describe the lab, and how its hosts are entered, in lines of 80 columns."""
     links = str(testbed.links) or "as fast as this machine"
     yield f"{testbed.name} is up, built in {seconds_text(took_s)}; its links: {links}"
-    yield from ("", *(f"  {wires}" for wires in _drawing(testbed)), "")
+    yield from ("", *(f"  {line}" for line in _diagram(testbed)), "")
     yield "From another terminal each host is entered by its line:"
     for host in filter(None, (testbed.client, *testbed.more_clients, testbed.router, testbed.server)):
         yield f"\n{host.name}"
-        yield f"  {_way_in(lab.entries[host.name])}"
+        yield f"  {_entry_text(lab.entries[host.name])}"
         yield from _devices(lab.entries[host.name])
     yield "\nfrom the client"
     yield from _arms(testbed, lab)
@@ -150,33 +150,33 @@ def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:
     yield "Ctrl-C or the end of input takes the lab down, with all that runs in it."
 
 
-def _drawing(testbed: Testbed) -> Iterator[str]:
-    """The wires in one line, and those of further clients in a line each."""
+def _diagram(testbed: Testbed) -> Iterator[str]:
+    """Draw the links in one line, and those of further clients in a line each."""
     pairs = ports(testbed)
-    drawn = testbed.client.name
+    diagram = testbed.client.name
     for one, other in [pairs[0], *(pair[::-1] for pair in pairs[1:2])]:
-        drawn += f" {one.device} --- {other.device} {testbed.roles[other.role].name}"
-    yield drawn
+        diagram += f" {one.device} --- {other.device} {testbed.roles[other.role].name}"
+    yield diagram
     for one, other in pairs[2:]:
         yield f"{testbed.roles[one.role].name} {one.device} --- {other.device} {testbed.roles[other.role].name}"
 
 
-def _way_in(entry: Sequence[str]) -> str:
-    """What a person types: a shell of one's own needs no folder and no path, and a line has 80 columns."""
+def _entry_text(entry: Sequence[str]) -> str:
+    """Return the command line that enters a host; a shell needs no folder and no path, and a line has 80 columns."""
     return shlex.join(_SHORT.get(word, word) for word in entry[: entry.index("env")])
 
 
 def _devices(entry: Sequence[str]) -> Iterator[str]:
-    for device in _asked(entry, ["ip", "-json", "address"]):
+    for device in _run_json(entry, ["ip", "-json", "address"]):
         own = [f"{each['local']}/{each['prefixlen']}" for each in device["addr_info"] if each["scope"] == "global"]
         if own:
             listed = "  ".join(sorted(own, key=lambda each: (":" in each, each)))
             yield f"  {device['ifname']:<14} mtu {device['mtu']}  {listed}"
 
 
-def _asked(entry: Sequence[str], argv: Sequence[str]) -> Any:
+def _run_json(entry: Sequence[str], argv: Sequence[str]) -> Any:
     try:
-        done = subprocess.run([*entry, *argv], capture_output=True, timeout=_ASK_S, check=True)
+        done = subprocess.run([*entry, *argv], capture_output=True, timeout=_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError) as error:
         raise LabError(f"the lab's hosts cannot be asked for their addresses: {error}") from error
     return json.loads(done.stdout)
@@ -205,9 +205,9 @@ def _example(testbed: Testbed, lab: Built) -> Iterator[str]:
         yield f"  on the {watcher.name:<7} {capture}"
 
 
-order = Order(
-    help="keep a lab up, with all of its tunnels, to look around in",
-    description="Keeps a lab up, with all of its tunnels, to look around in. Ctrl-C takes it down.",
+command = Command(
+    help="keep a lab up, with all of its tunnels, to explore it",
+    description="Keeps a lab up, with all of its tunnels, to explore it. Ctrl-C takes it down.",
     arguments=_arguments,
     run=_run,
 )

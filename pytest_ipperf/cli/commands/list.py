@@ -1,4 +1,4 @@
-"""`list` tells which sessions there are, the newest last."""
+"""The command `list`: list the sessions, the newest last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
 from pytest_ipperf.cli.sessions import records
 from pytest_ipperf.core.nightly.report import Light
 from pytest_ipperf.core.portable.errors import UsageError
@@ -24,13 +24,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     records_argument(parser)
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.most < 0:
-        raise UsageError(f"-n {asked.most} is not a number of zero (all) or more")
-    with records(asked.records) as found:
-        entries = found.archive.sessions(asked.saved)[-asked.most :]
+def _run(args: argparse.Namespace) -> int:
+    if args.most < 0:
+        raise UsageError(f"-n {args.most} is not a number of zero (all) or more")
+    with records(args.records) as found:
+        entries = found.archive.sessions(args.saved)[-args.most :]
         if not entries:
-            of = f" that was saved as {asked.saved!r}" if asked.saved else ""
+            of = f" that was saved as {args.saved!r}" if args.saved else ""
             raise UsageError(f"there is no session{of} in {found.root / 'runs'} yet")
         write_lines(aligned([_HEAD, *map(_row, entries)], screen_width()))
         last = replace(entries[-1].extent, resume=found.archive.resume_of(entries[-1]))
@@ -54,8 +54,10 @@ def _row(entry: Entry) -> tuple[str, list[str]]:
 
 def _cells(verdicts: Mapping[str, int]) -> str:
     """The worst first: `1 exceeds, 118 within`."""
-    order = ("exceeds", "invalid", "inconclusive", "within", "unjudged")
-    known = sorted(verdicts, key=lambda verdict: (order.index(verdict) if verdict in order else len(order), verdict))
+    ranking = ("exceeds", "invalid", "inconclusive", "within", "unjudged")
+    known = sorted(
+        verdicts, key=lambda verdict: (ranking.index(verdict) if verdict in ranking else len(ranking), verdict)
+    )
     return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in known)
 
 
@@ -67,11 +69,11 @@ def _end(entry: Entry) -> str:
     return f"{entry.extent.state.value}, {entry.extent.counts}"
 
 
-order = Order(
-    help="tell which sessions there are, with their verdicts",
+command = Command(
+    help="list the sessions, with their verdicts",
     description=(
-        "Tells which sessions there are, the newest last: their cells by verdict, items without an answer (troubles), "
-        "pytest's exit status, and the light of the night of which a session was the screening."
+        "Lists the sessions, the newest last: their cells by verdict, items without an answer (troubles), pytest's "
+        "exit status, and the gate status of the night of which a session was the screening."
     ),
     arguments=_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""`night` measures everything once, what seems worse once more, and decides of all together, by one exit status."""
+"""The command `night`: screen all cells, measure flagged ones again, and decide all together by one exit status."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_ipperf.cli.commands.base import FOLDER, Order, warn, write_lines
-from pytest_ipperf.cli.night.run import Ended, only_arguments, run_pytest
+from pytest_ipperf.cli.commands.base import FOLDER, Command, warn, write_lines
+from pytest_ipperf.cli.night.run import PytestResult, only_arguments, run_pytest
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.portable.errors import IpperfError, UsageError
 from pytest_ipperf.store import FRESH, LAST, Archive, acceptances
@@ -47,11 +47,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     """A night without a verdict never has the status of one, whatever it ended by."""
     try:
-        _check(asked)
-        return _night(asked)
+        _check(args)
+        return _night(args)
     except UsageError:
         raise
     except (IpperfError, OSError) as error:
@@ -61,19 +61,19 @@ def _run(asked: argparse.Namespace) -> int:
         return _without(f"{type(error).__name__}, a fault of pytest-ipperf, see above; the records are kept")
 
 
-def _night(asked: argparse.Namespace) -> int:
+def _night(args: argparse.Namespace) -> int:
     common = ["--ipperf-design=nightly", "--ipperf-twin=yes"]
-    named = [f"--ipperf-save={asked.saved}", *([f"--ipperf-baseline={asked.baseline}"] if asked.baseline else [])]
-    screening = run_pytest([*common, *asked.rest, *named, "--ipperf-exceeds=flag"])
+    named = [f"--ipperf-save={args.saved}", *([f"--ipperf-baseline={args.baseline}"] if args.baseline else [])]
+    screening = run_pytest([*common, *args.rest, *named, "--ipperf-exceeds=flag"])
     if screening.session is None or screening.records is None or screening.status not in _ENDED:
         return _stopped(screening)
     # Here, as scipy comes with it, which wrong usage need not wait for.
-    from pytest_ipperf.cli.night.finish import end_night, suspects  # noqa: PLC0415
+    from pytest_ipperf.cli.night.finish import end_night, flagged_items  # noqa: PLC0415
 
-    fresh = Ended(0, None, None)
-    if found := suspects(screening.session):
-        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={asked.saved}{FRESH}", "--ipperf-baseline="]
-        fresh = _again([*common, *only_arguments(asked.rest), *own], found.items)
+    fresh = PytestResult(0, None, None)
+    if found := flagged_items(screening.session):
+        own = [f"--ipperf-level={found.level:.6g}", f"--ipperf-save={args.saved}{FRESH}", "--ipperf-baseline="]
+        fresh = _again([*common, *only_arguments(args.rest), *own], found.items)
         # Of wrong usage, or of no item that is there any more, the flagged cells are not measured again.
         if fresh.status not in (*_ENDED, 4, _NOTHING):
             return _stopped(fresh)
@@ -82,21 +82,21 @@ def _night(asked: argparse.Namespace) -> int:
             screening.records,
             screening.session,
             fresh.session,
-            saved=asked.saved,
-            baseline=_history(asked.baseline) or asked.saved,
-            output=Path(asked.output) if asked.output else None,
+            saved=args.saved,
+            baseline=_history(args.baseline) or args.saved,
+            output=Path(args.output) if args.output else None,
             lost=screening.trouble or fresh.trouble,
         )
     except UsageError as error:  # it was right before anything was measured
         return _without(str(error))
 
 
-def _check(asked: argparse.Namespace) -> None:
+def _check(args: argparse.Namespace) -> None:
     """UsageError before anything is measured that would be of no use afterwards."""
-    if not asked.saved:
+    if not args.saved:
         raise UsageError("--ipperf-save: a night needs a name, as its history is that of the name")
     designs, folders = (
-        _values(asked.rest, *options) for options in (("--design", "--ipperf-design"), ("--ipperf-records",))
+        _values(args.rest, *options) for options in (("--design", "--ipperf-design"), ("--ipperf-records",))
     )
     if designs and designs[-1] in DESIGNS and DESIGNS[designs[-1]].looks > 1:
         raise UsageError(
@@ -106,13 +106,13 @@ def _check(asked: argparse.Namespace) -> None:
     root = Path(folders[-1] if folders else FOLDER)
     acceptances(root)  # says which line of them is none
     with contextlib.closing(Archive(root)) as archive:
-        archive.last_night(asked.saved)  # says which verdict cannot be read
-        if (name := _history(asked.baseline)) and name != asked.saved and not archive.sessions(name):
+        archive.last_night(args.saved)  # says which verdict cannot be read
+        if (name := _history(args.baseline)) and name != args.saved and not archive.sessions(name):
             raise UsageError(f"--baseline: no session in {root} was saved as {name!r}")
         for note in archive.notes:
             warn(note)  # before it takes a night
-    if asked.output:
-        _check_writable(Path(asked.output))
+    if args.output:
+        _check_writable(Path(args.output))
 
 
 def _check_writable(folder: Path) -> None:
@@ -137,7 +137,7 @@ def _history(baseline: str) -> str:
     return "" if baseline == LAST or "/" in baseline else baseline
 
 
-def _again(arguments: Sequence[str], items: Sequence[str]) -> Ended:
+def _again(arguments: Sequence[str], items: Sequence[str]) -> PytestResult:
     """The second session, of the flagged items alone, in epochs of their own."""
     _tell(f"{len(items)} flagged, measured once more in fresh epochs")
     with tempfile.NamedTemporaryFile("w", prefix="ipperf-", suffix=".txt", encoding="utf-8") as only:
@@ -146,7 +146,7 @@ def _again(arguments: Sequence[str], items: Sequence[str]) -> Ended:
         return run_pytest([*arguments, f"--ipperf-only={only.name}"])
 
 
-def _stopped(ended: Ended) -> int:
+def _stopped(ended: PytestResult) -> int:
     """The status of a night whose pytest has not come to its end, or has measured nothing."""
     if ended.status < 0:
         return _without(f"pytest was killed by signal {-ended.status}; --ipperf-resume=last goes on with its records")
@@ -168,7 +168,7 @@ def _tell(sentence: str) -> None:
         write_lines(["", f"pytest-ipperf night: {sentence}"])
 
 
-order = Order(
+command = Command(
     help="measure everything, what seems worse once more, and decide of all together: the gate of a night",
     description=(
         "Runs pytest with design nightly and the reference's twin, measures the cells beyond their margin once more in "
@@ -181,5 +181,5 @@ order = Order(
     ),
     arguments=_arguments,
     run=_run,
-    passes_on=True,
+    forwards_unknown=True,
 )

@@ -1,4 +1,4 @@
-"""`show` tells a session as pytest told it at its end, or the course of cells over all sessions."""
+"""The command `show`: show a session as pytest reported it at its end, or the trend of cells over all sessions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_ipperf.cli.commands.base import Order, records_argument, screen_width, write_lines
-from pytest_ipperf.cli.sessions import SESSION, Chosen, Records, records, story_of
+from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
+from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, story_of
 from pytest_ipperf.core.nightly.session_summary import Story
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
@@ -30,45 +30,45 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "cells", nargs="*", metavar="TEXT", help="of a session only the cells in which one of them occurs"
     )
     parser.add_argument(
-        "--saved", default="", metavar="NAME", help="of a course only the sessions saved under that name"
+        "--saved", default="", metavar="NAME", help="of a trend only the sessions saved under that name"
     )
     parser.add_argument(
         "-n", dest="most", type=int, default=_NIGHTS, metavar="N",
-        help=f"of a course only the last N sessions; default {_NIGHTS}",
+        help=f"of a trend only the last N sessions; default {_NIGHTS}",
     )  # fmt: skip
     records_argument(parser)
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.most < 1:
-        raise UsageError(f"-n {asked.most} is not a number of 1 or more")
-    with records(asked.records) as found:
-        session = _session(found, asked)
+def _run(args: argparse.Namespace) -> int:
+    if args.most < 1:
+        raise UsageError(f"-n {args.most} is not a number of 1 or more")
+    with records(args.records) as found:
+        session = _session(found, args)
         if session is None:
-            _show_courses(found, asked)
+            _show_trends(found, args)
         else:
-            _show_session(found, session, asked.cells)
+            _show_session(found, session, args.cells)
     return 0
 
 
-def _session(found: Records, asked: argparse.Namespace) -> Chosen | None:
+def _session(found: Records, args: argparse.Namespace) -> SessionRef | None:
     """None where it is cells that are meant."""
     try:
-        return found.session(asked.what)
+        return found.session(args.what)
     except UsageError as error:
-        if asked.cells or not found.archive.sessions():
+        if args.cells or not found.archive.sessions():
             raise
-        if found.archive.keys(asked.what):
+        if found.archive.keys(args.what):
             return None
-        raise UsageError(f"{error}; nor does {asked.what!r} occur in any cell") from None
+        raise UsageError(f"{error}; nor does {args.what!r} occur in any cell") from None
 
 
 # --- a session --------------------------------------------------------------------------------------------------------
 
 
-def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None:
+def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> None:
     from pytest_ipperf.report.terminal.application_tables import tables  # noqa: PLC0415 - as above
-    from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - loads scipy, which no courses need
+    from pytest_ipperf.report.terminal.night import lines  # noqa: PLC0415 - loads scipy, which no trend needs
 
     damage: list[str] = []
     story = story_of(found, session, damage=damage)
@@ -86,7 +86,7 @@ def _show_session(found: Records, session: Chosen, texts: Sequence[str]) -> None
     write_lines(_places(found, session))
 
 
-def _write_page(story: Story, session: Chosen) -> None:
+def _write_page(story: Story, session: SessionRef) -> None:
     """Write the page of a session that was killed before it could; whoever may not write there does without."""
     from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
@@ -107,9 +107,9 @@ def _head(story: Story) -> Iterator[str]:
         lasted = ", how it ended was not kept" if story.extent.is_whole else ""
     night = ", the screening of a night" if story.night else ""
     yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC{lasted}"
-    told = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
+    settings = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
     design = question.get("design", {}).get("name", "unknown")
-    yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(told)}"
+    yield f"pytest-ipperf {question.get('pytest_ipperf', 'unknown')}; design {design}; {'; '.join(settings)}"
     yield f"pytest {shlex.join(question.get('arguments', []))}"
 
 
@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _places(found: Records, session: Chosen) -> Iterator[str]:
+def _places(found: Records, session: SessionRef) -> Iterator[str]:
     """Where everything is."""
     yield f"records: {session.folder}"
     for title, name in _FILES.items():
@@ -158,32 +158,32 @@ def _places(found: Records, session: Chosen) -> Iterator[str]:
             yield f"night: {night}"
 
 
-# --- courses ----------------------------------------------------------------------------------------------------------
+# --- trends -----------------------------------------------------------------------------------------------------------
 
 
-def _show_courses(found: Records, asked: argparse.Namespace) -> None:
+def _show_trends(found: Records, args: argparse.Namespace) -> None:
     from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - as above
     from pytest_ipperf.report.terminal.trend import course_lines  # noqa: PLC0415
 
-    keys = found.archive.keys(asked.what)
+    keys = found.archive.keys(args.what)
     if len(keys) > _MOST_CELLS:
         such = ", ".join(map(str, keys[:_NAMED]))
-        raise UsageError(f"{asked.what!r} occurs in {len(keys)} cells, such as {such}; say more")
-    told = False
+        raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {such}; say more")
+    written = False
     for key in keys:
-        if course := found.archive.course(key, saved=asked.saved):
-            lines = course_lines(course, METRICS[key.metric].metric, most=asked.most, width=screen_width())
-            write_lines([*([""] * told), *lines])
-            told = True
-    if not told:
-        raise UsageError(f"no session that was saved as {asked.saved!r} has a cell in which {asked.what!r} occurs")
+        if course := found.archive.course(key, saved=args.saved):
+            lines = course_lines(course, METRICS[key.metric].metric, most=args.most, width=screen_width())
+            write_lines([*([""] * written), *lines])
+            written = True
+    if not written:
+        raise UsageError(f"no session that was saved as {args.saved!r} has a cell in which {args.what!r} occurs")
 
 
-order = Order(
-    help="show a session as pytest told it at its end, or the course of a cell over all sessions",
+command = Command(
+    help="show a session as pytest reported it at its end, or the trend of a cell over all sessions",
     description=(
-        "Shows a session as pytest told it at its end: its tables, every cell that is not green with its reason, the "
-        "hosts, and where everything is. Where WHAT is no session, it is text of cells: shown is what each session "
+        "Shows a session as pytest reported it at its end: its tables, every cell that is not green with its reason, "
+        "the hosts, and where everything is. Where WHAT is no session, it is text of cells: shown is what each session "
         "found of them, and at which one a lasting change begins."
     ),
     arguments=_arguments,

@@ -1,1 +1,1 @@
-"""A night: its two sessions of pytest, what is decided of them, and what is written of that."""
+"""Pipeline of a night: run its two sessions of pytest, decide, write the verdict and the reports."""

@@ -1,4 +1,4 @@
-"""Deciding: from what is kept of a night's sessions, of earlier nights and of what was accepted, to its report.
+"""Decide a night from the records of its sessions, of earlier nights and of what was accepted.
 
 All of it is on the disk, so that a night can be decided once more at any time, with the same result.
 """
@@ -26,8 +26,8 @@ _OTHERWISE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """A night's report, with the stories of its screening, which holds it, and of its fresh session if it had one."""
+class NightDecision:
+    """A night's report, with the summaries of its screening, which holds it, and of its fresh session if it had one."""
 
     report: NightReport
     story: Story
@@ -37,7 +37,7 @@ class Decided:
 _VERDICT = "verdict"
 
 
-def decided(
+def decide_night(
     archive: Archive,
     screening: Path,
     fresh: Path | None,
@@ -46,7 +46,7 @@ def decided(
     baseline: str,
     lost: str = "",
     troubles: Mapping[str, str] | None = None,
-) -> Decided:
+) -> NightDecision:
     """What a night found whose sessions lie in these folders; it has the name `saved`.
 
     Compared is with the earlier nights of the name `baseline`. What was accepted by the end of the night counts. `lost`
@@ -76,18 +76,18 @@ def decided(
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
     report = replace(report, warnings=(*report.warnings, *left_out))
     courses = archive.courses(screening.name, saved=baseline)
-    return Decided(report=report, story=replace(story, courses=courses, night=report), fresh=again)
+    return NightDecision(report=report, story=replace(story, courses=courses, night=report), fresh=again)
 
 
-def decided_as_before(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> Decided:
-    """The same once more, by the night's own verdict.
+def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> NightDecision:
+    """Decide a night again, by the arguments in its stored verdict.
 
-    Where the records do not give what that says, they are not what they were, and that is trouble of the night.
+    Where the result is another one, the records are not what they were, and that is trouble of the night.
     """
     fresh = verdict.get("fresh_session")
     saved, said = verdict["saved"], {each["nodeid"]: each["sentence"] for each in verdict.get("troubles", ())}
     again = partial(
-        decided,
+        decide_night,
         archive,
         screening,
         archive.root / "runs" / fresh if fresh else None,
@@ -110,7 +110,7 @@ def decided_as_before(archive: Archive, screening: Path, verdict: Mapping[str, A
 
 
 def _troubles(screening: Story, fresh: Story | None) -> dict[str, str]:
-    """What the budget left out is no trouble: the gate tells that it is missing, or that it has no fresh data."""
+    """What the budget left out is no trouble: the gate reports that it is missing, or that it has no fresh data."""
     both = [*screening.troubles, *(fresh.troubles if fresh else ())]
     found = {each.nodeid: each.sentence for each in both if each.kind != "inconclusive"}
     if screening.status == _FAILED and not found:

@@ -1,4 +1,4 @@
-"""Ending: what of a night's screening is measured again, and the verdict when that is done."""
+"""Finish a night: select the flagged items of its screening, then decide, print and write the verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import give_up_output, screen_width, warn, write_lines
-from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import copy_night, write_night
 from pytest_ipperf.core.nightly.gate import FAMILY_ALPHA, flagged
 from pytest_ipperf.report.terminal.night import lines
@@ -15,7 +15,7 @@ from pytest_ipperf.store import Archive, records_in
 
 
 @dataclass(frozen=True, slots=True)
-class Suspects:
+class FlaggedItems:
     """The flagged items by their node ids, and the level at which pytest judges each of them alone.
 
     The night decides by Holm's procedure, whose first step is this level; so what pytest shows as failed is red, unless
@@ -29,28 +29,28 @@ class Suspects:
         return bool(self.items)
 
 
-def suspects(screening: Path) -> Suspects:
-    """What is to be measured again, of the session in that folder."""
+def flagged_items(screening: Path) -> FlaggedItems:
+    """Return the items to measure again, of the session in that folder."""
     found = flagged(records_in(screening))
-    return Suspects(tuple(dict.fromkeys(record.nodeid for record in found)), FAMILY_ALPHA / max(1, len(found)))
+    return FlaggedItems(tuple(dict.fromkeys(record.nodeid for record in found)), FAMILY_ALPHA / max(1, len(found)))
 
 
 def end_night(
     records: Path, screening: Path, fresh: Path | None, *, saved: str, baseline: str, output: Path | None, lost: str
 ) -> int:
-    """Decides, tells and writes; the night's exit status. LabError where the verdict cannot be written."""
+    """Decide, print and write; return the night's exit status. LabError where the verdict cannot be written."""
     with contextlib.closing(Archive(records)) as archive:
-        found = decided(archive, screening, fresh, saved=saved, baseline=baseline, lost=lost)
+        found = decide_night(archive, screening, fresh, saved=saved, baseline=baseline, lost=lost)
         notes = archive.notes
     folder = records / "nights" / screening.name
     facts = {"fresh_session": fresh.name if fresh else None, "baseline": baseline}
     written = write_night(folder, found, facts)
-    told = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
+    report_lines = [*lines(found.report, screen_width()), *notes, *written.troubles, f"night: {folder}"]
     if output is not None:
-        told += copy_night(written.files, output)
+        report_lines += copy_night(written.files, output)
     try:
-        write_lines(["", *told])
-    except OSError as error:  # the decision stands, whether or not anybody can read of it
+        write_lines(["", *report_lines])
+    except OSError as error:  # the decision is written, whether or not it can be printed
         give_up_output()
         warn(f"the output cannot be written ({error.strerror})")
     return int(found.report.light)

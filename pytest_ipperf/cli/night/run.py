@@ -1,4 +1,4 @@
-"""Running: pytest in a process of its own, which ends when the night does, however that ends."""
+"""Run pytest in a process of its own, which ends when the night does, however that ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SWITCHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PytestResult:
     """How a session of pytest ended: its status and the folder of its records, None where it measured nothing.
 
     A negative status is that of the signal that killed it. `trouble` says that an answer could not be kept.
@@ -39,20 +39,20 @@ class Ended:
     trouble: str = ""
 
 
-def run_pytest(arguments: Sequence[str]) -> Ended:
-    """Runs pytest to its end, with its output on ours. What asks us to end asks it, and it ends in order.
+def run_pytest(arguments: Sequence[str]) -> PytestResult:
+    """Run pytest to its end, with its output on ours; a signal that ends us interrupts it, and it ends regularly.
 
-    LabError where it cannot be started, or has left half of what it says of its end, as on a full disk.
+    LabError where it cannot be started, or has written half of how it ended, as on a full disk.
     """
     with tempfile.TemporaryDirectory(prefix="ipperf-night-") as scratch:
         outcome = Path(scratch) / "outcome.json"
         argv = [sys.executable, "-m", "pytest", *arguments, f"--ipperf-outcome={outcome}"]
-        status = _to_its_end([*_tied(), *argv])
+        status = _run_to_end([*_pdeathsig_prefix(), *argv])
         said = _outcome(outcome)
         if status == _FAILED and not said:  # Python's own, of a program that broke
             raise LabError("pytest ended with status 1 and did not say how, see above")
     session, records = said.get("session"), said.get("records")
-    return Ended(
+    return PytestResult(
         status, Path(session) if session else None, Path(records) if records else None, said.get("trouble", "")
     )
 
@@ -79,22 +79,22 @@ def only_arguments(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _tied() -> list[str]:
-    """Has the kernel interrupt it when this process dies."""
+def _pdeathsig_prefix() -> list[str]:
+    """Return the command prefix by which the kernel interrupts a child when this process dies."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "INT", "--"] if setpriv else []
 
 
-def _to_its_end(argv: Sequence[str]) -> int:
+def _run_to_end(argv: Sequence[str]) -> int:
     # A group of its own, so that a Ctrl-C reaches it once, from here, and not a second time while it clears up.
     process = subprocess.Popen(argv, process_group=0)
-    with _passing_on(process):
+    with _forwarding_signals(process):
         return process.wait()
 
 
 @contextlib.contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """What asks this process to end interrupts that one, which then has its records in order."""
+def _forwarding_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Forward signals that end this process as an interrupt, so that the child completes its records."""
 
     def interrupt(number: int, frame: object) -> None:
         del number, frame

@@ -1,4 +1,4 @@
-"""Writing: what a night leaves, each file whole or not at all, and the verdict first: no page is worth it."""
+"""Write the files of a night, each whole or not at all, the verdict first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.cli.night.decide import Decided
+from pytest_ipperf.cli.night.decide import NightDecision
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document
@@ -18,15 +18,15 @@ _FILES: Mapping[str, str] = {"report.html": "html", "summary.md": "markdown", "j
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The files that a night has left, and the sentences about those that it could not."""
+class WrittenFiles:
+    """The files of a night, and the errors about those that could not be written."""
 
     files: Sequence[Path]
     troubles: Sequence[str]
 
 
-def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Written:
-    """Writes a night's verdict, with further `facts`, and its reports; LabError where the verdict cannot be written."""
+def write_night(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) -> WrittenFiles:
+    """Write a night's verdict, with further `facts`, and its reports; LabError where the verdict cannot be written."""
     try:
         files = [write_verdict(folder, decided, facts)]
     except OSError as error:
@@ -39,18 +39,18 @@ def write_night(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Wri
             troubles.append(f"{name}: {folder / name} cannot be written ({error.strerror})")
         except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was decided
             troubles.append(f"{name}: {type(error).__name__}: {error}; the verdict and the records are whole")
-    return Written(files, troubles)
+    return WrittenFiles(files, troubles)
 
 
-def write_verdict(folder: Path, decided: Decided, facts: Mapping[str, Any]) -> Path:
-    """What later nights read of this one; raises OSError where that cannot be written."""
+def write_verdict(folder: Path, decided: NightDecision, facts: Mapping[str, Any]) -> Path:
+    """Write the verdict, which later nights read; raises OSError where that cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {**night_document(decided.report, **_of(decided)), **facts}
     return write_whole(folder / VERDICT, sealed_verdict(document))
 
 
 def copy_night(files: Sequence[Path], target: Path) -> list[str]:
-    """Copies a night's files to where a job looks for them; gives a sentence where that cannot be written."""
+    """Copy a night's files to a job's folder of artifacts; return the error where that cannot be written."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         for path in files:
@@ -60,7 +60,7 @@ def copy_night(files: Sequence[Path], target: Path) -> list[str]:
     return []
 
 
-def _of(decided: Decided) -> dict[str, Any]:
+def _of(decided: NightDecision) -> dict[str, Any]:
     story, fresh = decided.story, decided.fresh
     seconds = None if story.seconds is None else story.seconds + ((fresh.seconds or 0) if fresh else 0)
     return {"session": story.name, "saved": story.saved, "began_at": story.began_at, "seconds": seconds}

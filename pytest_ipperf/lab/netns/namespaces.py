@@ -74,7 +74,7 @@ def _way_to_root() -> tuple[bool, str]:
 
 
 def unusable() -> str:
-    """Why the lab cannot stand on this machine, as the end of a sentence; empty where it can."""
+    """Why the lab cannot be built on this machine, as the end of a sentence; empty where it can."""
     return _way_to_root()[1]
 
 
@@ -94,7 +94,7 @@ def namespaces(testbed: Testbed) -> Iterator[Mapping[str, Sequence[str]]]:
     user, why = _way_to_root()
     if why:
         why += "" if str(testbed.links) else "; --testbed=loopback needs nothing"  # and has no rate
-        raise LabError(f"testbed {testbed.name}: cannot stand here: {why}")
+        raise LabError(f"testbed {testbed.name}: cannot be built here: {why}")
     _sweep()
     folder, claim = _folder()
     names = [host.name for host in testbed.hosts]

@@ -103,7 +103,7 @@ class Session:
         """
         if lacking := testbed.lacks(arm, told):
             instead = self.lab_trouble and not self.settings.testbeds and arm.transport != "native"
-            return f"{lacking}, and testbed lab cannot stand here: {self.lab_trouble}" if instead else lacking
+            return f"{lacking}, and testbed lab cannot be built here: {self.lab_trouble}" if instead else lacking
         if arm.transport == "native" or not testbed.is_lab:
             return ""
         why = lab_backend(testbed, self.settings.backend)[1]

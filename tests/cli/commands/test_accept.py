@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from pytest_ipperf.cli.commands import accept as order
+from pytest_ipperf.cli.commands import accept as command
 from pytest_ipperf.core.nightly.acceptance import acceptance_of
 from pytest_ipperf.store import acceptances
 from tests.store.kept import keep, name_of, record
@@ -21,7 +21,7 @@ C1, C2, C3 = (f"lab-http-c{number}-10k-ipv6" for number in (1, 2, 3))
 @pytest.fixture(autouse=True)
 def today(monkeypatch):
     """A day that does not pass while a test runs; and a login name."""
-    monkeypatch.setattr(order, "_today", lambda: TODAY)
+    monkeypatch.setattr(command, "_today", lambda: TODAY)
     monkeypatch.setenv("LOGNAME", "ada")
 
 
@@ -153,7 +153,7 @@ def test_the_list_tells_what_holds(program, root, monkeypatch):
         f"{C2} response_time 40 % 2027-01-31 holds ada 2026-12-20 00:00 two",
         "*c3* all not measured 2027-01-19 holds ada 2026-12-20 00:00 three",
     ]
-    monkeypatch.setattr(order, "_today", lambda: TODAY + dt.timedelta(days=1))
+    monkeypatch.setattr(command, "_today", lambda: TODAY + dt.timedelta(days=1))
     _, lines, _ = program(root, "accept", "--list")
     assert [line.split()[-5] for line in lines[1:]] == ["expired", "holds", "holds"]
     assert program(root, "accept", C2, "--withdraw", "--reason", "it is mended")[:2] == (0, [f"withdrawn: {C2}"])

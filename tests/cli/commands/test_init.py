@@ -38,7 +38,7 @@ def tree(folder):
 
 @pytest.fixture
 def init(tmp_path, monkeypatch, capsys):
-    """The order, in an empty directory: gives status, output and what it says on stderr."""
+    """Run the command in an empty directory: status, output, standard error."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_ipperf import cli
 from pytest_ipperf.agent.kernel.processes import survivors, tree
-from pytest_ipperf.cli.commands import lab as lab_order
+from pytest_ipperf.cli.commands import lab as lab_command
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.epoch.build import Built
@@ -96,12 +96,12 @@ class Kept:
 @pytest.fixture
 def keep():
     if why := namespaces.unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     kept = []
 
     def make(user, *arguments):
         kept.append(Kept(user, *arguments))
-        if "cannot stand here" in kept[-1].screen:
+        if "cannot be built here" in kept[-1].screen:
             pytest.skip(kept[-1].screen)
         return kept[-1]
 
@@ -268,7 +268,7 @@ def said(capsys, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required: ORDER; pytest-ipperf --help tells what there is"),
+        ([], "the following arguments are required: COMMAND; pytest-ipperf --help tells what there is"),
         (["lab", "x"], "testbed 'x' does not exist; there are lab, pair, and labs with any rate, such as lab.100mbit"),
         (
             ["lab", "lab.100mbt"],
@@ -294,14 +294,14 @@ def test_what_does_not_exist_is_told_with_what_does(capsys):
         assert said(capsys, "lab", f"{option}=magic") == (4, told)
     status, told = said(capsys, "lob")
     assert status == 4
-    assert told.startswith("argument ORDER: invalid choice: 'lob' (choose from ")
+    assert told.startswith("argument COMMAND: invalid choice: 'lob' (choose from ")
 
 
 def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(capsys, tmp_path, monkeypatch):
     (tmp_path / "hosts.ini").write_text("[webservers]\nalpha\n")
     monkeypatch.chdir(tmp_path)
     for hosts in ("", "hosts.ini"):
-        assert lab_order._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
+        assert lab_command._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
     status, told = said(capsys, "lab", "office")
     assert status == 4
     assert "hosts.ini" in told
@@ -314,35 +314,35 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
 def test_a_lab_of_ones_own_is_found_with_a_rate_of_its_own_or_another(capsys, tmp_path, monkeypatch):
     (tmp_path / "hosts.ini").write_text("[lab far]\nnodes = 2\ndelay = 20ms\n")
     monkeypatch.chdir(tmp_path)
-    assert str(lab_order._testbed("far", "").links) == "delay 20 ms"
-    assert str(lab_order._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
+    assert str(lab_command._testbed("far", "").links) == "delay 20 ms"
+    assert str(lab_command._testbed("far.1mbit", "").links) == "1 Mbit/s, delay 20 ms"
     assert said(capsys, "lab", "near") == (
         4, "testbed 'near' does not exist; there are lab, pair, far, and labs with any rate, such as lab.100mbit",
     )  # fmt: skip
 
 
-def test_a_lab_that_cannot_stand_here_is_one_sentence(capsys, monkeypatch):
+def test_a_lab_that_cannot_be_built_here_is_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr(namespaces, "_way_to_root", lambda: (False, "no rights for namespaces (no)"))
     assert said(capsys, "lab") == (
-        1, "testbed lab cannot stand here: no rights for namespaces (no)",
+        1, "testbed lab cannot be built here: no rights for namespaces (no)",
     )  # fmt: skip
 
 
-@pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
-def test_ctrl_c_before_it_stands_is_told_and_leaves_the_signals_as_they_were(capsys, monkeypatch):
+@pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
+def test_ctrl_c_before_it_is_up_is_reported_and_leaves_the_signals_as_they_were(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    before = [signal.getsignal(each) for each in lab_order._ENDINGS]
-    monkeypatch.setattr(lab_order, "built", interrupted)
-    assert said(capsys, "lab") == (2, "interrupted before the lab stood, and nothing is left of it")
-    assert [signal.getsignal(each) for each in lab_order._ENDINGS] == before
+    before = [signal.getsignal(each) for each in lab_command._SIGNALS]
+    monkeypatch.setattr(lab_command, "built", interrupted)
+    assert said(capsys, "lab") == (2, "interrupted before the lab was up, and nothing is left of it")
+    assert [signal.getsignal(each) for each in lab_command._SIGNALS] == before
 
 
 def test_a_signal_that_its_starter_ignores_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with lab_order._endings():
+        with lab_command._signals_interrupt():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -352,14 +352,14 @@ def test_the_lines_to_type_have_80_columns_where_processes_have_seven_digits():
     entry = ["nsenter", "--target", "1234567", "--user", "--preserve-credentials", "--mount", "--pid", "--net", "--uts"]
     hosts = {host.name: [*entry, "env"] for host in BUILTIN["lab"].hosts}
     lab = Built(hosts, {}, Tunnels({"tunnel": "userspace"}))
-    lines = [lab_order._way_in(hosts["client"]), *lab_order._example(BUILTIN["lab"], lab)]
+    lines = [lab_command._entry_text(hosts["client"]), *lab_command._example(BUILTIN["lab"], lab)]
     assert lines[0] == "nsenter -t 1234567 -U --preserve-credentials -m -p -n -u"
     assert max(map(len, lines)) <= 78
 
 
 def test_hosts_that_do_not_answer_are_told():
     with pytest.raises(LabError, match="the lab's hosts cannot be asked for their addresses: "):
-        list(lab_order._devices(["false"]))
+        list(lab_command._devices(["false"]))
 
 
 def test_the_page_has_the_addresses_of_the_labs():

@@ -12,7 +12,7 @@ import pytest
 from pytest_ipperf.store import Journal
 from tests.store.kept import facts, keep, name_of, record
 
-# What each order does, and the modules that were loaded at its end.
+# What each command does, and the modules that were loaded at its end.
 LOADED = """
 import json, sys
 from pytest_ipperf import cli

@@ -1,4 +1,4 @@
-"""Checks of the order `night` before it measures, and its status where it cannot write, without pytest below it."""
+"""Checks of the command `night` before it measures, and its status where it cannot write, without pytest below it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_ipperf.cli.commands.night import _check
 
 
 def asked(*rest, **more):
-    """What the order gets from its parser."""
+    """What the command gets from its parser."""
     return Namespace(**{"saved": "night", "rest": list(rest), "baseline": "", "output": ""} | more)
 
 

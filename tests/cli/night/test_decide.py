@@ -12,7 +12,7 @@ import math
 import random
 import statistics
 
-from pytest_ipperf.cli.night.decide import decided
+from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
 from pytest_ipperf.core.nightly.report import RED, Light, Ruling
@@ -87,7 +87,7 @@ def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_
         screening = keep(tmp_path, name, screen, began_at, "night")
         again = keep(tmp_path, name.replace("aaaaaa", "bbbbbb"), fresh, began_at + 60, "") if fresh else None
         with contextlib.closing(Archive(tmp_path)) as archive:
-            found = decided(archive, screening, again, saved="night", baseline="night")
+            found = decide_night(archive, screening, again, saved="night", baseline="night")
         write_verdict(tmp_path / "nights" / name, found, {})
         assert found.report == expectation
 

@@ -300,7 +300,7 @@ def test_an_agent_that_cannot_begin_says_why(tmp_path, monkeypatch):
 @pytest.fixture
 def lab():
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     with namespaces(BUILTIN["pair"]) as entries:
         yield entries
 

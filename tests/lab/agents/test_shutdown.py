@@ -163,7 +163,7 @@ def test_a_ctrl_c_goes_on_and_the_host_is_marked(tmp):
     assert marks()
 
 
-@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_no_lab_is_built_on_a_marked_machine(tmp):
     mark_left([{"said": "process 7 cannot be killed"}])
     with pytest.raises(LabError) as refused, build.built(BUILTIN["pair"]):

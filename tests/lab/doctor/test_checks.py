@@ -334,8 +334,8 @@ def test_of_a_user_without_a_name_and_of_a_lab_it_is_told_too(made):
     made.seen["alpha"].trouble = "bash: x: Permission denied (exit status 126)"
     assert told(made)[0].endswith(": its user may not run it: correct key python, or its rights there")
     made.seen["alpha"].host = Host(name="alpha", way="local", settings={})
-    made.seen["alpha"].trouble = "cannot stand here: no rights"
-    assert told(made) == ["wrong alpha way in: cannot stand here: no rights: try it by hand"]
+    made.seen["alpha"].trouble = "cannot be built here: no rights"
+    assert told(made) == ["wrong alpha way in: cannot be built here: no rights: try it by hand"]
 
 
 def test_what_sudo_refuses_is_told_with_one_remedy(made):
@@ -560,7 +560,7 @@ def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
     assert abs(ahead_s - 2.5) < error_s + 0.001
 
 
-@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_clients_that_no_way_joins_are_well():
     findings = examined(lab("crowd", 3, clients=2), BUILTIN)
     assert [each for each in findings if each.grade is Grade.WRONG and each.topic == "addresses"] == []
@@ -569,7 +569,7 @@ def test_clients_that_no_way_joins_are_well():
     assert "tunnels" not in {each.topic for each in findings}  # such a lab makes none
 
 
-@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_a_lab_is_built_and_examined():
     findings = examined(BUILTIN["pair"], BUILTIN)
     assert [

@@ -54,7 +54,7 @@ def up(processes, tmp_path):
     def standing_of(name_or_testbed):
         testbed = BUILTIN[name_or_testbed] if isinstance(name_or_testbed, str) else name_or_testbed
         if testbed.is_lab and (why := unusable()):
-            pytest.skip(f"the lab cannot stand here: {why}")
+            pytest.skip(f"the lab cannot be built here: {why}")
         made.append(stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
         standing = made[-1].__enter__()
         for link in (standing._client, standing._server):
@@ -291,7 +291,7 @@ def test_an_address_that_a_second_client_does_not_have_is_its_own(up):
 def test_a_path_without_a_route_contradicts():
     """As a test of its own, since every address of this machine has a route to itself."""
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     lab = BUILTIN["lab"]
     with stand(lab, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         service = standing.serve(workload("lab"), "embedded")

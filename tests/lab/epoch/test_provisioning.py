@@ -64,7 +64,7 @@ def needs(server, testbed="loopback"):
     if why := SERVERS[server].missing():
         pytest.skip(f"{server} cannot run here: {why}")
     if testbed == "lab" and (why := unusable()):
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
 
 
 def standing_of(testbed):

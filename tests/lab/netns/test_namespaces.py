@@ -84,7 +84,7 @@ class Owner:
     def __init__(self, user, processes, count):
         asked = subprocess.run(user.argv(WHY_NOT), env=user.env, capture_output=True, text=True, check=True, cwd="/")
         if asked.stdout.strip():
-            pytest.skip(f"the lab cannot stand here: {asked.stdout.strip()}")
+            pytest.skip(f"the lab cannot be built here: {asked.stdout.strip()}")
         self.process = subprocess.Popen(
             user.argv(BUILDS, str(count)), env=user.env, cwd="/", start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -188,7 +188,7 @@ def test_a_ctrl_c_takes_it_down_in_order(owner_of, processes):
 @pytest.fixture
 def usable():
     if why := lab.unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_missing_rights_are_told_and_what_needs_none(monkeypatch, tmp_path):
     assert found == (False, "no rights for namespaces (unshare: Operation not permitted)")
     monkeypatch.setattr(lab, "_way_to_root", lambda: found)
     assert lab.unusable() == found[1]
-    assert refused() == f"testbed pair: cannot stand here: {found[1]}; --testbed=loopback needs nothing"
+    assert refused() == f"testbed pair: cannot be built here: {found[1]}; --testbed=loopback needs nothing"
 
 
 @pytest.mark.usefixtures("usable")

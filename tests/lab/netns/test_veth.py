@@ -30,7 +30,7 @@ from tests.support.needs import require
 
 uml = uml_guest.uml
 
-pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 
 ARMS = {Arm(4, "native"): 1500, Arm(6, "native"): 1500, Arm(6, "tunnel"): 1480, Arm(6, "isatap"): 1480}
 PINGS = 800

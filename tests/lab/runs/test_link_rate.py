@@ -21,7 +21,7 @@ WORKLOAD = Workload(testbed="lab.50mbit", protocol="http", client="lean", connec
 def shaped(name):
     """A lab with a rate, and what stands of it."""
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     testbed = rated(name, BUILTIN)
     assert testbed
     return testbed, stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None, transports=["tunnel", "isatap"])

@@ -63,7 +63,7 @@ def up(processes, tmp_path, monkeypatch):
 
         def standing_of(count):
             if why := unusable():
-                pytest.skip(f"the lab cannot stand here: {why}")
+                pytest.skip(f"the lab cannot be built here: {why}")
             standing = stack.enter_context(stand(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
             for link in standing._links.values():
                 assert link._process

@@ -30,7 +30,7 @@ TRANSPORTS = ("tunnel", "isatap")
 def lab_named(name):
     """With a rate where tunnels need one."""
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     testbed = BUILTIN[name]
     return testbed if lab_backend(testbed, AUTO)[0] else rated(f"{name}.100mbit", BUILTIN)
 
@@ -248,7 +248,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     """Routes of sources, of rules and of what arrives by a device; what makes packets smaller; and the way back."""
     monkeypatch.setattr(proving, "_TRIES", 2)
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     testbed = rated("lab.100mbit", BUILTIN)
     assert testbed
     standing, work = up(testbed), workload(testbed)
@@ -274,7 +274,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
 
 def test_the_longest_delay_is_no_silence_although_all_look_for_their_neighbours():
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     testbed, arm = lab("far", 3, Links(delay_s=_LONGEST_DELAY_S)), ARMS[1]
     with stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         work = workload(testbed)
@@ -297,7 +297,7 @@ def test_what_cannot_be_carried_is_told_and_the_other_arms_stand(up, monkeypatch
     monkeypatch.setattr(setup, "lab_backend", backend_choice.lab_backend)
     testbed = BUILTIN["lab"]
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     standing, work = up(testbed), workload(testbed)
     reasons = "kernel: no kernel today; ebpf: no ebpf today; userspace: no userspace today"
     assert {name: str(error) for name, error in standing.tunnels.trouble.items()} == {

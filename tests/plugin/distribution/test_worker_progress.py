@@ -299,7 +299,7 @@ KILLED = """
 """
 
 
-@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+@pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 def test_a_killed_worker_leaves_nothing_and_its_successor_measures(pytester, monkeypatch):
     """On real namespaces with real servers."""
     folder = pytester.mkdir("scratch")

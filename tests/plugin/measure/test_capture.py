@@ -28,7 +28,7 @@ def test_http(measured):
 def transports():
     """What this machine can have of them in the unshaped lab."""
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     if os.geteuid() != 0 or not shutil.which("tcpdump"):
         pytest.skip("tcpdump runs as root, and has to be installed (Debian: apt-get install tcpdump)")
     return ["native", "tunnel", "isatap"] if lab_backend(BUILTIN["lab"], AUTO)[0] else ["native"]

@@ -143,7 +143,7 @@ def test_an_option_that_makes_no_sense_ends_the_session_in_a_sentence(suite, opt
 @pytest.mark.evidence
 def test_a_session_on_a_lab_measures_a_workload_once_for_all_metrics_that_are_asked_of_it(suite):
     if why := unusable():
-        pytest.skip(f"the lab cannot stand here: {why}")
+        pytest.skip(f"the lab cannot be built here: {why}")
     result = suite.runpytest_subprocess(
         "--testbed=lab.20mbit", "--design=smoke", "--transport=native", "--ipperf-server=embedded", "-p", "no:randomly",
     )  # fmt: skip

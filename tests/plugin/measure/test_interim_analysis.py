@@ -10,7 +10,7 @@ APART = {"loopback-smtp-c10-1k": 0.1}
 MIXED = {"slower": APART, "noise": 0.02}
 RUN_S = 2.0
 
-needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
+needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
 
 
 def events(project, kind):

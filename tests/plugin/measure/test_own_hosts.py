@@ -33,7 +33,7 @@ BACKEND = "ebpf"
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="an sshd in a namespace needs root"),
-    pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}"),
+    pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}"),
     pytest.mark.skipif(not sshd_program(), reason="no sshd here (Debian: apt-get install openssh-server)"),
     pytest.mark.skipif(
         not shutil.which("apache2", path="/usr/sbin:/usr/bin"),

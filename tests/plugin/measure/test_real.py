@@ -23,7 +23,7 @@ SMOKE = ("--design=smoke", "--connections=2", *NATIVE)
 # Long enough to be killed in the middle, and no longer than a patient test.
 LONG = ("--design=quick", "--connections=20", *NATIVE)
 
-needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot stand: {namespaces.unusable()}")
+needs_lab = pytest.mark.skipif(bool(namespaces.unusable()), reason=f"the lab cannot be built: {namespaces.unusable()}")
 
 
 def needs(server: str):
@@ -255,7 +255,7 @@ def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(pro
     command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "--collect-only"]
     done = subprocess.run(command, cwd=project.pytester.path, env=env, capture_output=True, text=True, check=False)
     sentence = (
-        "testbed lab cannot stand here: no rights for namespaces (unshare: unshare failed: Operation not permitted)"
+        "testbed lab cannot be built here: no rights for namespaces (unshare: unshare failed: Operation not permitted)"
     )
     assert f"ipperf: {sentence}; using loopback" in done.stdout
     assert "testbed loopback; " in done.stdout
@@ -265,7 +265,7 @@ def test_without_rights_for_namespaces_loopback_is_used_and_the_reason_named(pro
         [*command[:-1], "--testbed=lab", *SMOKE], cwd=project.pytester.path, env=env, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert "testbed lab: cannot stand here: no rights for namespaces" in done.stdout
+    assert "testbed lab: cannot be built here: no rights for namespaces" in done.stdout
     assert "1 error" in done.stdout
 
 

@@ -39,7 +39,7 @@ MISCONFIGURED = """
     standing.built = misbuilt
 """
 
-pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot stand: {unusable()}")
+pytestmark = pytest.mark.skipif(bool(unusable()), reason=f"the lab cannot be built: {unusable()}")
 
 
 def carrier(name):

@@ -8,6 +8,7 @@ import math
 import re
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,7 +219,7 @@ def test_runs_of_a_single_epoch_are_numbered(made, values, reference):
     (runs,) = draw(made.record("rtt", "rtt", "ipv6", [0.02] * values, [0.01] * reference, epochs=1, blocks=10)).axes
     last = max(values, reference)
     assert (runs.get_xlabel(), [*runs.get_xticks()]) == ("run", [*range(1, last + 1)])
-    assert [round(at) for at in runs.get_lines()[0].get_xdata()] == [*range(1, reference + 1)]
+    assert [round(at) for at in np.asarray(runs.get_lines()[0].get_xdata())] == [*range(1, reference + 1)]
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,9 +99,9 @@ def test_margins_of_several_arms_are_told_apart_by_their_markers(told):
         axes = Figure().subplots()
         _changes(axes, judged, [0.0, 1.0], {curve.arm: 0.0 for curve in judged})
         dotted = [each for each in axes.get_lines() if each.get_linestyle() == ":" or each.is_dashed()]
-        margins = [each for each in dotted if len(each.get_xdata()) == 4]
+        margins = [each for each in dotted if np.asarray(each.get_xdata()).size == 4]
         assert len(margins) == drawn
-        assert {tuple(each.get_xdata()[[0, -1]]) for each in margins} == {axes.get_xlim()}
+        assert {tuple(np.asarray(each.get_xdata())[[0, -1]]) for each in margins} == {axes.get_xlim()}
         markers = {each.get_marker() for each in margins}
         assert markers == ({curve.style[1] for curve in judged} if differ else {""})
         assert ("with hollow markers: the margin of each arm" in level_figure(line, 0).caption) == differ
