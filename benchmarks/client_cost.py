@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
@@ -51,10 +51,10 @@ SEARCH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 OWN_CLIENT = """
 import ast, sys
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
-order = LoadOrder(**ast.literal_eval(sys.argv[1]))
-load(order)  # as in an epoch: a warm-up first
-told = load(order)
+from pytest_ipperf.agent.load.spec import LoadSpec
+spec = LoadSpec(**ast.literal_eval(sys.argv[1]))
+load(spec)  # as in an epoch: a warm-up first
+told = load(spec)
 assert not told["failed"], told["failed"]
 print(told["cpu_s"] / told["attempted"])
 """
@@ -106,12 +106,12 @@ def busy_s(argv: Sequence[str], task: Task) -> tuple[float, str]:
 
 def own(client: str, task: Task) -> float:
     """The project's own, of either kind."""
-    order = LoadOrder(
+    spec = LoadSpec(
         protocol=task.protocol, client=client, payload_bytes=PAYLOAD_BYTES[task.protocol],
         connections=task.connections, bursts=task.transactions // task.connections, ipver=4, resolver="",
         resolver_port=0, name=HOST, port=task.port, source="", deadline_s=60, ident=0, hold=False, state=asdict(STATE),
     )  # fmt: skip
-    return float(busy_s([sys.executable, "-c", OWN_CLIENT, repr(asdict(order))], task)[1])
+    return float(busy_s([sys.executable, "-c", OWN_CLIENT, repr(asdict(spec))], task)[1])
 
 
 def ab(task: Task) -> float:

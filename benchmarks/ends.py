@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from benchmarks.arena import Host
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.engines.base import FarEnd
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
 from pytest_ipperf.agent.sockets import batch_io
 from pytest_ipperf.core.measurement.outcome import Outcome
@@ -71,14 +71,14 @@ class Ends:
         """One run; factors that are not given have their first level."""
         kind = PROTOCOLS[protocol]
         assert isinstance(kind, Flow)
-        order = FlowOrder(
+        spec = FlowSpec(
             engine=kind.engine, ipver=6 if ":" in address else 4, source="", address=address, ports=PORTS,
             connections=connections, payload_bytes=payload_bytes,
             factors={factor.name: factor.levels[0] for factor in kind.factors} | factors,
             warmup_s=warmup_s, run_s=run_s, deadline_s=DEADLINE_S, ident=0, backlog_bytes=backlog_bytes,
         )  # fmt: skip
-        listening = _asked(self.far, asdict(order))
-        near = _asked(self.near, {**asdict(order), "far": listening})
+        listening = _asked(self.far, asdict(spec))
+        near = _asked(self.near, {**asdict(spec), "far": listening})
         far = _asked(self.far, near["told"])
         one, other = _report(near["told"]), _report(far["told"])
         outcome = Outcome(
@@ -107,10 +107,10 @@ def _end(stack: contextlib.ExitStack, host: Host, *words: str) -> subprocess.Pop
     return process
 
 
-def _asked(process: subprocess.Popen[str], order: Mapping[str, Any]) -> Any:
+def _asked(process: subprocess.Popen[str], spec: Mapping[str, Any]) -> Any:
     assert process.stdin
     assert process.stdout
-    process.stdin.write(json.dumps(order) + "\n")
+    process.stdin.write(json.dumps(spec) + "\n")
     process.stdin.flush()
     said = json.loads(process.stdout.readline() or '{"trouble": "it is gone"}')
     assert "trouble" not in said, said["trouble"]
@@ -128,9 +128,9 @@ def _plain(report: FlowReport) -> dict[str, Any]:
 # --- inside one of them -----------------------------------------------------------------------------------------------
 
 
-def near_end(order: Mapping[str, Any]) -> dict[str, Any]:
+def near_end(spec: Mapping[str, Any]) -> dict[str, Any]:
     """One run."""
-    flow, before_s = FlowOrder(**order), _cpu_s()
+    flow, before_s = FlowSpec(**spec), _cpu_s()
     report = ENGINES[flow.engine].near(flow, lambda: None)
     return {"told": _plain(report), "cpu_s": _cpu_s() - before_s}
 
@@ -142,17 +142,17 @@ class FarHost:
         self._far: FarEnd | None = None
         self._before_s = 0.0
 
-    def answer(self, order: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """What an order is answered with; a first one after a first one is of a trial that is tried again."""
-        if "engine" in order:
+        if "engine" in spec:
             if self._far:
                 self._far.close()
-            flow, self._before_s = FlowOrder(**order), _cpu_s()
+            flow, self._before_s = FlowSpec(**spec), _cpu_s()
             self._far = ENGINES[flow.engine].far(flow)
             return dict(self._far.listening)
         assert self._far, "it does not listen"
         try:
-            report = self._far.finish(_report(order))
+            report = self._far.finish(_report(spec))
             return {"told": _plain(report), "cpu_s": _cpu_s() - self._before_s}
         finally:
             self._far.close()

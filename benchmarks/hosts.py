@@ -1,6 +1,6 @@
-"""What a host behind ssh costs: the time to set it up, cold and warm, and that of one order.
+"""What a host behind ssh costs: the time to set it up, cold and warm, and that of one call.
 
-    python benchmarks/hosts.py [--rounds 9] [--orders 500] [--python /usr/bin/python3]
+    python benchmarks/hosts.py [--rounds 9] [--calls 500] [--python /usr/bin/python3]
 
 An sshd of its own on 127.0.0.1, with own keys. In each round everything is done once, in random order: a link until
 its agent answers, on a host that keeps nothing, one that has kept nothing yet (cold) and one that has (warm), with our
@@ -149,7 +149,7 @@ def serving(host: Host, *, keeps: bool = True) -> float:
 
         def serve() -> None:
             equip(link, SERVERS["aiohttp"].packages)
-            link.order("serve", "aiohttp", SERVED)
+            link.call("serve", "aiohttp", SERVED)
 
         return timed(serve)
 
@@ -187,9 +187,9 @@ class Bench:
         return call()
 
 
-def orders(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds of each order, and of each echo of bare execnet, in turns of `BLOCK`."""
-    found: dict[str, list[float]] = {"order": [], "echo of bare execnet": []}
+def call_times(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each call, and of each echo of bare execnet, in turns of `BLOCK`."""
+    found: dict[str, list[float]] = {"call": [], "echo of bare execnet": []}
     group = execnet.Group()
     gateway = group.makegateway(f"ssh=-F {there.config} far//python={python}")
     channel = gateway.remote_exec(ECHO)
@@ -199,10 +199,10 @@ def orders(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
         channel.receive()
 
     with Link(there.host(python)) as link:
-        calls = {"order": lambda: link.order("hello"), "echo of bare execnet": echo}
+        calls = {"call": lambda: link.call("hello"), "echo of bare execnet": echo}
         for call in calls.values():
             call()
-        for name in interleaved(list(calls), rounds, "orders"):
+        for name in interleaved(list(calls), rounds, "calls"):
             found[name] += [timed(calls[name]) for _ in range(BLOCK)]
     group.terminate(timeout=5)
     return found
@@ -218,7 +218,7 @@ def show_set_up(found: dict[str, list[tuple[float, ...]]]) -> None:
         row(name, spread(took, 3), ratio, f"{statistics.median(foreign):.2f}")
 
 
-def show_orders(found: dict[str, list[float]]) -> None:
+def show_calls(found: dict[str, list[float]]) -> None:
     """The second."""
     head("one", "median, ms", "99 %", "median / echo", "99 % / echo")
     quantiles = {name: statistics.quantiles(values, n=100) for name, values in found.items()}
@@ -231,7 +231,7 @@ def main() -> None:
     """Measures, and prints two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--orders", type=int, default=500)
+    parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--python", default="/usr/bin/python3", help="another one, of 3.10 or later, as a host has it")
     asked = parser.parse_args()
     with far() as there:
@@ -242,7 +242,7 @@ def main() -> None:
             bench.add_shared(f"agent answers, {name}", python)
             bench.add(f"then aiohttp serves, {name}", python, serving)
         show_set_up(measured(bench.tools, asked.rounds, "hosts"))
-        show_orders(orders(there, OURS, max(asked.orders // BLOCK, 1)))
+        show_calls(call_times(there, OURS, max(asked.calls // BLOCK, 1)))
 
 
 if __name__ == "__main__":

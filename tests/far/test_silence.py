@@ -152,7 +152,7 @@ def test_what_passes_there_would_be_seen(farm):
 @pytest.mark.evidence
 @pytest.mark.parametrize("duration", ["500ms", "12s"])
 def test_nothing_passes_there_in_the_seconds_of_a_flow(farm, duration):
-    """Twelve seconds are longer than any sign of life, or question of ssh's, would let pass."""
+    """Twelve seconds are longer than any keep-alive, or question of ssh's, would let pass."""
     stands = farm()
     spans, control = measured(stands, f"--duration={duration}", suite=TCP)
     check(stands, spans, control, number=8)

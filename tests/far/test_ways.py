@@ -22,7 +22,7 @@ from pytest_ipperf.lab.agents.client import Link
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     try:
         with Link(host) as link:
-            told = link.order("hello")
+            told = link.call("hello")
             print(host.name, told["host"], told["python"])
     except AgentError as error:
         print(error)
@@ -37,7 +37,7 @@ link_module._STOP_S = 1.0
 print(os.getuid())
 for stopped in (False, True):
     with Link(Host(name="here", way="local", sudo=True, settings={})) as link:
-        agent = str(link.order("hello")["pid"])
+        agent = str(link.call("hello")["pid"])
         print(Path("/proc", agent).stat().st_uid)
         if stopped:
             subprocess.run(["sudo", "-n", "kill", "-STOP", agent], check=True)

@@ -43,7 +43,7 @@ from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
@@ -61,7 +61,7 @@ def started(recipe, folder, stack):
     return port
 
 def told(address):
-    return load(LoadOrder(
+    return load(LoadSpec(
         protocol=protocol.name, client="lean", payload_bytes=1000, connections=2, bursts=1,
         ipver=6 if ":" in address else 4, resolver="" if protocol.datagram else address, resolver_port=resolver,
         name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=20.0, ident=0,

@@ -20,7 +20,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load import library_client
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable import dns
@@ -89,12 +89,12 @@ def ask(address, port, query, kind=socket.SOCK_DGRAM):
 
 
 def looked_up(client, address, port, n, payload=34, **settings):
-    order = LoadOrder(
+    spec = LoadSpec(
         protocol="dns", client=client, payload_bytes=payload, connections=n, bursts=1,
         ipver=6 if ":" in address else 4, resolver="", resolver_port=0, name=address, port=port, source=address,
         deadline_s=20.0, ident=0, **settings,
     )  # fmt: skip
-    return load(order)
+    return load(spec)
 
 
 # --- what they answer ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -66,7 +66,7 @@ def made(site, address, connections, bursts=1, client="lean", **changed):
     """What a run told."""
     if client == "library":
         pytest.importorskip("aioftp")
-    order = LoadOrder(
+    spec = LoadSpec(
         protocol="ftp",
         client=client,
         payload_bytes=len(site.state.content),
@@ -82,7 +82,7 @@ def made(site, address, connections, bursts=1, client="lean", **changed):
         ident=0,
         state=dataclasses.asdict(dataclasses.replace(site.state, pages={})),
     )
-    return load(dataclasses.replace(order, **changed))
+    return load(dataclasses.replace(spec, **changed))
 
 
 @contextlib.contextmanager
@@ -269,7 +269,7 @@ from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
 from pytest_ipperf.servers.base import Site
@@ -290,7 +290,7 @@ with private_folder() as folder:
             for number in (10, 100):
                 target = (ipver, "", 0, address, port, address)
                 held = dataclasses.asdict(state)
-                told = load(LoadOrder("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
+                told = load(LoadSpec("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
                 found.append([told["attempted"], told["failed"]])
                 found.append(daemon.wait_quiet(20))
     finally:

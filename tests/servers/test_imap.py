@@ -21,7 +21,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -68,12 +68,12 @@ def burst(site, n, ipver, *, client="lean", asked=ASKED, payload=3000, bursts=1,
     """Failures by kind, and how many completed."""
     if client == "library":
         pytest.importorskip("aioimaplib")
-    order = LoadOrder(
+    spec = LoadSpec(
         protocol="imap", client=client, payload_bytes=payload, connections=n, bursts=bursts, ipver=ipver, resolver="",
         resolver_port=0, name=ADDRESSES[ipver == 6], port=site.port, source="", deadline_s=deadline_s, ident=0,
         state=dataclasses.asdict(asked),
     )  # fmt: skip
-    told = load(order)
+    told = load(spec)
     return dict(told["failed"]), told["attempted"] - sum(told["failed"].values())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
@@ -45,12 +45,12 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
         daemon.start()
         try:
             for ipver, address in ((4, "127.0.0.1"), (6, "::1")):
-                order = LoadOrder(
+                spec = LoadSpec(
                     protocol=name, client=client, payload_bytes=PAYLOAD_BYTES, connections=20, bursts=2, ipver=ipver,
                     resolver="", resolver_port=0, name=address, port=port, source="", deadline_s=10.0, ident=0,
                     state=dataclasses.asdict(STATE),
                 )  # fmt: skip
-                told = load(order)
+                told = load(spec)
                 assert (told["attempted"], told["failed"]) == (40, {})
             assert daemon.wait_quiet(20) == ""
         finally:

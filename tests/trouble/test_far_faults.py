@@ -99,11 +99,11 @@ def deadline(form):
 
 
 DIED = (
-    r"the agent died (?:during order '\w+'|while host \S+ needed it); its host went down, the link broke, or it was "
+    r"the agent died (?:during call '\w+'|while host \S+ needed it); its host went down, the link broke, or it was "
     r"killed \(by the kernel, when memory runs out\)$"
 )
 SILENT = (
-    r"the agent gave no sign of life for \d+ s during order '\w+'; its host hangs or is overloaded, the link is "
+    r"the agent sent no keep-alive for \d+ s during call '\w+'; its host hangs or is overloaded, the link is "
     "broken, or it was stopped$"
 )
 NONE = (

@@ -350,7 +350,7 @@ def test_a_resolver_that_leads_one_arm_astray_has_nobody_connect_there(session, 
 
 DIED = r"; its host went down, the link broke, or it was killed \(by the kernel, when memory runs out\)$"
 SILENT = (
-    "the agent gave no sign of life for S s during order '{}'; its host hangs or is overloaded, the link is broken, "
+    "the agent sent no keep-alive for S s during call '{}'; its host hangs or is overloaded, the link is broken, "
     "or it was stopped$"
 )
 MUTE = r"host server: {} runs but does not answer on 198\.18\.0\.2 port \d+: timed out; its log is empty$"
@@ -358,13 +358,13 @@ STRIKES = [
     Fault(
         "the client's agent is killed",
         "client",
-        f"host client: the agent died during order 'load'{DIED}",
+        f"host client: the agent died during call 'load'{DIED}",
         signal.SIGKILL,
     ),
     Fault(
         "the server's agent is killed",
         "server",
-        f"host server: the agent died (while host client needed it|during order 'quiet'){DIED}",
+        f"host server: the agent died (while host client needed it|during call 'quiet'){DIED}",
         signal.SIGKILL,
     ),
     Fault("the client's agent is stopped", "client", f"host client: {SILENT.format('load')}"),

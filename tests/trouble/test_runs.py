@@ -24,7 +24,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.design.cell import Arm
@@ -90,13 +90,13 @@ FAULTS = [
 ]
 
 
-def order(spoken, address, port, n, **changed):
+def spec(spoken, address, port, n, **changed):
     settings = {
         "protocol": spoken, "client": "lean", "payload_bytes": PAYLOAD, "connections": n, "bursts": 1,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
         "source": address, "deadline_s": ENOUGH_S, "ident": 0, "state": dataclasses.asdict(STATE),
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 def script(name):
@@ -139,7 +139,7 @@ def run(name, fault, address, n, **changed):
     """What is told of a run against that server, which then has nobody left."""
     with faulty.served(fault, script(name), address) as (port, talks):
         began = time.monotonic()
-        told = load(order(name, address, port, n, **changed))
+        told = load(spec(name, address, port, n, **changed))
         took = time.monotonic() - began
         end = time.monotonic() + 20
         while talks and time.monotonic() < end:
@@ -179,7 +179,7 @@ def test_a_look_up_that_fails_is_counted_as_such_whatever_it_was_for(fault, kind
     for name in STREAMS[: 1 if kind.endswith("deadline") else None]:
         with faulty.served(fault, None, V6) as (port, _):
             asks = {"name": application(name).host, "resolver": V6, "resolver_port": port}
-            told = load(order(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
+            told = load(spec(name, V6, 9, 10, client=client, deadline_s=deadline_of(kind), **asks))
         assert sum(told["failed"].values()) == 10
         assert all(failed == kind or (kind[-1] == " " and failed.startswith(kind)) for failed in told["failed"])
 
@@ -305,7 +305,7 @@ others = [socket.socket(family) for _ in range(10)]
 for at, other in enumerate(others):
     other.bind((sys.argv[2], 40000 + at))
 with runs.standing("null", "ftp") as (port, _):
-    print(runs.load(runs.order("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
+    print(runs.load(runs.call("ftp", sys.argv[2], port, 10, bursts=3))["failed"])
 """
 
 
@@ -383,12 +383,12 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
     """It accepts no more than it can, and sessions are held; the kernel takes the others, who then hear nothing."""
     with standing(server, name, 40) as (port, daemon):
         # A busy machine serves some in four seconds; of HTTP, which holds nobody, asyncio accepts the others after one.
-        told = load(order(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
+        told = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
         assert len(totals(told)) + sum(told["failed"].values()) == told["attempted"] == 60
         assert 0 < len(totals(told)) < 60
         daemon.wait_quiet(20)
         assert (daemon.exit_sentence(), daemon.mute()) == ("", "")
-        assert load(order(name, V6, port, 3))["failed"] == {}
+        assert load(spec(name, V6, port, 3))["failed"] == {}
 
 
 @pytest.mark.evidence
@@ -399,7 +399,7 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
 def test_a_server_of_processes_or_threads_needs_few_descriptors_in_each(server, name, most, kinds):
     """Apache accepts more than it can open files for."""
     with standing(server, name, most) as (port, daemon):
-        told = load(order(name, V4, port, 100))
+        told = load(spec(name, V4, port, 100))
         assert set(told["failed"]) <= kinds
         assert totals(told)
         assert daemon.mute() == ""

@@ -150,7 +150,7 @@ def built(*, wired: bool) -> Iterator[Bench]:
             stack.callback(wire.close)
         links = {role: stack.enter_context(Link(host, entries[host.name])) for role, host in LAB.roles.items()}
         for link in links.values():
-            link.order("pin", list(link.host.cpus))
+            link.call("pin", list(link.host.cpus))
         yield Bench(Standing(LAB, links), entries, wire)
 
 

@@ -51,7 +51,7 @@ class Nights:
         for name, text in (("test_nights.py", SUITE), ("conftest.py", SHORTER), ("pytest.ini", "[pytest]\n")):
             (folder / name).write_text(text)
 
-    def order(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         program = "import sys; from pytest_ipperf.cli import main; sys.exit(main())"
         return subprocess.run(
             [sys.executable, "-c", program, *arguments], cwd=self._folder, text=True, capture_output=True, check=False,
@@ -63,7 +63,7 @@ class Nights:
         text = SLOWER_SERVER.read_text().replace("@told@", str(told)).replace("@schedule@", json.dumps(schedule))
         (self._package / "servers" / "late.py").write_text(text)
         asked = ("--testbed=pair", "--transport=native", "--ipperf-server=late", "-p", "no:randomly")
-        done = self.order("night", *asked)
+        done = self.command("night", *asked)
         verdicts = sorted(self._folder.glob(".ipperf/nights/*/verdict.json"))
         assert verdicts, done.stdout + done.stderr
         return done.returncode, json.loads(verdicts[-1].read_text()), done.stdout + done.stderr
@@ -83,7 +83,7 @@ def test_a_slowed_server_turns_the_night_red_until_it_is_accepted(tmp_path):
     (red,) = [cell for cell in verdict["cells"] if cell["ruling"] == "exceeds"]
     assert red["flagged"]
     assert red["p_adjusted"] < 0.04
-    done = nights.order("accept", TEN, "--reason", "a slower server, on purpose", "--for", "7d")
+    done = nights.command("accept", TEN, "--reason", "a slower server, on purpose", "--for", "7d")
     assert done.returncode == 0, done.stderr
     status, verdict, said = nights.run(SLOW)
     assert (status, rulings(verdict)) == (0, {ONE: "within", TEN: "accepted"}), said

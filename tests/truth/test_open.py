@@ -16,7 +16,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.load.arrivals import arrivals
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.protocols import application
 from pytest_ipperf.protocols.base import PHASES
 
@@ -61,12 +61,12 @@ def stalling(bench, ipver):
 def test_who_arrives_while_a_server_stalls_has_the_wait_in_its_total(plain, ipver, workers):
     client, server = (host.address(ipver) for host in plain.hosts)
     with stalling(plain, ipver) as port:
-        order = LoadOrder(
+        spec = LoadSpec(
             protocol="http", client="lean", payload_bytes=PAYLOAD_BYTES, connections=CONNECTIONS, bursts=1, ipver=ipver,
             resolver="", resolver_port=0, name=server, port=port, source=client, deadline_s=60.0, ident=0,
             rate_per_s=RATE_PER_S, pattern="stalled", workers=workers,
         )  # fmt: skip
-        told = plain.standing._client.order("load", dataclasses.asdict(order), patience_s=90.0)
+        told = plain.standing._client.call("load", dataclasses.asdict(spec), patience_s=90.0)
     assert not told["failed"]
     values = array("d", told["rows"])
     rows = [dict(zip(PHASES, values[at : at + len(PHASES)], strict=True)) for at in range(0, len(values), len(PHASES))]

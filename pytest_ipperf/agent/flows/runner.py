@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
 from pytest_ipperf.agent.flows.engines.base import FarEnd
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 
 
 class Flows:
@@ -18,10 +18,10 @@ class Flows:
     def __init__(self) -> None:
         self._far: FarEnd | None = None
 
-    def listen(self, order: Mapping[str, Any]) -> dict[str, Any]:
+    def listen(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Start the far end, in the place of one that was abandoned; return what the near end has to know."""
         self.close()
-        self._far = ENGINES[order["engine"]].far(flow_order(order))
+        self._far = ENGINES[spec["engine"]].far(flow_spec(spec))
         return dict(self._far.listening)
 
     def finish(self, near: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,12 +38,12 @@ class Flows:
             self._far = None
 
 
-def run(order: Mapping[str, Any], alive: Callable[[], None]) -> dict[str, Any]:
+def run(spec: Mapping[str, Any], alive: Callable[[], None]) -> dict[str, Any]:
     """Run the near end, from beginning to end; return its report."""
-    return dataclasses.asdict(ENGINES[order["engine"]].near(flow_order(order), alive))
+    return dataclasses.asdict(ENGINES[spec["engine"]].near(flow_spec(spec), alive))
 
 
-def flow_order(order: Mapping[str, Any]) -> FlowOrder:
+def flow_spec(spec: Mapping[str, Any]) -> FlowSpec:
     """As it was before it travelled, which makes lists of tuples."""
-    low, high = order["ports"]
-    return FlowOrder(**{**order, "ports": (low, high)})
+    low, high = spec["ports"]
+    return FlowSpec(**{**spec, "ports": (low, high)})

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class FlowOrder:
+class FlowSpec:
     """The order of one run; plain values, as it travels. The same goes to both ends.
 
     `source` and `address` are the arm's literal addresses of client and server; an empty source leaves the choice to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import accumulate
 
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 
 
 def arrivals(count: int, rate_per_s: float, pattern: str) -> list[float]:
@@ -14,13 +14,13 @@ def arrivals(count: int, rate_per_s: float, pattern: str) -> list[float]:
     return list(accumulate(rng.expovariate(rate_per_s) for _ in range(count)))
 
 
-def starts(order: LoadOrder, number: int) -> list[float]:
-    """The instants of burst `number` of an order; none where it is closed."""
-    if not order.rate_per_s:
+def starts(spec: LoadSpec, number: int) -> list[float]:
+    """The instants of burst `number` of a run; none where it is closed."""
+    if not spec.rate_per_s:
         return []
-    return arrivals(order.connections, order.rate_per_s, f"{order.pattern}/{number}")
+    return arrivals(spec.connections, spec.rate_per_s, f"{spec.pattern}/{number}")
 
 
-def longest_s(order: LoadOrder) -> float:
-    """How long it takes in any of an order's bursts until all connections have come."""
-    return max((instants[-1] for n in range(order.bursts) if (instants := starts(order, n))), default=0.0)
+def longest_s(spec: LoadSpec) -> float:
+    """How long it takes in any of a run's bursts until all connections have come."""
+    return max((instants[-1] for n in range(spec.bursts) if (instants := starts(spec, n))), default=0.0)

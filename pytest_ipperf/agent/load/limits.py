@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.protocols import application
 
@@ -13,13 +13,13 @@ _OTHERS = 64
 """Descriptors of a process beside those of its connections."""
 
 
-def enough_descriptors(order: LoadOrder) -> None:
+def enough_descriptors(spec: LoadSpec) -> None:
     """Raises the soft limit as far as the hard one allows; LabError where that cannot be enough."""
-    least = most_descriptors(order)
+    least = most_descriptors(spec)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < least:
         raise LabError(
-            f"{order.share} connections need {least} file descriptors in a process here, and no more than {hard} "
+            f"{spec.share} connections need {least} file descriptors in a process here, and no more than {hard} "
             f"are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
         )
     wanted = 2 * least if hard == resource.RLIM_INFINITY else min(2 * least, hard)
@@ -27,12 +27,12 @@ def enough_descriptors(order: LoadOrder) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def most_descriptors(order: LoadOrder) -> int:
+def most_descriptors(spec: LoadSpec) -> int:
     """How many one process needs at once, when most are open."""
-    protocol = application(order.protocol)
-    share = -(-order.share // order.workers)
+    protocol = application(spec.protocol)
+    share = -(-spec.share // spec.workers)
     # The library's sessions that stay are held by the agent too.
-    staying = order.bursts * (1 + (order.client != "lean")) if protocol.stays else 1
+    staying = spec.bursts * (1 + (spec.client != "lean")) if protocol.stays else 1
     return share * (staying + protocol.sockets - 1) + _OTHERS
 
 
@@ -42,16 +42,16 @@ def ephemeral_ports() -> tuple[int, int]:
     return int(low), int(high)
 
 
-def enough_ports(order: LoadOrder) -> None:
+def enough_ports(spec: LoadSpec) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
     low, high = ephemeral_ports()
-    there, stays = high - low + 1, application(order.protocol).stays
-    least = order.share * (order.bursts if stays else 1)
-    if least > there and (stays or not order.rate_per_s):  # else those that have ended leave theirs to others
+    there, stays = high - low + 1, application(spec.protocol).stays
+    least = spec.share * (spec.bursts if stays else 1)
+    if least > there and (stays or not spec.rate_per_s):  # else those that have ended leave theirs to others
         needed = "at once need as many"
-        if least > order.share:
-            needed = f"in each of {order.bursts} bursts, which stay to the end of the run, need {least}"
+        if least > spec.share:
+            needed = f"in each of {spec.bursts} bursts, which stay to the end of the run, need {least}"
         raise LabError(
-            f"{order.share} connections {needed} ports, and there are {there} from {low} to {high} "
+            f"{spec.share} connections {needed} ports, and there are {there} from {low} to {high} "
             "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
         )

@@ -13,7 +13,7 @@ from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.load.results import BurstTold, RunTold
 from pytest_ipperf.agent.load.silence import Watch
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import Share
 
 # A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
@@ -36,14 +36,14 @@ class Loading:
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
 
-    def __init__(self, order: LoadOrder) -> None:
-        self._order = dataclasses.replace(order, workers=min(order.workers, order.share))
-        enough_descriptors(self._order)
-        enough_ports(self._order)
-        self._run = RunTold(order.share)
+    def __init__(self, spec: LoadSpec) -> None:
+        self._spec = dataclasses.replace(spec, workers=min(spec.workers, spec.share))
+        enough_descriptors(self._spec)
+        enough_ports(self._spec)
+        self._run = RunTold(spec.share)
         with contextlib.ExitStack() as stack:
             stack.enter_context(undisturbed())
-            self._maker = stack.enter_context(contextlib.closing(_maker(self._order)))
+            self._maker = stack.enter_context(contextlib.closing(_maker(self._spec)))
             self._stack = stack.pop_all()
         self._tcp, self._host_cpu, self._cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
 
@@ -66,7 +66,7 @@ class Loading:
         return {
             **self._run.told(),
             "cpu_s": cpu_s + self._run.beside_s,
-            "processors": min(self._order.workers, len(os.sched_getaffinity(0))),
+            "processors": min(self._spec.workers, len(os.sched_getaffinity(0))),
             "tcp": risen(self._tcp, tcp_trouble()),
             "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
         }
@@ -88,7 +88,7 @@ class Dead:
         return self._bursts == _DEAD_BURSTS
 
 
-def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
+def load(spec: LoadSpec, watch: Watch | None = None) -> dict[str, Any]:
     """Runs the order and tells all; `watch` is told when each burst begins and ends.
 
     What the samples are: `rows` (packed, see `figures.PHASES`), the `indices` of their connections, `attempted`,
@@ -102,8 +102,8 @@ def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
     watch, dead = watch or Watch(), Dead()
-    with contextlib.closing(Loading(order)) as loading:
-        for number in range(order.bursts):
+    with contextlib.closing(Loading(spec)) as loading:
+        for number in range(spec.bursts):
             watch.began()
             loading.ready(number)
             told = loading.begin()
@@ -113,9 +113,9 @@ def load(order: LoadOrder, watch: Watch | None = None) -> dict[str, Any]:
         return {**loading.told(), "control": watch.control}
 
 
-def _maker(order: LoadOrder) -> _Maker:
-    if order.workers == 1:
-        return Share(order)
+def _maker(spec: LoadSpec) -> _Maker:
+    if spec.workers == 1:
+        return Share(spec)
     from pytest_ipperf.agent.load.worker_pool import Crew  # noqa: PLC0415 - one process has no use for it
 
-    return Crew(order)
+    return Crew(spec)

@@ -1,4 +1,4 @@
-"""The order of a run: all that a client needs to know."""
+"""Specification of a load run: all that a client needs to know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class LoadOrder:
+class LoadSpec:
     """Plain values, as it travels.
 
     `client` is `lean` or `library`. `resolver` and `source` are literal addresses of the arm's family; without a
@@ -20,7 +20,7 @@ class LoadOrder:
     With a rate, connections arrive at the instants of a Poisson process, which is the same for the same `pattern`;
     `deadline_s` then holds for each connection, and no session is held but those of a protocol whose sessions stay to
     the end of the run. The connections of each burst are spread over so many `workers`, processes that begin together.
-    Of several hosts that share an order, this one has every `stride`-th connection, from the `place`-th on.
+    Of several hosts that share a run, this one has every `stride`-th connection, from the `place`-th on.
     """
 
     protocol: str

@@ -15,7 +15,7 @@ from pytest_ipperf.agent.load.lean.datagram_client import DatagramBurst
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.results import BurstTold
 from pytest_ipperf.agent.load.samples import moved_bytes, packed
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.errors import bounded
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -28,22 +28,22 @@ _LONGEST_KIND = 300
 
 
 class Share:
-    """Of this host's connections of an order, those of one of so many `workers`; all in a process that is alone."""
+    """Of this host's connections of a run, those of one of so many `workers`; all in a process that is alone."""
 
-    def __init__(self, order: LoadOrder, worker: int = 0, workers: int = 1) -> None:
-        self._order = order
-        self._places = range(order.place + order.stride * worker, order.connections, order.stride * workers)
-        self._protocol = application(order.protocol)
+    def __init__(self, spec: LoadSpec, worker: int = 0, workers: int = 1) -> None:
+        self._spec = spec
+        self._places = range(spec.place + spec.stride * worker, spec.connections, spec.stride * workers)
+        self._protocol = application(spec.protocol)
         # A name server leads who asks it at an address to the server at that one alone.
-        addresses = (order.resolver or order.name,)
-        state = dataclasses.replace(ServerState(**order.state), addresses=addresses)
-        self._state = self._protocol.filled(state, order.payload_bytes)
+        addresses = (spec.resolver or spec.name,)
+        state = dataclasses.replace(ServerState(**spec.state), addresses=addresses)
+        self._state = self._protocol.filled(state, spec.payload_bytes)
         self._target = Target(
-            family=socket.AF_INET6 if order.ipver == 6 else socket.AF_INET,
-            resolver=(order.resolver, order.resolver_port) if order.resolver else None,
-            name=order.name,
-            port=order.port,
-            source=order.source,
+            family=socket.AF_INET6 if spec.ipver == 6 else socket.AF_INET,
+            resolver=(spec.resolver, spec.resolver_port) if spec.resolver else None,
+            name=spec.name,
+            port=spec.port,
+            source=spec.source,
             addresses=addresses,
         )
         self._staying: list[Burst | LibraryBurst] = []
@@ -86,23 +86,23 @@ class Share:
 
     def made(self, number: int) -> Burst | LibraryBurst:
         """A burst of the run, ready to begin."""
-        order, stay = self._order, self._protocol.stays
-        before, count, stride = number * order.connections + self._places.start, len(self._places), self._places.step
-        ident, first = order.ident + before, order.first_index + before
+        spec, stay = self._spec, self._protocol.stays
+        before, count, stride = number * spec.connections + self._places.start, len(self._places), self._places.step
+        ident, first = spec.ident + before, spec.first_index + before
         self._indices = range(first, first + count * stride, stride)
-        instants = starts(order, number)[self._places.start :: stride]
-        hold = stay or (order.hold and not instants)
-        if order.client == "lean":
+        instants = starts(spec, number)[self._places.start :: stride]
+        hold = stay or (spec.hold and not instants)
+        if spec.client == "lean":
             talk, state = self._protocol.conversation, self._state
-            talks = [talk(state, index, order.ipver) for index in self._indices]
+            talks = [talk(state, index, spec.ipver) for index in self._indices]
             kind = DatagramBurst if self._protocol.datagram else Burst
             return kind(
-                self._target, talks, order.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,
+                self._target, talks, spec.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,
             )  # fmt: skip
         from pytest_ipperf.agent.load.library_client import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 
         return LibraryBurst(
-            self._target, self._protocol, self._state, count, deadline_s=order.deadline_s, first_ident=ident,
+            self._target, self._protocol, self._state, count, deadline_s=spec.deadline_s, first_ident=ident,
             first_index=first, stride=stride, starts=instants, hold=hold, stay=stay,
         )  # fmt: skip
 

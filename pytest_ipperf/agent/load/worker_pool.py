@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
 from pytest_ipperf.agent.load.results import BurstTold, merged
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import Share
 from pytest_ipperf.core.portable.errors import AgentError
 
@@ -30,11 +30,11 @@ _GOING_S = 2.0
 class Crew:
     """The workers of one order; they live until `close`."""
 
-    def __init__(self, order: LoadOrder) -> None:
+    def __init__(self, spec: LoadSpec) -> None:
         self._workers: list[_Worker] = []
         try:
-            for place in range(order.workers):
-                self._workers.append(_Worker(order, place))
+            for place in range(spec.workers):
+                self._workers.append(_Worker(spec, place))
         except BaseException:
             self._kill()
             raise
@@ -86,8 +86,8 @@ class Crew:
 class _Worker:
     """One of them, as the agent sees it."""
 
-    def __init__(self, order: LoadOrder, place: int) -> None:
-        self._name = f"worker {place + 1} of {order.workers}"
+    def __init__(self, spec: LoadSpec, place: int) -> None:
+        self._name = f"worker {place + 1} of {spec.workers}"
         self.line, there = Pipe()
         self._status: int | None = None
         agent = os.getpid()
@@ -97,7 +97,7 @@ class _Worker:
             self._pid = os.fork()
         if not self._pid:
             self.line.close()
-            _work(there, order, place, agent)
+            _work(there, spec, place, agent)
         there.close()
 
     def say(self, word: float | None) -> None:
@@ -138,7 +138,7 @@ class _Worker:
         return f"{self._name} {how} in the midst of a run"
 
 
-def _work(line: Connection, order: LoadOrder, place: int, agent: int) -> NoReturn:
+def _work(line: Connection, spec: LoadSpec, place: int, agent: int) -> NoReturn:
     """A worker's life; nothing of the agent's is done in it, so it leaves without the agent's clean-up."""
     status = 1
     try:
@@ -146,7 +146,7 @@ def _work(line: Connection, order: LoadOrder, place: int, agent: int) -> NoRetur
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent is told too, and this one by its end
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == agent:  # or it has died before the signal was set
-            _take_orders(line, Share(order, place, order.workers))
+            _take_orders(line, Share(spec, place, spec.workers))
             status = 0
     except EOFError:
         pass

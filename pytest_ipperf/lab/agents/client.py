@@ -1,4 +1,4 @@
-"""A link: the line to the agent on a host. Orders out, answers back, with a patience for each sign of life.
+"""A link: the line to the agent on a host. Calls out, replies back, with a time-out for each keep-alive.
 
 The only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever, so
 every step here has a deadline and ends in a sentence.
@@ -81,7 +81,7 @@ class Link:
             self._channel, hello = self._started(self._entry)
             if WAYS[host.way].far:
                 self._hello = hello
-                self.order("leashed", LEASH_S)
+                self.call("leashed", LEASH_S)
                 PULSE.join(self._speak)
         except BaseException:
             self.close()
@@ -146,24 +146,24 @@ class Link:
 
     @property
     def lost(self) -> bool:
-        """Whether it takes no orders any more: it has ended, or one was never answered."""
+        """Whether it takes no calls any more: it has ended, or one was never answered."""
         return self.ended or bool(self._lost)
 
-    def order(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
-        """Sends one order and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
+    def call(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
+        """Sends one call and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
 
-        `patience_s` holds until the answer or the next sign of life, which a long order gives on its way. Raises the
+        `patience_s` holds until the answer or the next keep-alive, which a long call sends on its way. Raises the
         LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
-        further orders, as their answers would be mistaken for each other.
+        further calls, as their answers would be mistaken for each other.
         """
         self.ask(name, *arguments, patience_s=patience_s)
         return self.answer(patience_s, beside)
 
     def ask(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
-        """Sends one order, whose `answer` comes before the next; AgentError where nobody hears it."""
+        """Sends one call, whose `answer` comes before the next; AgentError where nobody hears it."""
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
-        self._asked, self._lost = name, f"the agent was left with order {name!r}"
+        self._asked, self._lost = name, f"the agent was left with call {name!r}"
         try:
             with self._bounded(_bytes(arguments), patience_s):
                 self._channel.send((name, arguments))
@@ -195,7 +195,7 @@ class Link:
             giving_up.cancel()
 
     def answer(self, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
-        """Waits for the answer to what was asked, as `order` does."""
+        """Waits for the answer to what was asked, as `call` does."""
         try:
             answer = self._answer(patience_s, beside)
         except self._channel.TimeoutError:
@@ -209,11 +209,11 @@ class Link:
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
 
     def _mute(self, patience_s: float) -> AgentError:
-        self._lost = f"the agent gave no sign of life for {patience_s:g} s during order {self._asked!r}; {_SILENT}"
+        self._lost = f"the agent sent no keep-alive for {patience_s:g} s during call {self._asked!r}; {_SILENT}"
         return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _died(self) -> AgentError:
-        self._lost = f"the agent died during order {self._asked!r}; {_DIED}"
+        self._lost = f"the agent died during call {self._asked!r}; {_DIED}"
         return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _answer(self, patience_s: float, beside: Sequence[Link]) -> Any:
@@ -239,7 +239,7 @@ class Link:
             PULSE.lull()
 
     def _speak(self, leash_s: float) -> None:
-        with contextlib.suppress(OSError):  # of a line that has ended the next order tells
+        with contextlib.suppress(OSError):  # of a line that has ended the next call tells
             self._channel.send((PULSE_WORD, leash_s))
 
     def close(self) -> None:

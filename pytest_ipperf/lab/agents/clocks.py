@@ -30,7 +30,7 @@ def exchanged(link: Link, most: int = _EXCHANGES) -> list[Exchange]:
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
     while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
         sent_ns = time.monotonic_ns()
-        came_ns, answered_ns = link.order("stamp")
+        came_ns, answered_ns = link.call("stamp")
         found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
     return found
 
@@ -51,7 +51,7 @@ class HostClock:
     def __init__(self, link: Link) -> None:
         self._host = link.host.name
         self._link = link
-        self._first = (look(), link.order("clock"))
+        self._first = (look(), link.call("clock"))
         self.round_trip_s = 0.0
         self.marks: list[Mark] = []
         self.look()
@@ -91,7 +91,7 @@ class HostClock:
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""
-        now = (look(), self._link.order("clock"))
+        now = (look(), self._link.call("clock"))
         for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
             for name, what in _STEPS.items():
                 if abs(after[name] - before[name]) > _STEP_S:

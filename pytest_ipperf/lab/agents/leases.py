@@ -54,7 +54,7 @@ def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], Non
     """Has a host's agent hold it for as long as it lives; says whom it waits for."""
 
     def acquire(wait_s: float) -> str:
-        holder: str = link.order("lease", owner, wait_s, patience_s=wait_s + 30)
+        holder: str = link.call("lease", owner, wait_s, patience_s=wait_s + 30)
         return holder
 
     _acquire(acquire, f"host {link.host.name}", wait_s, partial(_tell_once, owner, tell))

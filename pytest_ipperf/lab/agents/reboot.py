@@ -48,14 +48,14 @@ def start_anew(
 def _ended(link: Link, down_s: float) -> str:
     """Gives the command and waits until no agent answers any more; the host's boot until then."""
     end = time.monotonic() + down_s
-    before: str = link.order("boot_id")
+    before: str = link.call("boot_id")
     # A host that goes without a word, as by a switch, leaves the line as it was: it has to be asked.
     try:
-        link.order("reboot", shlex.split(link.host.reboot))
+        link.call("reboot", shlex.split(link.host.reboot))
         while time.monotonic() < end:
-            link.order("boot_id", patience_s=_SILENT_S)
+            link.call("boot_id", patience_s=_SILENT_S)
             time.sleep(_LOOK_S)
-        link.order("stay")
+        link.call("stay")
     except AgentError:
         if link.lost:
             return before
@@ -83,9 +83,9 @@ def _seen(host: Host, before: str) -> str:
     """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
     try:
         with Link(host) as link:
-            if link.order("boot_id") == before:
+            if link.call("boot_id") == before:
                 return "it answers, and was not started anew"
-            lacking = link.order("lacking", list(host.addresses))
+            lacking = link.call("lacking", list(host.addresses))
     except AgentError as error:
         return str(error).removeprefix(f"host {host.name}: ")
     return f"it is back without its address {lacking[0]}" if lacking else ""

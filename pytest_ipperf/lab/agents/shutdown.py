@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, RestoreError
 from pytest_ipperf.lab.agents.client import Link
 
-_LEAVE_S = 20.0  # without a sign of life
+_LEAVE_S = 20.0  # without a keep-alive
 
 
 def left(links: Collection[Link]) -> list[str]:
@@ -29,7 +29,7 @@ def left(links: Collection[Link]) -> list[str]:
 
 def _said(link: Link) -> list[str]:
     try:
-        return [f"host {link.host.name}: {sentence}" for sentence in link.order("leave", patience_s=_LEAVE_S)]
+        return [f"host {link.host.name}: {sentence}" for sentence in link.call("leave", patience_s=_LEAVE_S)]
     except LabError:
         return []
 

@@ -58,8 +58,8 @@ def _keeps(host: Host) -> bool:
 def _cleaned(host: Host) -> Cleaned:
     try:
         with Link(host, keeps=False) as link:
-            holder = link.order("examine", ["leftovers"], {})["leftovers"].get("holder", "")
-            told = link.order("clean")
+            holder = link.call("examine", ["leftovers"], {})["leftovers"].get("holder", "")
+            told = link.call("clean")
     except IpperfError as error:
         return Cleaned(host.name, trouble=str(error))
     if told["note"]:

@@ -46,7 +46,7 @@ class Parcel:
 def equip_client(link: Link, protocol: Application) -> str:
     """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
     check_library(protocol)
-    return equip(link, protocol.packages) or f"asyncio of Python {link.order('hello')['python']}"
+    return equip(link, protocol.packages) or f"asyncio of Python {link.call('hello')['python']}"
 
 
 def equip(link: Link, packages: Sequence[str]) -> str:
@@ -58,17 +58,17 @@ def equip(link: Link, packages: Sequence[str]) -> str:
     wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
     if not wanted:
         return ""
-    told = link.order("packages", list(wanted))
+    told = link.call("packages", list(wanted))
     if not all(_will_do(told["versions"][name], specifier) for name, specifier in wanted.items()):
         try:
             sent = parcel(tuple(packages), Python.told(told["python"]))
         except LabError as error:
             raise LabError(f"host {link.host.name}: {error}") from None
-        if not (link.keeps and link.order("unpack_kept", sent.digest, list(sent.stripped))):
-            order = "unpack_and_keep" if link.keeps else "unpack"
+        if not (link.keeps and link.call("unpack_kept", sent.digest, list(sent.stripped))):
+            method = "unpack_and_keep" if link.keeps else "unpack"
             patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
-            link.order(order, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
-        told = link.order("packages", list(wanted))
+            link.call(method, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
+        told = link.call("packages", list(wanted))
     return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
 
 

@@ -153,11 +153,11 @@ def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> N
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
     with _troubled(seen):
         _stamped(link, seen)
-        if not seen.node and not link.order("examine", ["leftovers"], asked)["leftovers"].get("holder"):
-            seen.done = link.order("tend", clear)
+        if not seen.node and not link.call("examine", ["leftovers"], asked)["leftovers"].get("holder"):
+            seen.done = link.call("tend", clear)
         _facts(link, seen, names, asked)
         if WAYS[link.host.way].far:
-            seen.facts["cache"] = link.order("cache")
+            seen.facts["cache"] = link.call("cache")
 
 
 def _look_last(link: Link, seen: Seen, asked: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ def _look_last(link: Link, seen: Seen, asked: Mapping[str, Any]) -> None:
 
 
 def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    seen.facts.update(link.order("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+    seen.facts.update(link.call("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
 @contextlib.contextmanager
@@ -181,11 +181,11 @@ def _troubled(seen: Seen) -> Iterator[None]:
 
 
 def _stamped(link: Link, seen: Seen) -> None:
-    """How long an order takes, and by how much the wall clock there is ahead of ours."""
+    """How long a call takes, and by how much the wall clock there is ahead of ours."""
     exchanges = exchanged(link, _STAMPS)
-    seen.order_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
+    seen.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
-    here, there = look(), link.order("clock")
+    here, there = look(), link.call("clock")
     if there["whose"] == here["whose"]:
         seen.skew_s = (0.0, 0.0)
     else:
@@ -210,7 +210,7 @@ def _lease(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]
         if each.node or each.trouble:
             continue
         with _troubled(each):
-            if holder := links[name].order("lease", owner, 0.0):
+            if holder := links[name].call("lease", owner, 0.0):
                 each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
 
 

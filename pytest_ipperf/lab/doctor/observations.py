@@ -15,7 +15,7 @@ class Seen:
 
     A `node` shares all but its network with this machine, which is one more host then. `facts` are those of
     `agent/facts` by name. `done` is what was put in order. `start_s` is how long its agent took to answer,
-    `order_s` the round trip of an order. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
+    `call_s` the round trip of a call. `skew_s` is by how much its wall clock is ahead of ours, and how far off that
     is at most. `answer` is what SNMP said of the host, or why it said nothing, of which one is empty.
     """
 
@@ -26,7 +26,7 @@ class Seen:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     start_s: float = 0.0
-    order_s: float = 0.0
+    call_s: float = 0.0
     skew_s: tuple[float, float] | None = None
     answer: tuple[str, str] = ("", "")
 

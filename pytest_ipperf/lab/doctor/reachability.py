@@ -40,9 +40,9 @@ def crossed(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing) 
         if own in seen[host].fact("addresses").get("lacking", ()):
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
-        port = links[way.there].order("door", address, there.ports)
-        knocked = links[way.here].order("knock", source, address, port)
-        links[way.there].order("shut")
+        port = links[way.there].call("door", address, there.ports)
+        knocked = links[way.here].call("knock", source, address, port)
+        links[way.there].call("shut")
         fits = {}
         if way.here != way.there and not knocked["udp"]:
             fits = fits_back(

@@ -55,8 +55,8 @@ def built(
                 _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)
         for link in links.values():
             if testbed.is_lab:
-                link.order("passes")
-            elif mark := link.order("marked"):
+                link.call("passes")
+            elif mark := link.call("marked"):
                 raise LabError(f"host {link.host.name}: {mark}; {remedy(testbed.name)}")
         made = stack.enter_context(tunnels(testbed, links, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
@@ -71,7 +71,7 @@ def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
     mine = devices(testbed)
     for role in testbed.clients:
         (device,) = mine[role]
-        links[role].order("watch", device)
+        links[role].call("watch", device)
 
 
 def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
@@ -99,13 +99,13 @@ def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None
     mine = devices(testbed)
     for role, link in links.items():
         ends = (testbed.paths[each].ends.get(role) for each in made.backends)
-        link.order("unmerged", mine[role], [end.device for end in ends if end])
+        link.call("unmerged", mine[role], [end.device for end in ends if end])
 
 
 def _pin(link: Link, *, wished: bool) -> None:
     """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
     wanted = sorted(link.host.cpus)
-    held = link.order("pin", wanted)
+    held = link.call("pin", wanted)
     if not wished and held != wanted:
         asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
         raise LabError(f"host {link.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")

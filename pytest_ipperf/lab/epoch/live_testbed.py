@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
@@ -32,9 +32,9 @@ from pytest_ipperf.lab.epoch.servers import Serving
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.accepted_mail import accepted, check_keeps, hands_over, make_room
-from pytest_ipperf.lab.runs.flows import Duration, flow_order, flow_too_much, flowed, listening, with_ideal
+from pytest_ipperf.lab.runs.flows import Duration, flow_spec, flow_too_much, flowed, listening, with_ideal
 from pytest_ipperf.lab.runs.link_rate import too_much, train_rates
-from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_order
+from pytest_ipperf.lab.runs.load_spec import client_facts, disturbances, load_spec
 from pytest_ipperf.lab.runs.multi_client import SKEW, driven, shares
 from pytest_ipperf.lab.runs.path_facts import expected, path_facts, ports_of, run_troubles, seen_links
 from pytest_ipperf.lab.runs.result import Receipt, Service
@@ -106,7 +106,7 @@ class Standing:
         key = f"ipv{arm.ipver}"
         for role in self._testbed.clients:
             host = self._links[role].host
-            if missing := self._links[role].order("lacking", [host.address(arm.ipver)]):
+            if missing := self._links[role].call("lacking", [host.address(arm.ipver)]):
                 given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
                 return f"{given}; name one that it has on the measured link there, or give it this one"
         return ""
@@ -167,12 +167,12 @@ class Standing:
 
     def _flow(self, arm: Arm, workload: Workload, kind: Flow, duration: Duration, deadline_s: float) -> Receipt:
         ident = self._ident = self._ident + 1
-        order = flow_order(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
+        spec = flow_spec(self._testbed, arm, workload, kind, duration, ident=ident, deadline_s=deadline_s)
         # The far end waits until fragments of the run before are gone, of which hosts tell each other.
-        order = listening(order, self._server)
+        spec = listening(spec, self._server)
         settled = self._drained() and self._settled
-        found = flowed(order, self._client, self._server)
-        after = self._server.order("quiet", 0.0)
+        found = flowed(spec, self._client, self._server)
+        after = self._server.call("quiet", 0.0)
         facts = with_ideal(self._testbed, arm, workload, found.facts)
         near = {name: value for name, value in found.near.items() if name != "samples"}
         proof = {
@@ -208,11 +208,11 @@ class Standing:
         if packets:
             devices = ports_of(self._testbed, self._links)
             capturing = {
-                role: link for role, link in self._links.items() if link.order("capture_begin", devices[role], packets)
+                role: link for role, link in self._links.items() if link.call("capture_begin", devices[role], packets)
             }
         yield captured
         for role, link in capturing.items():
-            captured[role] = link.order("capture_end")
+            captured[role] = link.call("capture_end")
 
     def _run(
         self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
@@ -221,13 +221,13 @@ class Standing:
         if counted:
             make_room(self._server, service, bursts * workload.connections)
         settled = self._drained() and self._settled
-        order = self._order(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
+        spec = self._spec(arm, service, workload, bursts=bursts, deadline_s=deadline_s)
         # By its index a connection's message is known at the server, where those of an earlier run may arrive late.
-        first = order.ident if counted else order.first_index
-        told = self._load(dataclasses.replace(order, pattern=pattern, first_index=first), arm)
-        after = self._server.order("quiet", _SETTLE_S)
+        first = spec.ident if counted else spec.first_index
+        told = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
+        after = self._server.call("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
-        for sentence in after["dead"] or (self._server.order("mute") if doubtful else ()):
+        for sentence in after["dead"] or (self._server.call("mute") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
         differences: list[str] = []
         if counted:
@@ -292,19 +292,19 @@ class Standing:
 
     def _connections_over(self) -> bool:
         """Whether the clients have the last packets of all their connections; their servers were waited for before."""
-        return all(self._links[role].order("connections_over", _SETTLE_S) for role in self._testbed.clients)
+        return all(self._links[role].call("connections_over", _SETTLE_S) for role in self._testbed.clients)
 
     @staticmethod
     def _counted(links: Iterable[Link]) -> int:
         """The packets of tunnels, and those that should be in one, that hosts have met since the last time."""
-        told = [link.order("quiet", 0.0) for link in links]
+        told = [link.call("quiet", 0.0) for link in links]
         return sum(
             sum(counts.values()) for each in told for counts in (each["protocol41"], each["bare_ipv6"]) if counts
         )
 
     def _forwarded(self) -> dict[str, Any]:
         """The packets of protocol 41 at the router, if there is one."""
-        return {ROUTER: self._links[ROUTER].order("quiet", 0.0)["protocol41"]} if ROUTER in self._links else {}
+        return {ROUTER: self._links[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._links else {}
 
     def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
@@ -326,33 +326,33 @@ class Standing:
     def _verify(self, arm: Arm, service: Service, workload: Workload, made: Round, deadline_s: float) -> None:
         work = dataclasses.replace(workload, client=LEAN, connections=made.connections, rate_per_s=0.0, workers=1)
         deadline_s = within_s(made, workload.payload_bytes, deadline_s)
-        order = self._order(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
-        told = self._load(dataclasses.replace(order, first_index=made.first), arm)
+        spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
+        told = self._load(dataclasses.replace(spec, first_index=made.first), arm)
         if told["failed"]:
-            for sentence in self._server.order("quiet", 0.0)["dead"] or self._server.order("mute"):
+            for sentence in self._server.call("quiet", 0.0)["dead"] or self._server.call("mute"):
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"
             raise LabError(f"{told_of} does not hold all of its {self._serving.state.users} accounts ({kinds})")
         # The sessions go by the reference's IP version, would still send in another arm's run, and take room.
-        self._settled = not self._server.order("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
+        self._settled = not self._server.call("quiet", _VERIFIED_S, patience_s=2 * _VERIFIED_S)["busy"]
 
-    def _order(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadOrder:
-        order = load_order(
+    def _spec(self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float) -> LoadSpec:
+        spec = load_spec(
             self._testbed.path(arm), arm.ipver, service, workload, self._serving.state,
             bursts=bursts, deadline_s=deadline_s, ident=self._ident,
         )  # fmt: skip
         self._ident += bursts * workload.connections
-        return order
+        return spec
 
-    def _load(self, order: LoadOrder, arm: Arm) -> dict[str, Any]:
+    def _load(self, spec: LoadSpec, arm: Arm) -> dict[str, Any]:
         sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
-        return driven(shares(order, sources), self._links, self._server)
+        return driven(shares(spec, sources), self._links, self._server)
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log; none where the agent is gone that could tell."""
         try:
-            said: dict[str, str] = self._server.order("logs")
+            said: dict[str, str] = self._server.call("logs")
         except AgentError:
             return {}
         return said
@@ -360,7 +360,7 @@ class Standing:
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
         devices = ports_of(self._testbed, self._links, arm.ipver)
-        return {role: link.order("fingerprint", devices[role]) for role, link in self._links.items()}
+        return {role: link.call("fingerprint", devices[role]) for role, link in self._links.items()}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:

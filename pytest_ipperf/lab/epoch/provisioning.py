@@ -19,7 +19,7 @@ from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
 
 PROVISION_S = 300.0
-"""Patience with the order `provision`: gigabytes of files on a slow disk."""
+"""Time-out of the call `provision`: gigabytes of files on a slow disk."""
 
 _User = tuple[str, bool]
 """A machine, and whether its root keeps it: two hosts may be one machine, one of them by sudo."""
@@ -51,9 +51,9 @@ class Provisioning:
         key, link = _key(host, server, workload, state), self._link(host)
         self._testbeds[workload.testbed] = None
         if key not in self._folders:
-            order = provision_order(server, workload, state)
+            arguments = provision_arguments(server, workload, state)
             try:
-                self._folders[key] = link.order("provision", *order, patience_s=PROVISION_S)
+                self._folders[key] = link.call("provision", *arguments, patience_s=PROVISION_S)
             except AgentError:
                 if link.lost:
                     self._lose(key[0])
@@ -95,8 +95,8 @@ class Provisioning:
         self._verified = {key for key in self._verified if key[0] != user}
 
 
-def provision_order(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
-    """The arguments of the order `provision`."""
+def provision_arguments(server: str, workload: Workload, state: ServerState) -> tuple[Any, ...]:
+    """The arguments of the call `provision`."""
     return server, workload.protocol, workload.payload_bytes, dataclasses.asdict(state)
 
 

@@ -12,7 +12,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.agents.client import Link
 from pytest_ipperf.lab.deploy.install import equip
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
-from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_order
+from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_arguments
 from pytest_ipperf.lab.epoch.server_choice import NAMING, choose_resolver, choose_server
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.protocols import PROTOCOLS, application, flow
@@ -44,7 +44,7 @@ class Serving:
 
     def serve(self, workload: Workload, wanted: str) -> Service:
         """Starts the server of the workload's protocol, as `choose_server` has it, and the name server."""
-        unusable: dict[str, str] = self._server.order("unusable")
+        unusable: dict[str, str] = self._server.call("unusable")
         if flow(workload.protocol):  # which needs no server but the agent; paths are proven by way of the name server
             naming = dataclasses.replace(workload, protocol=NAMING, payload_bytes=_LOOK_UP_BYTES)
             resolver = self._service(choose_resolver(wanted, unusable, self._server.host), naming)
@@ -88,7 +88,7 @@ class Serving:
         return service if resolver_port else dataclasses.replace(service, resolver=str(service))
 
     def _served(self, name: str, workload: Workload) -> dict[str, Any]:
-        order = {
+        spec = {
             "addresses": self._addresses,
             "ports": self._server.host.ports,
             # Enough for those who verify, too.
@@ -99,7 +99,7 @@ class Serving:
             "state": dataclasses.asdict(self.state),
             "data": self._provisioned(name, workload),
         }
-        served: dict[str, Any] = self._server.order("serve", name, order)
+        served: dict[str, Any] = self._server.call("serve", name, spec)
         return served
 
     def _provisioned(self, name: str, workload: Workload) -> str:
@@ -107,6 +107,6 @@ class Serving:
             return self.provisioning.folder(self._server.host, name, workload, self.state)
         if not SERVERS[name].provisioned:
             return ""
-        order = provision_order(name, workload, self.state)
-        folder: str = self._server.order("provision", *order, patience_s=PROVISION_S)
+        arguments = provision_arguments(name, workload, self.state)
+        folder: str = self._server.call("provision", *arguments, patience_s=PROVISION_S)
         return folder

@@ -38,7 +38,7 @@ def check_keeps(protocol: str, service: Service) -> None:
 def make_room(server: Link, service: Service, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _LOOK_S + _FILE_S * messages
-    server.order("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
+    server.call("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
 
 
 def accepted(
@@ -51,7 +51,7 @@ def accepted(
     """
     handed = HandedOver(service.name, protocol, told["indices"])
     patience_s = _LOOK_S + _FILE_S * told["attempted"]
-    found = Acceptance(**server.order("accepted", dataclasses.asdict(handed), patience_s=patience_s))
+    found = Acceptance(**server.call("accepted", dataclasses.asdict(handed), patience_s=patience_s))
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
@@ -80,13 +80,13 @@ class Flowed:
         return tuple(dict.fromkeys((*self.near["notes"], *self.far["notes"])))
 
 
-def flow_order(
+def flow_spec(
     testbed: Testbed, arm: Arm, workload: Workload, flow: Flow, duration: Duration, *, ident: int, deadline_s: float
-) -> FlowOrder:
-    """The order of a run on an arm; `deadline_s` is the longest that silence is waited for."""
+) -> FlowSpec:
+    """The spec of a run on an arm; `deadline_s` is the longest that silence is waited for."""
     path, values = testbed.path(arm), values_of(workload.levels)
     _check_rate(workload, values.get("rate"), duration.run_s)
-    return FlowOrder(
+    return FlowSpec(
         engine=flow.engine,
         ipver=arm.ipver,
         source=path.client,
@@ -127,18 +127,18 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
 
 
-def listening(order: FlowOrder, server: Link) -> FlowOrder:
-    """The order with what its near end has to know, once the far end listens; LabError where that cannot be."""
-    return dataclasses.replace(order, far=server.order("flow_listen", dataclasses.asdict(order), patience_s=_BESIDE_S))
+def listening(spec: FlowSpec, server: Link) -> FlowSpec:
+    """The spec with what its near end has to know, once the far end listens; LabError where that cannot be."""
+    return dataclasses.replace(spec, far=server.call("flow_listen", dataclasses.asdict(spec), patience_s=_BESIDE_S))
 
 
-def flowed(order: FlowOrder, client: Link, server: Link) -> Flowed:
-    """Carries the order out, for which the far end listens. LabError when an end is in trouble or dies."""
-    patience_s = order.warmup_s + order.run_s + order.deadline_s + _BESIDE_S
-    near = client.order("flow_run", dataclasses.asdict(order), patience_s=patience_s, beside=[server])
+def flowed(spec: FlowSpec, client: Link, server: Link) -> Flowed:
+    """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
+    patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
+    near = client.call("flow_run", dataclasses.asdict(spec), patience_s=patience_s, beside=[server])
     told = {field.name: near[field.name] for field in dataclasses.fields(FlowReport)}
     # The samples of the near end need not travel on.
-    far = server.order("flow_finish", {**told, "samples": b""}, patience_s=order.deadline_s + _BESIDE_S)
+    far = server.call("flow_finish", {**told, "samples": b""}, patience_s=spec.deadline_s + _BESIDE_S)
     return Flowed(near=near, far=far)
 
 

@@ -66,10 +66,10 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
     share = len({sender, receiver} & set(path.carriers)) / 2
     wire_bytes = mtu + FRAME_BYTES + round(share * TRANSPORTS[arm.transport].overhead_bytes)
     datagrams, backlog = length(rate_bit_s, wire_bytes)
-    order = {
+    train = {
         "source": address[sender],
         "address": address[receiver],
-        "port": links[receiver].order("train_listen", address[receiver], datagrams),
+        "port": links[receiver].call("train_listen", address[receiver], datagrams),
         "packet_bytes": mtu,
         "datagrams": datagrams,
         "backlog": backlog,
@@ -77,8 +77,8 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
     seen: list[float] = []
     for _ in range(_TRIES):
         ident = secrets.randbits(32)
-        links[sender].order("train_send", {**order, "ident": ident})
-        found = links[receiver].order("train_taken", ident, datagrams, wire_bytes)
+        links[sender].call("train_send", {**train, "ident": ident})
+        found = links[receiver].call("train_taken", ident, datagrams, wire_bytes)
         if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
             return float(found)
         seen += [] if found is None else [found]

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -15,12 +15,12 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports.base import Path
 
 
-def load_order(
+def load_spec(
     path: Path, ipver: int, service: Service, workload: Workload, state: ServerState, **settings: Any
-) -> LoadOrder:
-    """The order of a run on a path, whatever its clients; `settings` are those of a `LoadOrder` beside."""
+) -> LoadSpec:
+    """The spec of a run on a path, whatever its clients; `settings` are those of a `LoadSpec` beside."""
     protocol = PROTOCOLS[workload.protocol]
-    return LoadOrder(
+    return LoadSpec(
         protocol=protocol.name,
         client=workload.client,
         payload_bytes=workload.payload_bytes,

@@ -18,7 +18,7 @@ from typing import Any
 from pytest_ipperf.agent.load.arrivals import longest_s
 from pytest_ipperf.agent.load.results import BurstTold, RunTold, merged
 from pytest_ipperf.agent.load.runner import Dead
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.access import WAYS
@@ -42,33 +42,33 @@ _SERIES_S = 0.5
 _APART_S = 0.005
 
 
-def driven(orders: Mapping[str, LoadOrder], links: Mapping[str, Link], server: Link) -> dict[str, Any]:
-    """Carries out a run by the client hosts of these roles, each of which has its order; what `load` tells.
+def driven(specs: Mapping[str, LoadSpec], links: Mapping[str, Link], server: Link) -> dict[str, Any]:
+    """Carries out a run by the client hosts of these roles, each of which has its spec; what `load` tells.
 
     Where they are several there are besides: `clients`, what each told of itself by role; `start_skew_s`, by how much
     their beginnings lay apart in the worst burst; `start_skew_error_s`, how far off that is at most; `notes`. Raises
     LabError when a host is in trouble, AgentError when its agent dies.
     """
-    (role, order), *more = orders.items()
+    (role, spec), *more = specs.items()
     if not more:
-        told: dict[str, Any] = links[role].order(
-            "load", dataclasses.asdict(order), patience_s=_patience_s(order), beside=[server]
+        told: dict[str, Any] = links[role].call(
+            "load", dataclasses.asdict(spec), patience_s=_patience_s(spec), beside=[server]
         )
         return told
-    return _Together(orders, {each: links[each] for each in orders}, server).told()
+    return _Together(specs, {each: links[each] for each in specs}, server).told()
 
 
-def shares(order: LoadOrder, sources: Mapping[str, str]) -> dict[str, LoadOrder]:
-    """By role what each of these clients is to do of an order; those that would have no connection are left out."""
+def shares(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
+    """By role what each of these clients is to do of a run; those that would have no connection are left out."""
     found = {
-        role: dataclasses.replace(order, source=source, place=place, stride=len(sources))
+        role: dataclasses.replace(spec, source=source, place=place, stride=len(sources))
         for place, (role, source) in enumerate(sources.items())
     }
     return {role: each for role, each in found.items() if each.share}
 
 
-def _patience_s(order: LoadOrder) -> float:
-    return order.deadline_s + longest_s(order) + _BURST_S
+def _patience_s(spec: LoadSpec) -> float:
+    return spec.deadline_s + longest_s(spec) + _BURST_S
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Together:
     be without a host that had not come so far.
     """
 
-    orders: Mapping[str, LoadOrder]
+    specs: Mapping[str, LoadSpec]
     links: Mapping[str, Link]
     server: Link
     clocks: dict[str, HostClock] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Together:
     def told(self) -> dict[str, Any]:
         """All of it, once it is over; where a host is in trouble, none keeps what it has opened.
 
-        Where one is gone the others are left in the midst of an order, and end with the epoch.
+        Where one is gone the others are left in the midst of a call, and end with the epoch.
         """
         try:
             return self._told()
@@ -97,12 +97,12 @@ class _Together:
         except LabError:
             for link in self.links.values():
                 with contextlib.suppress(LabError):  # of one that is lost the first error tells
-                    link.order("drive_leave")
+                    link.call("drive_leave")
             raise
 
     def _told(self) -> dict[str, Any]:
         self.clocks = {role: HostClock(link) for role, link in self.links.items()}
-        self._all("drive_open", {role: (dataclasses.asdict(order),) for role, order in self.orders.items()})
+        self._all("drive_open", {role: (dataclasses.asdict(spec),) for role, spec in self.specs.items()})
         self._make()
         for clock in self.clocks.values():
             clock.look()
@@ -111,7 +111,7 @@ class _Together:
     def _make(self) -> None:
         """All bursts, or as many as it takes to see that nothing completes any more."""
         dead, every_s = Dead(), _SERIES_S
-        while len(self.instants) < self._order.bursts:
+        while len(self.instants) < self._spec.bursts:
             done = []
             for completed, took_s in self._series(every_s):
                 if dead.so(completed=completed):
@@ -127,7 +127,7 @@ class _Together:
         the others.
         """
         first = len(self.instants)
-        end = min(first + max(1, int(_SERIES_S / every_s)), self._order.bursts)
+        end = min(first + max(1, int(_SERIES_S / every_s)), self._spec.bursts)
         done: list[tuple[bool, float]] = [(False, 0.0)] * (end - first)
         made = dict.fromkeys(self.links, first)
         while (number := min(made.values())) < end:
@@ -148,7 +148,7 @@ class _Together:
         here_ns = time.monotonic_ns() + soon_ns
         instants = [here_ns + int(at * every_s * 1e9) for at in range(count)]
         there = {role: [self.clocks[role].there(at_ns) for at_ns in instants] for role in roles}
-        patience_s = max(map(_patience_s, self.orders.values())) + _SERIES_S
+        patience_s = max(map(_patience_s, self.specs.values())) + _SERIES_S
         answers = self._all("drive_begin", {role: (number, there[role]) for role in roles}, patience_s)
         for role, each in answers.items():
             for at in range(len(each)):
@@ -157,13 +157,13 @@ class _Together:
         return answers
 
     @property
-    def _order(self) -> LoadOrder:
-        return next(iter(self.orders.values()))
+    def _spec(self) -> LoadSpec:
+        return next(iter(self.specs.values()))
 
     def _all(
         self, name: str, arguments: Mapping[str, tuple[Any, ...]] | None = None, patience_s: float = _ASIDE_S
     ) -> dict[str, Any]:
-        """Has hosts carry out an order side by side; of those in trouble, the first one's is raised."""
+        """Calls a method on several hosts side by side; of those in trouble, the first one's is raised."""
         given = arguments or dict.fromkeys(self.links, ())
         for role, each in given.items():
             self.links[role].ask(name, *each)
@@ -188,7 +188,7 @@ class _Together:
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        run, begun, error_s = RunTold(self._order.connections), [], 0.0
+        run, begun, error_s = RunTold(self._spec.connections), [], 0.0
         for number, instants in self.instants.items():
             here = {role: self.clocks[role].here(at_ns) for role, at_ns in instants.items()}
             first_ns = min(at_ns for at_ns, _ in here.values())

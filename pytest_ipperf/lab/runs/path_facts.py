@@ -62,16 +62,16 @@ def run_troubles(expected: Mapping[str, Expected], proof: Mapping[str, Any]) -> 
 def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_port: int, name: str) -> dict[str, Any]:
     """The facts of an arm's path, as `path_contradictions` takes them; only its `routes` where there is none."""
     path = testbed.path(arm)
-    there = links[CLIENT].order("route", path.server, path.client)
+    there = links[CLIENT].call("route", path.server, path.client)
     if "mtu" not in there:
         return {"routes": {CLIENT: there}, "fits": {}}
     routes, onward, back = {CLIENT: there}, {}, {}
     if path.client:
-        routes[SERVER] = links[SERVER].order("route", path.client, path.server)
+        routes[SERVER] = links[SERVER].call("route", path.client, path.server)
     if path.client and ROUTER in links and (testbed.is_lab or ROUTER in path.carriers):
         routes[ROUTER], onward[ROUTER] = _forwarding(path, links[ROUTER])
     probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
-    fits = links[CLIENT].order("fits", probe)
+    fits = links[CLIENT].call("fits", probe)
     if path.client and next(iter(fits.values())) == "yes":
         back = fits_back(
             links[SERVER], links[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
@@ -85,8 +85,8 @@ def _forwarding(path: Path, link: Link) -> tuple[dict[str, Any], dict[str, Any]]
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
         near, far = path.ends[CLIENT].local, path.ends[SERVER].local
-    nearer, farther = (link.order("route", address).get("device", "") for address in (near, far))
-    return link.order("route", near, far, farther), link.order("route", far, near, nearer)
+    nearer, farther = (link.call("route", address).get("device", "") for address in (near, far))
+    return link.call("route", near, far, farther), link.call("route", far, near, nearer)
 
 
 def fits_back(
@@ -96,16 +96,16 @@ def fits_back(
 
     Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
     """
-    largest, port = min(sizes), here.order("back_listen", source, ports)
-    there.order("back_open", address, source, port)
+    largest, port = min(sizes), here.call("back_listen", source, ports)
+    there.call("back_open", address, source, port)
     sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
     refused, taken = set(sizes) - set(sent), set[int]()
     for _ in range(tries):
-        there.order("back_ask")
-        refused |= set(here.order("back_answer", sent))
+        there.call("back_ask")
+        refused |= set(here.call("back_answer", sent))
         if largest in refused:
             break
-        taken |= set(there.order("back_taken", largest))
+        taken |= set(there.call("back_taken", largest))
         if largest in taken:
             break
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
@@ -116,7 +116,7 @@ def _rates(testbed: Testbed, links: Mapping[str, Link]) -> dict[str, dict[str, f
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
     mine = [port for pair in ports(testbed) for port in pair]
-    return {role: links[role].order("rates", [port.device for port in mine if port.role == role]) for role in links}
+    return {role: links[role].call("rates", [port.device for port in mine if port.role == role]) for role in links}
 
 
 def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dict[str, str]:
@@ -125,5 +125,5 @@ def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dic
     for role, link in links.items():
         other = testbed.server if role in testbed.clients else testbed.client
         address = other.address(ipver) or other.address(10 - ipver)
-        found[role] = link.order("route", address).get("device", "") if address else ""
+        found[role] = link.call("route", address).get("device", "") if address else ""
     return found

@@ -73,16 +73,16 @@ def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Li
 def _make(link: Link, backend: str, leg: Leg | None, end: End | None) -> None:
     """What a host needs for a path."""
     if leg:
-        link.order("leg", dataclasses.asdict(leg))
+        link.call("leg", dataclasses.asdict(leg))
     if end:
-        link.order("tunnel", backend, dataclasses.asdict(end))
+        link.call("tunnel", backend, dataclasses.asdict(end))
 
 
 def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], wanted: str) -> tuple[str, str]:
     """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
-        asked = ((links[role].host.name, links[role].order("cannot_carry", name)) for role in path.ends)
+        asked = ((links[role].host.name, links[role].call("cannot_carry", name)) for role in path.ends)
         why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
         if not why:
             return name, ""
@@ -95,7 +95,7 @@ def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None
     left = []
     for link in links.values():
         try:
-            told = link.order("restore")
+            told = link.call("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
         left += [f"host {link.host.name}: {sentence}" for sentence in told]

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_ipperf.agent.flows.engines.rtt import engine
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.lab.netns import delay_line
 
@@ -21,8 +21,8 @@ NOBODY = {4: "198.18.0.9", 6: "2001:2::9"}
 ROOT, HERE = str(Path(__file__).parents[3]), str(Path(__file__).parent)
 
 
-def order(source, address, probe, waiting, payload_bytes=64, **others):
-    return FlowOrder(
+def spec(source, address, probe, waiting, payload_bytes=64, **others):
+    return FlowSpec(
         **{
             "engine": "rtt",
             "ipver": 6 if ":" in address else 4,
@@ -53,11 +53,11 @@ def rows(report):
 
 
 def far():
-    """Takes orders from its standard input, and a line when they are done."""
+    """Takes specs from its standard input, and a line when they are done."""
     say("")
     with stamping():
         for line in sys.stdin:
-            end = engine.far(FlowOrder(**json.loads(line)))
+            end = engine.far(FlowSpec(**json.loads(line)))
             say(json.dumps(end.listening))
             sys.stdin.readline()
             say(json.dumps(asdict(end.finish(FlowReport())) | {"samples": ""}))
@@ -90,7 +90,7 @@ class Pair:
 
     def run(self, ipver, probe, waiting, payload_bytes=64, **others):
         """What both ends report."""
-        one = order(NEAR[ipver], FAR[ipver], probe, waiting, payload_bytes, **others)
+        one = spec(NEAR[ipver], FAR[ipver], probe, waiting, payload_bytes, **others)
         self._say(json.dumps(asdict(one)))
         listening = json.loads(self._heard())
         near = engine.near(replace(one, far=listening), lambda: None)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.tcp import engine
-from pytest_ipperf.agent.flows.spec import FlowOrder
+from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.core.portable.errors import LabError
 
 HELLO_BYTES = 12
 
 
-def order(**changes):
+def spec(**changes):
     """A short run on the loopback device; `window`, `direction` and `congestion` are its factors."""
     names = {"window": "auto", "direction": "up", "congestion": "auto"}
     factors = {name: changes.pop(name, level) for name, level in names.items()}
@@ -29,7 +29,7 @@ def order(**changes):
         "engine": "tcp", "ipver": 4, "source": "", "address": "127.0.0.1", "ports": (20000, 20999), "connections": 1,
         "payload_bytes": 131072, "warmup_s": 0.1, "run_s": 0.3, "deadline_s": 10.0, "ident": 2**63 + 1,
     }  # fmt: skip
-    return FlowOrder(**plain | {"factors": factors} | changes)
+    return FlowSpec(**plain | {"factors": factors} | changes)
 
 
 def run(asked, entered=contextlib.nullcontext):
@@ -64,7 +64,7 @@ def unaccounted(asked, near, far):
 
 
 def refusal(asked, **far):
-    """The sentence with which the near end of an order ends."""
+    """The sentence with which the near end of a run ends."""
     try:
         engine.near(dataclasses.replace(asked, far=far), lambda: None)
     except LabError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.core.portable.errors import LabError
 
 FAR = {4: "198.18.0.2", 6: "2001:2::2"}
@@ -23,22 +23,22 @@ NEAR = {4: "198.18.0.1", 6: "2001:2::1"}
 PORTS = (21000, 21999)
 
 
-def order_of(**given):
+def spec_of(**given):
     ipver = given.pop("ipver", 4)
     rate = given.pop("rate", 1e7)
     plain = {
         "engine": "udp", "ipver": ipver, "source": NEAR[ipver], "address": FAR[ipver], "ports": PORTS, "connections": 1,
         "payload_bytes": 1400, "warmup_s": 0.05, "run_s": 0.2, "deadline_s": 2.0, "ident": 0x123456789, **given,
     }  # fmt: skip
-    return FlowOrder(factors={"rate": rate}, **plain)
+    return FlowSpec(factors={"rate": rate}, **plain)
 
 
 def serve():
     """The far host's life: specs come as lines, in pairs: one to listen, one with the near end's report."""
     for line in sys.stdin:
-        order = json.loads(line)
+        spec = json.loads(line)
         try:
-            with contextlib.closing(ENGINES["udp"].far(FlowOrder(**{**order, "ports": tuple(order["ports"])}))) as far:
+            with contextlib.closing(ENGINES["udp"].far(FlowSpec(**{**spec, "ports": tuple(spec["ports"])}))) as far:
                 say(dict(far.listening))
                 near = json.loads(sys.stdin.readline())
                 if near:
@@ -77,13 +77,13 @@ class Hosts:
             run(f"ip addr add {addresses[4]}/24 dev {device}", enter)
             run(f"ip addr add {addresses[6]}/64 dev {device} nodad", enter)
 
-    def listen(self, order):
-        report = self._asked(dataclasses.asdict(order))
+    def listen(self, spec):
+        report = self._asked(dataclasses.asdict(spec))
         assert "error" not in report, report
-        return dataclasses.replace(order, far=report)
+        return dataclasses.replace(spec, far=report)
 
-    def near(self, order):
-        return ENGINES["udp"].near(order, lambda: None)
+    def near(self, spec):
+        return ENGINES["udp"].near(spec, lambda: None)
 
     def finish(self, near):
         report = self._asked(json.loads(json.dumps({**dataclasses.asdict(near), "samples": ""})))
@@ -92,7 +92,7 @@ class Hosts:
         return FlowReport(**{**report, "samples": base64.b64decode(report["samples"])})
 
     def flow(self, **given):
-        near = self.near(self.listen(order_of(**given)))
+        near = self.near(self.listen(spec_of(**given)))
         return near, self.finish(near)
 
     def _asked(self, plain):

@@ -674,9 +674,9 @@ def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_f
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
                 agent = Agent(stack, None, Line(print))
-                change(agent.order("tunnel").__self__._changes)
+                change(agent.call("tunnel").__self__._changes)
                 sh(meanwhile)
-                told.append((agent.order("restore")(), bool(marks.marked())))
+                told.append((agent.call("restore")(), bool(marks.marked())))
         print(told)
     """)
     left = ["device other is still there", 'ip link del added: Cannot find device "added"']

@@ -16,7 +16,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -47,13 +47,13 @@ def null():
         yield ports
 
 
-def order(port, address="127.0.0.1", protocol="http", **changed):
+def spec(port, address="127.0.0.1", protocol="http", **changed):
     settings = {
         "protocol": protocol, "client": "lean", "payload_bytes": 1000, "connections": 50, "bursts": 2,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
         "source": address, "deadline_s": 10.0, "ident": 0, "rate_per_s": 400.0, "pattern": "1/2/3",
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 def rows_of(told):
@@ -79,7 +79,7 @@ def test_gaps_are_exponential_and_of_the_rate():
 @both_families
 @pytest.mark.parametrize("protocol", ["http", "smtp"])
 def test_each_begins_at_its_instant(client, address, protocol, null):
-    asked = order(null[protocol], address, protocol, client=client)
+    asked = spec(null[protocol], address, protocol, client=client)
     told = load(asked)
     assert told["failed"] == {}
     rows = rows_of(told)
@@ -90,12 +90,12 @@ def test_each_begins_at_its_instant(client, address, protocol, null):
 
 
 def test_both_arms_of_a_block_have_the_same_pattern(null):
-    starts = [[row["start"] for row in rows_of(load(order(null["http"], address, ident=7)))] for address in ADDRESSES]
+    starts = [[row["start"] for row in rows_of(load(spec(null["http"], address, ident=7)))] for address in ADDRESSES]
     assert starts[0] == pytest.approx(starts[1], abs=1e-9)
 
 
 def test_a_closed_burst_is_never_behind(null):
-    told = load(order(null["http"], rate_per_s=0.0))
+    told = load(spec(null["http"], rate_per_s=0.0))
     assert {row["behind"] for row in rows_of(told)} == {0.0}
     assert len(rows_of(told)) == 100
 
@@ -147,7 +147,7 @@ class Stalling:
 def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
     """Coordinated omission would be one long figure, and the others short ones."""
     with Stalling(0.5, others=60) as server:
-        told = load(order(server.port, connections=200, bursts=1, client=client))
+        told = load(spec(server.port, connections=200, bursts=1, client=client))
     rows = rows_of(told)
     assert told["failed"] == {}
     assert server.came == 60  # none was kept from coming
@@ -169,7 +169,7 @@ def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
         return feed(self, data)
 
     monkeypatch.setattr(kind, "feed", stalls)
-    rows = rows_of(load(order(null["http"], bursts=1, rate_per_s=100.0)))
+    rows = rows_of(load(spec(null["http"], bursts=1, rate_per_s=100.0)))
     behind = [row for row in rows if row["behind"] > 0.1]
     assert behind
     assert all(row["total"] > row["connect"] > row["behind"] for row in behind)
@@ -178,7 +178,7 @@ def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
 @both_clients
 def test_the_deadline_is_each_connections_own(client):
     with socket.create_server(("127.0.0.1", 0), backlog=100) as deaf:
-        asked = order(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
+        asked = spec(deaf.getsockname()[1], connections=10, bursts=1, rate_per_s=20.0, deadline_s=0.5, client=client)
         begun = time.monotonic()
         told = load(asked)
     assert told["failed"] == {"talk deadline": 10}
@@ -220,7 +220,7 @@ def test_sessions_are_not_held(client):
             threads.append(threading.Thread(target=serve))
             threads[0].start()
             port = server.getsockname()[1]
-            told = load(order(port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
+            told = load(spec(port, protocol="smtp", connections=10, bursts=1, rate_per_s=8.0, client=client))
             for thread in threads:
                 thread.join(10)
     assert told["failed"] == {}

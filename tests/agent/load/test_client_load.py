@@ -18,7 +18,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.kernel.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
@@ -56,13 +56,13 @@ def null():
         yield start
 
 
-def order(protocol, address, port, **changed):
+def spec(protocol, address, port, **changed):
     settings = {
         "protocol": protocol, "client": "lean", "payload_bytes": 1000, "connections": 20, "bursts": 3,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
         "source": "", "deadline_s": 10.0, "ident": 0,
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 def rows_of(receipt):
@@ -102,7 +102,7 @@ def answering(address, answer):
 @each_protocol
 @pytest.mark.parametrize("hold", [True, False])
 def test_without_a_resolver_it_goes_straight_to_the_address(protocol, address, null, hold):
-    receipt = load(order(protocol, address, null(protocol), hold=hold))
+    receipt = load(spec(protocol, address, null(protocol), hold=hold))
     rows = rows_of(receipt)
     assert receipt["failed"] == {}
     assert len(rows) == receipt["attempted"] == 60
@@ -163,7 +163,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
 def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, null, monkeypatch):
     port, true_ns = null("http"), time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: true_ns() + step_s * 10**9)
-    rows = rows_of(load(order("http", "127.0.0.1", port)))
+    rows = rows_of(load(spec("http", "127.0.0.1", port)))
     assert len(rows) == 60
     assert all(math.isnan(row["late"]) for row in rows)
     assert all(0 < row["total"] < 10 for row in rows)
@@ -172,7 +172,7 @@ def test_a_stepped_wall_clock_leaves_the_times_and_takes_the_lateness(step_s, nu
 def test_every_segment_is_stamped_once_the_kernel_has_begun(null):
     with stamping():
         port = null("smtp")  # which takes longer than the kernel needs
-        rows = rows_of(load(order("smtp", "127.0.0.1", port, bursts=10)))
+        rows = rows_of(load(spec("smtp", "127.0.0.1", port, bursts=10)))
     assert len(rows) == 200
     assert all(0 <= row["late"] < row["total"] for row in rows)
 
@@ -202,14 +202,14 @@ def test_a_message_that_no_buffer_holds_goes_out_as_the_server_reads(address, nu
 
 
 def test_peak_tells_how_many_were_in_their_conversations_at_once(null):
-    receipt = load(order("smtp", "127.0.0.1", null("smtp"), connections=40))
+    receipt = load(spec("smtp", "127.0.0.1", null("smtp"), connections=40))
     assert receipt["peak"] == 40
-    assert load(order("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5))["peak"] == 1
+    assert load(spec("smtp", "127.0.0.1", null("smtp"), connections=1, bursts=5))["peak"] == 1
 
 
 def test_the_receipt_tells_what_the_run_took_of_the_machine(null):
     begun = time.perf_counter()
-    receipt = load(order("http", "127.0.0.1", null("http"), connections=100, bursts=10))
+    receipt = load(spec("http", "127.0.0.1", null("http"), connections=100, bursts=10))
     took_s = time.perf_counter() - begun
     assert 0 < receipt["burst_cpu_s"] < receipt["cpu_s"] < took_s
     assert 0 < receipt["wall_s"] < took_s

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -104,14 +104,14 @@ def sockets(name):
         for (client, workers), (ipver, address) in itertools.product(CLIENTS, ADDRESSES.items()):
             if client == "library" and not protocol.has_library:
                 continue
-            order = LoadOrder(
+            spec = LoadSpec(
                 protocol=name, client=client, payload_bytes=1000, connections=N, bursts=1, ipver=ipver,
                 resolver="" if protocol.datagram else address, resolver_port=resolver,
                 name=address if protocol.datagram else protocol.host, port=port, source=address, deadline_s=10.0,
                 ident=0, state=dataclasses.asdict(dataclasses.replace(state, messages=(), pages={})), workers=workers,
             )  # fmt: skip
             with Wire() as wire:
-                told = load(order)
+                told = load(spec)
             facts = {key: told[key] for key in ("failed", "families", "sources")}
             where = {"client": client, "ipver": ipver, "port": port, "resolver": resolver}
             seen.append({**where, **facts, "begun": sorted(wire.begun), "asked": sorted(wire.asked)})

@@ -8,17 +8,17 @@ import resource
 import pytest
 
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports, most_descriptors
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.core.portable.errors import LabError
 
 
-def order(**changed):
+def spec(**changed):
     settings = {
         "protocol": "http", "client": "lean", "payload_bytes": 1000, "connections": 5000, "bursts": 3, "ipver": 4,
         "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": 9, "source": "127.0.0.1", "deadline_s": 10.0,
         "ident": 0,
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 @pytest.fixture
@@ -40,43 +40,43 @@ def test_too_few_descriptors_are_told_with_what_would_be_enough(limits):
         "(ulimit -H -n); allow 5064, or measure with fewer connections or more workers"
     )
     with pytest.raises(LabError, match=f"^{re.escape(sentence)}$"):
-        enough_descriptors(order())
+        enough_descriptors(spec())
     assert limits["soft"] == 1024
     limits["hard"] = 5064
-    enough_descriptors(order())
+    enough_descriptors(spec())
     assert limits["soft"] == 5064
 
 
 def test_workers_have_descriptors_of_their_own(limits):
-    enough_descriptors(order(workers=2))
+    enough_descriptors(spec(workers=2))
     assert limits["soft"] == 4096
 
 
 def test_the_soft_limit_is_never_lowered(limits):
     limits.update(soft=4000)
-    enough_descriptors(order(connections=10))
+    enough_descriptors(spec(connections=10))
     assert limits["soft"] == 4000
 
 
 def test_a_host_without_a_limit_has_enough(limits):
     limits.update(hard=resource.RLIM_INFINITY)
-    enough_descriptors(order(connections=50_000))
+    enough_descriptors(spec(connections=50_000))
     assert limits["soft"] > 50_000
 
 
 def test_sessions_that_stay_are_counted_for_each_burst_and_data_connections_for_one():
-    assert most_descriptors(order(protocol="http", connections=100)) == 164
-    assert most_descriptors(order(protocol="ftp", connections=100)) == 464
+    assert most_descriptors(spec(protocol="http", connections=100)) == 164
+    assert most_descriptors(spec(protocol="ftp", connections=100)) == 464
 
 
 def test_an_ordinary_host_has_ports_for_five_thousand():
-    enough_ports(order())
+    enough_ports(spec())
 
 
 PORTS = """
 from test_limits import *
 try:
-    enough_ports(order(connections={connections}, rate_per_s={rate}, protocol="{protocol}"))
+    enough_ports(spec(connections={connections}, rate_per_s={rate}, protocol="{protocol}"))
 except LabError as error:
     print(error)
 """
@@ -108,10 +108,10 @@ from pytest_ipperf.agent.load.runner import load
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 100))
 with socket.create_server(("127.0.0.1", 0)) as server:
     try:
-        load(order(connections=37, port=server.getsockname()[1]))
+        load(spec(connections=37, port=server.getsockname()[1]))
     except LabError as error:
         print(error)
-    told = load(order(connections=36, bursts=1, port=server.getsockname()[1], deadline_s=0.3))
+    told = load(spec(connections=36, bursts=1, port=server.getsockname()[1], deadline_s=0.3))
     print(told["failed"])
 """
 

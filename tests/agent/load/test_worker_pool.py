@@ -20,7 +20,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.results import overlap
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker_pool import Crew
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
@@ -51,13 +51,13 @@ def port():
             daemon.stop()
 
 
-def order(port, address="127.0.0.1", **changed):
+def spec(port, address="127.0.0.1", **changed):
     settings = {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 41, "bursts": 3,
         "ipver": 6 if ":" in address else 4, "resolver": "", "resolver_port": 0, "name": address, "port": port,
         "source": address, "deadline_s": 10.0, "ident": 0, "workers": 2,
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 def rows_of(told):
@@ -95,7 +95,7 @@ def _no_child_is_left(port):
 @both_families
 @pytest.mark.parametrize("workers", [2, 3])
 def test_what_several_did_is_told_as_what_one_would_have(client, address, workers, port):
-    told = load(order(port, address, client=client, workers=workers))
+    told = load(spec(port, address, client=client, workers=workers))
     rows = rows_of(told)
     assert told["failed"] == {}
     assert len(rows) == told["attempted"] == 123
@@ -118,11 +118,11 @@ def test_what_several_did_is_told_as_what_one_would_have(client, address, worker
 @pytest.mark.parametrize(("connections", "processors", "used"), [(4, 1, 1), (4, 8, 3), (2, 8, 2)])
 def test_of_processors_it_uses_no_more_than_there_are(connections, processors, used, port, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
-    assert load(order(port, connections=connections, workers=3, bursts=1))["processors"] == used
+    assert load(spec(port, connections=connections, workers=3, bursts=1))["processors"] == used
 
 
 def test_there_are_no_more_workers_than_connections(port):
-    told = load(order(port, connections=1, workers=8))
+    told = load(spec(port, connections=1, workers=8))
     assert told["failed"] == {}
     assert told["attempted"] == 3
     assert told["peak"] == 1
@@ -130,7 +130,7 @@ def test_there_are_no_more_workers_than_connections(port):
 
 @both_clients
 def test_the_arrivals_of_an_open_burst_are_shared(client, port):
-    told = load(order(port, client=client, rate_per_s=500.0, pattern="5/6/7", bursts=1))
+    told = load(spec(port, client=client, rate_per_s=500.0, pattern="5/6/7", bursts=1))
     assert told["failed"] == {}
     rows = rows_of(told)
     assert [row["start"] for row in rows] == pytest.approx(arrivals(41, 500.0, "5/6/7/0"), abs=1e-9)
@@ -141,7 +141,7 @@ def test_every_account_is_used_and_every_question_numbered_once(port):
     del port
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        asked = order(9, resolver="127.0.0.1", resolver_port=silent.getsockname()[1], name="a.test", deadline_s=0.3,
+        asked = spec(9, resolver="127.0.0.1", resolver_port=silent.getsockname()[1], name="a.test", deadline_s=0.3,
                       connections=20, bursts=2, ident=65530, workers=3)  # fmt: skip
         told = load(asked)
         silent.settimeout(0)
@@ -153,7 +153,7 @@ def test_every_account_is_used_and_every_question_numbered_once(port):
 def test_failures_of_all_are_counted_together():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        told = load(order(bound.getsockname()[1], bursts=10))
+        told = load(spec(bound.getsockname()[1], bursts=10))
     assert (told["attempted"], told["failed"], told["rows"]) == (123, {"connect refused": 123}, b"")
 
 
@@ -177,7 +177,7 @@ def test_a_worker_that_dies_is_a_broken_instrument(client, deaf):
     thread = threading.Thread(target=kill)
     thread.start()
     with pytest.raises(AgentError, match=r"^worker \d of 2 was killed by signal 9 in the midst of a run$"):
-        load(order(deaf, client=client, deadline_s=5.0))
+        load(spec(deaf, client=client, deadline_s=5.0))
     thread.join()
 
 
@@ -187,7 +187,7 @@ def test_a_worker_that_breaks_says_why(deaf, monkeypatch):
 
     monkeypatch.setattr("pytest_ipperf.agent.load.worker.Share.made", breaks)
     with pytest.raises(AgentError, match=r"^worker [12] of 2 broke: ValueError: no such thing$"):
-        load(order(deaf))
+        load(spec(deaf))
 
 
 def test_a_signal_to_the_agent_ends_its_workers(deaf):
@@ -210,7 +210,7 @@ def test_a_signal_to_the_agent_ends_its_workers(deaf):
     try:
         begun = time.monotonic()
         with pytest.raises(SystemExit, match="7"):
-            load(order(deaf, deadline_s=8.0))
+            load(spec(deaf, deadline_s=8.0))
         gone.set()
         assert time.monotonic() - begun < 5
     finally:
@@ -225,7 +225,7 @@ def test_workers_do_not_outlive_an_agent_that_is_killed(busy, deaf):
     there, here = os.pipe()
     agent = os.fork()
     if not agent:
-        crew = Crew(order(deaf, deadline_s=60.0))
+        crew = Crew(spec(deaf, deadline_s=60.0))
         os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
         if busy:
             crew.ready(0)

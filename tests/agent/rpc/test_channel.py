@@ -101,8 +101,8 @@ def test_who_hears_nothing_for_the_length_of_the_leash_ends(said, told_to_end):
     assert told_to_end.wait(10)
 
 
-@pytest.mark.parametrize("orders", [False, True])
-def test_who_hears_a_word_or_has_an_order_goes_on(said, told_to_end, monkeypatch, orders):
+@pytest.mark.parametrize("calls", [False, True])
+def test_who_hears_a_word_or_has_a_call_goes_on(said, told_to_end, monkeypatch, calls):
     """By a clock that goes on by a second at each look, up to the eleventh."""
     line = Line(said.append)
     line.heard(5.0)
@@ -113,7 +113,7 @@ def test_who_hears_a_word_or_has_an_order_goes_on(said, told_to_end, monkeypatch
         assert not told_to_end.is_set()
         looks.append(seconds)
         now[0] += 1
-        if orders:
+        if calls:
             line._busy = len(looks) <= 10
         elif len(looks) == 4:
             line.heard(7.0)
@@ -123,7 +123,7 @@ def test_who_hears_a_word_or_has_an_order_goes_on(said, told_to_end, monkeypatch
         patched.setattr(time, "sleep", sleep)
         patched.setattr(time, "monotonic", lambda: now[0])
         line._heard_at = now[0]
-        line._busy = orders
+        line._busy = calls
         line._wait_for_end()
     assert told_to_end.is_set()
     assert len(looks) == 11

@@ -1,4 +1,4 @@
-"""A real agent at the end of a real execnet line: it answers, survives bad orders, and leaves nothing."""
+"""A real agent at the end of a real execnet line: it answers, survives bad calls, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Agent:
         self.line = line
         self.pid = line.popen.pid
 
-    def order(self, name, *arguments):
+    def call(self, name, *arguments):
         self.channel.send((name, arguments))
         return self.channel.receive(30)
 
@@ -88,7 +88,7 @@ def becomes(true):
 
 
 def silent_load(port):
-    """An order that would take half a minute."""
+    """A call that would take half a minute."""
     return {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 3, "bursts": 1, "ipver": 4,
         "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
@@ -100,78 +100,78 @@ def test_it_says_who_it_is(agent):
     ticks = agent.processes()[0].started_ticks
     who = {"pid": agent.pid, "started_ticks": ticks}
     assert agent.hello == {"python": platform.python_version(), "host": socket.gethostname(), **who}
-    assert agent.order("hello") == ("ok", agent.hello)
+    assert agent.call("hello") == ("ok", agent.hello)
 
 
 @pytest.mark.parametrize("name", ["no_such_order", "_stack", "__class__"])
 def test_an_unknown_order_is_answered_and_survived(agent, name):
-    word, kind, sentence = agent.order(name)
+    word, kind, sentence = agent.call(name)
     assert (word, kind) == ("error", "AgentError")
     assert name in sentence
-    assert agent.order("hello") == ("ok", agent.hello)
+    assert agent.call("hello") == ("ok", agent.hello)
 
 
 def test_each_order_is_that_of_one_part():
-    orders = [name for part in PARTS for name in vars(PARTS[part]) if name[0] != "_"]
-    assert len(orders) == len(set(orders))
+    methods = [name for part in PARTS for name in vars(PARTS[part]) if name[0] != "_"]
+    assert len(methods) == len(set(methods))
 
 
 def test_an_order_that_breaks_is_told_with_its_place(agent):
-    word, kind, sentence = agent.order("load", {"no": "such key"})
+    word, kind, sentence = agent.call("load", {"no": "such key"})
     assert (word, kind) == ("error", "AgentError")
-    assert sentence.startswith("TypeError: LoadOrder.__init__() got an unexpected keyword argument 'no' (")
+    assert sentence.startswith("TypeError: LoadSpec.__init__() got an unexpected keyword argument 'no' (")
     assert re.search(r"agent/rpc/handlers/runs\.py, line \d+\)$", sentence)
-    assert agent.order("hello") == ("ok", agent.hello)
+    assert agent.call("hello") == ("ok", agent.hello)
 
 
 def test_trouble_of_the_testbed_is_one_sentence(agent):
-    answer = agent.order("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+    answer = agent.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
     assert answer[:2] == ("error", "LabError")
     assert answer[2].startswith("a server cannot listen on address 192.0.2.1: ")
     assert "\n" not in answer[2]
-    assert agent.order("serve", "nowhere", SERVED)[:2] == ("error", "UsageError")
-    assert agent.order("hello") == ("ok", agent.hello)
+    assert agent.call("serve", "nowhere", SERVED)[:2] == ("error", "UsageError")
+    assert agent.call("hello") == ("ok", agent.hello)
 
 
 def test_it_serves_measures_and_tells_what_goes_on(agent):
-    assert agent.order("unusable")[1]["nameserver"] == ""
-    _, served = agent.order("serve", "nameserver", SERVED)
+    assert agent.call("unusable")[1]["nameserver"] == ""
+    _, served = agent.call("serve", "nameserver", SERVED)
     assert 20000 <= served["port"] <= 29999
     assert platform.python_version() in served["version"]
-    _, fits = agent.order(
+    _, fits = agent.call(
         "fits",
         {"mtu": 65536, "ipver": 6, "resolver": "::1", "port": served["port"], "name": "mail.ipperf.test"},
     )
     assert fits == {65536: "yes", 65537: "too big"}
-    _, route = agent.order("route", "::1")
+    _, route = agent.call("route", "::1")
     assert route["device"] == "lo"
-    word, receipt = agent.order("load", {**silent_load(served["port"]), "deadline_s": 5.0})
+    word, receipt = agent.call("load", {**silent_load(served["port"]), "deadline_s": 5.0})
     assert word == "ok"
     assert receipt["failed"] == {"connect refused": 3}
     assert receipt["packets"]["ipv4"] >= 3
-    _, quiet = agent.order("quiet", 0.0)
+    _, quiet = agent.call("quiet", 0.0)
     assert (quiet["busy"], quiet["dead"]) == ([], [])
 
 
 def test_a_dead_server_is_told_in_a_sentence(agent):
-    agent.order("serve", "nameserver", SERVED)
+    agent.call("serve", "nameserver", SERVED)
     (server,) = (process for process in tree(agent.pid)[-1] if process.pid != agent.pid)
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
-    assert becomes(lambda: agent.order("quiet", 0.0)[1]["dead"])
-    assert agent.order("quiet", 0.0)[1]["dead"] == ["nameserver was killed by signal 9; its log is empty"]
+    assert becomes(lambda: agent.call("quiet", 0.0)[1]["dead"])
+    assert agent.call("quiet", 0.0)[1]["dead"] == ["nameserver was killed by signal 9; its log is empty"]
 
 
 def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
-    _, served = agent.order("serve", "nameserver", SERVED)
-    assert agent.order("mute") == ("ok", [])
+    _, served = agent.call("serve", "nameserver", SERVED)
+    assert agent.call("mute") == ("ok", [])
     server = [process for process in tree(agent.pid)[-1] if process.pid != agent.pid][-1]
     os.kill(server.pid, signal.SIGSTOP)
     where = f"127.0.0.1 port {served['port']}"
-    assert agent.order("mute")[1] == [f"nameserver runs but does not answer on {where}: timed out; its log is empty"]
+    assert agent.call("mute")[1] == [f"nameserver runs but does not answer on {where}: timed out; its log is empty"]
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
-    assert becomes(lambda: agent.order("mute")[1] == [])  # that is for `quiet` to tell
+    assert becomes(lambda: agent.call("mute")[1] == [])  # that is for `quiet` to tell
 
 
 def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_none(agent, silent):
@@ -183,15 +183,15 @@ def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_non
     assert heard[0] == ALIVE
     assert len(heard) == 2  # after the second burst; of the third the answer tells
     assert heard[-1][1]["failed"] == {"dns deadline": 9}
-    assert agent.order("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}
+    assert agent.call("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}
 
 
 def test_it_binds_itself_to_processors_that_it_may_use(agent):
     (first, *_) = allowed = sorted(os.sched_getaffinity(0))
-    assert agent.order("pin", [first, 100_000])[1] == [first]
+    assert agent.call("pin", [first, 100_000])[1] == [first]
     assert os.sched_getaffinity(agent.pid) == {first}
-    assert agent.order("pin", [100_000])[1] == [first]
-    assert agent.order("pin", allowed)[1] in (allowed, [first])
+    assert agent.call("pin", [100_000])[1] == [first]
+    assert agent.call("pin", allowed)[1] in (allowed, [first])
 
 
 def test_the_lease_is_held_until_the_agent_ends(own_network):
@@ -199,14 +199,14 @@ def test_the_lease_is_held_until_the_agent_ends(own_network):
     with contextlib.ExitStack() as stack:
         first = Agent(own_network)
         stack.callback(first.group.terminate, timeout=5)
-        assert first.order("lease", "job", 0.0) == ("ok", "")
-        assert first.order("lease", "job", 0.0) == ("ok", "")
+        assert first.call("lease", "job", 0.0) == ("ok", "")
+        assert first.call("lease", "job", 0.0) == ("ok", "")
         user = ["--user", "--preserve-credentials"] if "--user" in own_network else []
         second = Agent(["nsenter", "--target", str(first.pid), *user, "--net"])
         stack.callback(second.group.terminate, timeout=5)
-        assert f"process {first.pid} of user" in second.order("lease", "another job", 0.0)[1]
+        assert f"process {first.pid} of user" in second.call("lease", "another job", 0.0)[1]
         first.line.popen.kill()
-        assert second.order("lease", "another job", 5.0) == ("ok", "")
+        assert second.call("lease", "another job", 5.0) == ("ok", "")
 
 
 def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_marked(
@@ -216,7 +216,7 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
     with contextlib.ExitStack() as stack:
         first = Agent(own_network)
         stack.callback(first.group.terminate, timeout=5)
-        assert first.order("lease", "job", 0.0) == ("ok", "")
+        assert first.call("lease", "job", 0.0) == ("ok", "")
         (folder,) = tmp_path.glob("ipperf-*")
         (folder / "data").mkdir()
         user = ["--user", "--preserve-credentials"] if "--user" in own_network else []
@@ -225,20 +225,20 @@ def test_who_waits_for_the_lease_gets_it_when_all_is_undone_and_what_stays_is_ma
         second = Agent(there)
         stack.callback(second.group.terminate, timeout=5)
         said = f"private folder {folder} cannot be removed: Device or resource busy: data"
-        assert first.order("leave") == ("ok", [said])
-        assert f"process {first.pid} of user" in second.order("lease", "another job", 0.0)[1]
+        assert first.call("leave") == ("ok", [said])
+        assert f"process {first.pid} of user" in second.call("lease", "another job", 0.0)[1]
         first.group.terminate(timeout=5)
-        assert second.order("lease", "another job", 5.0) == ("ok", "")
-        assert second.order("marked")[1].endswith(f": {said}")
+        assert second.call("lease", "another job", 5.0) == ("ok", "")
+        assert second.call("marked")[1].endswith(f": {said}")
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of an order"])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in the midst of a call"])
 @pytest.mark.parametrize("how", ["line", "terminate", "SIGTERM", "SIGKILL"])
 def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         silent.settimeout(10)
-        agent.order("serve", "nameserver", SERVED)
+        agent.call("serve", "nameserver", SERVED)
         assert len(list(tmp_path.iterdir())) == 1
         everything = agent.processes()
         assert len(everything) > 1
@@ -272,6 +272,6 @@ def test_the_next_agent_sweeps_what_a_killed_one_has_left_and_tells_who_tends(ag
     try:
         assert not left.exists()
         said = ["removed 1 private folder, left by agents that are gone"]
-        assert second.order("tend", False) == ("ok", said)  # noqa: FBT003 - orders have no names
+        assert second.call("tend", False) == ("ok", said)  # noqa: FBT003 - calls have no keywords
     finally:
         second.group.terminate(timeout=5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers import accepted_mail
 from pytest_ipperf.agent.servers.accepted_mail import HandedOver, HandingOver, look, make_room
 from pytest_ipperf.agent.servers.server_process import Daemon
@@ -57,7 +57,7 @@ class Bench:
     def sent(self, *, ipver=4, connections=10, bursts=3, payload=1000, **settings):
         """A run; what the client tells."""
         told = load(
-            LoadOrder(
+            LoadSpec(
                 protocol="smtp", client=settings.pop("client", "lean"), payload_bytes=payload, connections=connections,
                 bursts=bursts, ipver=ipver, resolver="", resolver_port=0, name=ADDRESSES[ipver],
                 port=self.daemon.site.port, source="", deadline_s=30.0, ident=0,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.flows.spec import FlowOrder
+from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.streams import Streams
 from pytest_ipperf.agent.sockets.batch_io import Writes
@@ -22,7 +22,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from tests.support.needs import needs
 
 FACTORS = {"window": "auto", "direction": "up", "congestion": "auto"}
-ORDER = FlowOrder(
+ORDER = FlowSpec(
     engine="tcp", ipver=4, source="", address="127.0.0.1", ports=(20000, 20999), connections=2, payload_bytes=1000,
     factors=FACTORS, warmup_s=0.1, run_s=0.3, deadline_s=10.0, ident=1,
 )  # fmt: skip

@@ -187,10 +187,10 @@ def refused(testbed):
 
 def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
     with Link(sshd.host(folder).server) as link:
-        agent = link.order("hello")["pid"]
-        served = link.order("serve", "nameserver", SERVED)
+        agent = link.call("hello")["pid"]
+        served = link.call("serve", "nameserver", SERVED)
         assert 20000 <= served["port"] <= 29999
-        assert link.order("quiet", 0.0)["dead"] == []
+        assert link.call("quiet", 0.0)["dead"] == []
         assert {agent, pid_of(link)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(link))}
     assert processes.left() == []
 
@@ -198,12 +198,12 @@ def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder,
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
     with Link(sshd.host(folder).server) as link:
-        link.order("serve", "nameserver", SERVED)
+        link.call("serve", "nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
         os.kill(pid_of(link), number)
         with pytest.raises(AgentError) as caught:
-            link.order("hello")
-        assert str(caught.value).startswith("host far: the agent died during order 'hello'; its host went down, ")
+            link.call("hello")
+        assert str(caught.value).startswith("host far: the agent died during call 'hello'; its host went down, ")
         assert processes.left() == []
 
 
@@ -215,7 +215,7 @@ from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
 from pytest_ipperf.lab.agents.client import Link
 link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
-link.order("serve", "nameserver", {SERVED!r})
+link.call("serve", "nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -232,13 +232,13 @@ def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monke
     """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
     monkeypatch.setattr(link_module, "_STOP_S", 2.0)
     with Link(sshd.host(folder).server) as link:
-        link.order("serve", "nameserver", SERVED)
+        link.call("serve", "nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
-        agent = link.order("hello")["pid"]
+        agent = link.call("hello")["pid"]
         private = folder_of(agent)
         os.kill(agent, signal.SIGSTOP)
-        with pytest.raises(AgentError, match=r"^host far: the agent gave no sign of life for 0\.3 s during order 'h"):
-            link.order("hello", patience_s=0.3)
+        with pytest.raises(AgentError, match=r"^host far: the agent sent no keep-alive for 0\.3 s during call 'h"):
+            link.call("hello", patience_s=0.3)
     assert processes.left() == []
     assert not private.exists()
 
@@ -248,16 +248,16 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
     monkeypatch.setattr(link_module, "_STOP_S", 2.0)
     monkeypatch.setattr(link_module, "_REAP_S", 20.0)
     with Link(sshd.host(folder).server) as link:
-        link.order("serve", "nameserver", SERVED)
+        link.call("serve", "nameserver", SERVED)
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
         leading = [pid for pid, name in names.items() if name.startswith("sshd")]
         assert leading
-        private = folder_of(link.order("hello")["pid"])
+        private = folder_of(link.call("hello")["pid"])
         for pid in leading:
             os.kill(pid, signal.SIGSTOP)
         try:
-            with pytest.raises(AgentError, match="gave no sign of life"):
-                link.order("hello", patience_s=0.3)
+            with pytest.raises(AgentError, match="sent no keep-alive"):
+                link.call("hello", patience_s=0.3)
             link.close()
             assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
             assert not private.exists()
@@ -271,8 +271,8 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
     monkeypatch.setattr(link_module, "LEASH_S", 2.0)
     with Link(sshd.host(folder).server) as link:
-        link.order("serve", "nameserver", SERVED)
-        agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.order("hello")["pid"]]
+        link.call("serve", "nameserver", SERVED)
+        agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.call("hello")["pid"]]
         assert len(agent) == 1
         os.kill(pid_of(link), signal.SIGSTOP)
         end = time.monotonic() + 20
@@ -280,22 +280,22 @@ def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, pro
             time.sleep(0.02)
         assert not Path(f"/proc/{agent[0]}").exists()
         os.kill(pid_of(link), signal.SIGCONT)
-        with pytest.raises(AgentError, match=r"^host far: the agent died during order 'hello'; its host went down, "):
-            link.order("hello")
+        with pytest.raises(AgentError, match=r"^host far: the agent died during call 'hello'; its host went down, "):
+            link.call("hello")
     assert processes.left() == []
 
 
 def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
-    """Of 60 bursts that last longer than a sign of life is due, by the kernel's own counts of the connection."""
+    """Of 60 bursts that last longer than a keep-alive is due, by the kernel's own counts of the connection."""
     monkeypatch.setattr(PULSE, "_every_s", 0.01)
     with Link(sshd.host(folder).server) as link, PULSE.silence():
-        served = link.order("serve", "null", {**SERVED, "zone": {}})
-        order = {
+        served = link.call("serve", "null", {**SERVED, "zone": {}})
+        spec = {
             "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
             "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
             "deadline_s": 5.0, "ident": 0,
         }  # fmt: skip
-        told = link.order("load", order)
+        told = link.call("load", spec)
         assert (told["attempted"], told["failed"], told["control"]) == (600, {}, 0)
 
 
@@ -431,7 +431,7 @@ def test_code_is_sent_once(sshd, folder, kept, sent):
     host = sshd.host(folder).server
     for _ in range(3):
         with Link(host) as link:
-            told = link.order("cache")
+            told = link.call("cache")
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
@@ -446,7 +446,7 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
     host = sshd.host(folder, python=others[0]).server
     for _ in range(2):
         with Link(host) as link:
-            assert link.order("hello")["python"] != platform.python_version()
+            assert link.call("hello")["python"] != platform.python_version()
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
@@ -461,7 +461,7 @@ def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
     (entry,) = kept.iterdir()
     entry.write_bytes(cargo(b""))  # which would run
     with Link(host) as link:
-        assert link.order("hello")
+        assert link.call("hello")
     assert len(sent) == 2
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
 
@@ -472,20 +472,20 @@ def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, fo
     kept.chmod(0o777)
     for _ in range(2):
         with Link(host) as link:
-            note = link.order("cache")["note"]
+            note = link.call("cache")["note"]
     assert note == f"the cache {kept} is not used: others may write to it; remove it"
     assert (len(sent), list(kept.iterdir())) == (2, [])
 
 
-def counted(monkeypatch, link, orders):
-    """From now on its orders are added there."""
-    order = link.order
+def counted(monkeypatch, link, calls):
+    """From now on its calls are added there."""
+    call = link.call
 
     def told(name, *arguments, **more):
-        orders.append(name)
-        return order(name, *arguments, **more)
+        calls.append(name)
+        return call(name, *arguments, **more)
 
-    monkeypatch.setattr(link, "order", told)
+    monkeypatch.setattr(link, "call", told)
 
 
 def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
@@ -494,12 +494,12 @@ def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
         pytest.skip("no other Python from 3.10 on here")
     monkeypatch.setattr(wheels, "_pip", lambda: ())
     host = sshd.host(folder, python=others[0]).server
-    orders: list[str] = []
+    calls: list[str] = []
     for _ in range(2):
         with Link(host) as link:
-            counted(monkeypatch, link, orders)
+            counted(monkeypatch, link, calls)
             assert equip(link, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
-    assert orders == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
+    assert calls == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
 
 
 def test_clean_removes_what_is_kept(sshd, folder, kept, capsys):

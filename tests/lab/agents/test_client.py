@@ -1,4 +1,4 @@
-"""Real agents at the end of real links: orders answered, every way to die told in one sentence, nothing left."""
+"""Real agents at the end of real links: calls answered, every way to die told in one sentence, nothing left."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def children():
 
 
 def long_order(link, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
-    """An order that waits half a minute, or for each burst so long, for a name server that says nothing."""
-    order = {
+    """A call that waits half a minute, or for each burst so long, for a name server that says nothing."""
+    spec = {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 1, "bursts": bursts, "ipver": 4,
         "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
         "deadline_s": deadline_s, "ident": 0,
     }  # fmt: skip
-    return link.order("load", order, patience_s=patience_s)
+    return link.call("load", spec, patience_s=patience_s)
 
 
 @pytest.fixture
@@ -93,16 +93,16 @@ def refused(*arguments):
 
 def test_an_order_is_answered(link_of):
     link = link_of()
-    hello = link.order("hello")
+    hello = link.call("hello")
     assert hello["pid"] == pid_of(link)
     assert hello["host"] == socket.gethostname()
-    assert link.order("hello") == hello
+    assert link.call("hello") == hello
 
 
 def test_nothing_is_left_after_close(link_of, tmp_path):
     before = children()
     with link_of() as link:
-        link.order("serve", "nameserver", SERVED)
+        link.call("serve", "nameserver", SERVED)
         assert list(tmp_path.iterdir()) != []
         assert len(tree(pid_of(link))) > 1
     assert children() <= before
@@ -113,7 +113,7 @@ def test_nothing_is_left_after_close(link_of, tmp_path):
 def test_many_links_stand_at_once_and_leave_no_child(link_of):
     before = children()
     links = [link_of() for _ in range(3)]
-    assert len({link.order("hello")["pid"] for link in links}) == 3
+    assert len({link.call("hello")["pid"] for link in links}) == 3
     for link in links:
         link.close()
     assert children() <= before
@@ -122,10 +122,10 @@ def test_many_links_stand_at_once_and_leave_no_child(link_of):
 def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(link_of):
     link = link_of()
     with pytest.raises(LabError) as caught:
-        link.order("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+        link.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
     assert type(caught.value) is LabError
     assert str(caught.value).startswith("host server: a server cannot listen on address 192.0.2.1: ")
-    assert link.order("hello")
+    assert link.call("hello")
 
 
 def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(link_of):
@@ -133,8 +133,8 @@ def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(link
     with pytest.raises(
         AgentError, match=r"^host server: AttributeError: .*no_such_order.* \(.*agent/rpc/server.py, line \d+\)$"
     ):
-        link.order("no_such_order")
-    assert link.order("hello")
+        link.call("no_such_order")
+    assert link.call("hello")
 
 
 def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(link_of, silent):
@@ -152,20 +152,20 @@ def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(link_of, silen
         long_order(link, silent.getsockname()[1])
     killer.join()
     assert time.monotonic() - begun < 10
-    assert str(caught.value) == f"host server: the agent died during order 'load'{DIED}"
-    with pytest.raises(AgentError, match=r"^host server: the agent died during order 'load'"):
-        link.order("hello")
+    assert str(caught.value) == f"host server: the agent died during call 'load'{DIED}"
+    with pytest.raises(AgentError, match=r"^host server: the agent died during call 'load'"):
+        link.call("hello")
 
 
 def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(link_of, monkeypatch):
     monkeypatch.setattr(link_module, "_STOP_S", 0.5)
     before = children()
     link = link_of()
-    link.order("serve", "nameserver", SERVED)
+    link.call("serve", "nameserver", SERVED)
     os.kill(pid_of(link), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        link.order("hello", patience_s=0.3)
-    assert str(caught.value) == f"host server: the agent gave no sign of life for 0.3 s during order 'hello'{SILENT}"
+        link.call("hello", patience_s=0.3)
+    assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'hello'{SILENT}"
     link.close()
     assert children() <= before
 
@@ -176,22 +176,22 @@ def test_an_agent_that_takes_no_more_is_told_when_patience_ends(link_of, monkeyp
     link = link_of()
     os.kill(pid_of(link), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        link.order("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
-    assert str(caught.value) == f"host server: the agent gave no sign of life for 0.3 s during order 'unpack'{SILENT}"
+        link.call("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
+    assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'unpack'{SILENT}"
     assert link.lost
 
 
 def test_after_a_late_answer_no_order_can_be_mistaken_for_another(link_of, silent):
     link = link_of()
-    with pytest.raises(AgentError, match=r"no sign of life for 0\.2 s during order 'load'"):
+    with pytest.raises(AgentError, match=r"no keep-alive for 0\.2 s during call 'load'"):
         long_order(link, silent.getsockname()[1], patience_s=0.2)
     with pytest.raises(AgentError) as caught:
-        link.order("hello")
-    assert str(caught.value) == f"host server: the agent gave no sign of life for 0.2 s during order 'load'{SILENT}"
+        link.call("hello")
+    assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.2 s during call 'load'{SILENT}"
 
 
 def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
-    """The order takes longer than patience lasts; it is given up when no sign comes, which is soon."""
+    """The call takes longer than patience lasts; it is given up when no sign comes, which is soon."""
     link = link_of()
     began = time.monotonic()
     receipt = long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
@@ -200,7 +200,7 @@ def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
     # In the middle between the ends of two bursts.
     threading.Timer(1.8, os.kill, [pid_of(link), signal.SIGSTOP]).start()
     began = time.monotonic()
-    with pytest.raises(AgentError, match=r"no sign of life for 2\.5 s during order 'load'"):
+    with pytest.raises(AgentError, match=r"no keep-alive for 2\.5 s during call 'load'"):
         long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.6  # a burst, and patience
 
@@ -211,12 +211,12 @@ from pytest_ipperf.lab.agents.client import Link
 with Link(BUILTIN["loopback"].server) as link:
     print(flush=True)
     for _ in range(3000):
-        link.order("hello", patience_s=0.5)
+        link.call("hello", patience_s=0.5)
 """
 
 
 def test_a_pause_of_the_one_who_holds_the_link_is_not_held_against_the_agent(me):
-    """Ctrl-Z at the terminal, or a debugger: all orders are answered, however often they were in the midst of one."""
+    """Ctrl-Z at the terminal, or a debugger: all calls are answered, however often they were in the midst of one."""
     with subprocess.Popen(me.argv(PAUSED), env=me.env, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout
         owner.stdout.readline()
@@ -255,7 +255,7 @@ def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(link_of, 
     link = link_of()
     monkeypatch.setattr(link, "_answer", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
     with pytest.raises(LabError) as caught:
-        link.order("hello")
+        link.call("hello")
     assert str(caught.value) == f"host {HOST.name}: its log ends: ?[2Jbye?"
 
 
@@ -263,8 +263,8 @@ def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_fo
     link = link_of(HOST)
     told = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
     monkeypatch.setattr(link, "_answer", lambda *_: ("ok", told))
-    assert link.order("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
-    assert link.order("logs") == told
+    assert link.call("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
+    assert link.call("logs") == told
 
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
@@ -308,8 +308,8 @@ def lab():
 def test_an_agent_of_the_lab_lives_in_its_node(lab, link_of):
     host = BUILTIN["pair"].server
     link = link_of(host, lab["server"])
-    assert link.order("hello")["host"] == "server"
-    assert link.order("route", "198.18.0.1")["device"] == "eth0"
+    assert link.call("hello")["host"] == "server"
+    assert link.call("route", "198.18.0.1")["device"] == "eth0"
 
 
 def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeypatch):
@@ -319,8 +319,8 @@ def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeyp
     link = link_of(BUILTIN["pair"].server, lab["server"])
     (agent,) = tree(pid_of(link))[1]
     os.kill(agent.pid, signal.SIGSTOP)
-    with pytest.raises(AgentError, match=r"no sign of life for 0\.3 s during order 'hello'"):
-        link.order("hello", patience_s=0.3)
+    with pytest.raises(AgentError, match=r"no keep-alive for 0\.3 s during call 'hello'"):
+        link.call("hello", patience_s=0.3)
     link.close()
     assert children() <= before
 
@@ -335,7 +335,7 @@ with Link(BUILTIN["loopback"].server) as link:
         time.sleep(60)
     except KeyboardInterrupt:
         pass
-    print(link.order("hello")["pid"] == link._process.pid)
+    print(link.call("hello")["pid"] == link._process.pid)
 """
 
 
@@ -354,7 +354,7 @@ import time
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.agents.client import Link
 link = Link(BUILTIN["loopback"].server)
-link.order("serve", "nameserver", {SERVED!r})
+link.call("serve", "nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -369,7 +369,7 @@ time.sleep(100)
 def test_a_module_beside_the_tests_is_not_taken_for_the_librarys(link_of, tmp_path, monkeypatch):
     (tmp_path / "socket.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)
-    assert link_of().order("hello")
+    assert link_of().call("hello")
 
 
 def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(link_of, tmp_path):
@@ -377,4 +377,4 @@ def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(link_of, tmp_
     folder.mkdir()
     (folder / "enter").write_text('#!/bin/sh\nexec "$@"\n')
     (folder / "enter").chmod(0o755)
-    assert link_of(HOST, [f"{folder}//enter"]).order("hello")
+    assert link_of(HOST, [f"{folder}//enter"]).call("hello")

@@ -61,7 +61,7 @@ class Line:
         self._jumps_ns, self._left, self._told = round(jumps_s * 1e9), after, told
         self._slow_s = slow_s
 
-    def order(self, name):
+    def call(self, name):
         if name == "clock":
             moved = {} if self._left > 0 else self._told
             return {"whose": "another", "real_s": 5.0, "slept_s": 7.0, **moved}

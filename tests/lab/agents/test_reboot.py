@@ -34,7 +34,7 @@ class Answering:
     def close(self):
         pass
 
-    def order(self, name, *_, **__):
+    def call(self, name, *_, **__):
         if name == "boot_id":
             Answering.boots += 1
             return str(Answering.boots)
@@ -72,7 +72,7 @@ class Several(Answering):
     def close(self):
         self.done.append(f"{self.host.name} closed")
 
-    def order(self, name, *_, **__):
+    def call(self, name, *_, **__):
         if name == "reboot" and self.host.name == "far":
             raise LabError("host far: no")
         if name == "stay":

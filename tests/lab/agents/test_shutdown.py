@@ -75,7 +75,7 @@ class Leaves:
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)
 
-    def order(self, name, **_):
+    def call(self, name, **_):
         return {"restore": ["a is missing"], "leave": ["b stays"]}[name]
 
     def close(self):
@@ -89,7 +89,7 @@ class Slow:
         self.host, self._done = SimpleNamespace(name=name), done
         self._slow_s, self._raises = slow_s, raises
 
-    def order(self, *_, **__):
+    def call(self, *_, **__):
         if self._raises:
             raise self._raises
         time.sleep(self._slow_s)
@@ -179,12 +179,12 @@ def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
     closed = []
 
     def link(name, said) -> Any:
-        def order(_, **__):
+        def call(_, **__):
             if said is None:
                 raise AgentError("it died")
             return said
 
-        return SimpleNamespace(host=SimpleNamespace(name=name), order=order, close=lambda: closed.append(name))
+        return SimpleNamespace(host=SimpleNamespace(name=name), call=call, close=lambda: closed.append(name))
 
     assert left([link("a", ["x stays", "y stays"]), link("b", None), link("c", [])]) == [
         "host a: x stays",

@@ -35,7 +35,7 @@ class Answering:
     def __exit__(self, *_):
         pass
 
-    def order(self, name, *asked):
+    def call(self, name, *asked):
         if name == "examine":
             assert asked == (["leftovers"], {})
             return {"leftovers": {"holder": self.holders.get(self.host.name, "")}}

@@ -197,17 +197,17 @@ def test_a_protocol_without_a_library_client_is_told():
 
 
 class Counted:
-    """A link whose orders are counted by name; at first its host says of itself that it has what is `pretended`."""
+    """A link whose calls are counted by name; at first its host says of itself that it has what is `pretended`."""
 
     def __init__(self, link, pretended=None):
         self._link = link
         self._pretended = pretended
         self.host, self.keeps = link.host, link.keeps
-        self.orders: list[str] = []
+        self.calls: list[str] = []
 
-    def order(self, name, *arguments, **settings):
-        self.orders.append(name)
-        told = self._link.order(name, *arguments, **settings)
+    def call(self, name, *arguments, **settings):
+        self.calls.append(name)
+        told = self._link.call(name, *arguments, **settings)
         if name == "packages" and self._pretended:
             told["versions"], self._pretended = self._pretended, None
         return told
@@ -226,14 +226,14 @@ def test_a_host_that_has_a_package_uses_its_own():
         counted: Any = Counted(link)
         assert equip(counted, ["aiosmtplib"]) == f"aiosmtplib {version('aiosmtplib')}"
         assert equip(counted, []) == ""
-    assert counted.orders == ["packages"]
+    assert counted.calls == ["packages"]
 
 
 def test_a_host_whose_own_is_too_old_is_sent_ours():
     with Link(HOST) as link:
         counted: Any = Counted(link, pretended={"aiosmtplib": "1.1.6"})
         assert equip(counted, ["aiosmtplib>=2"]) == f"aiosmtplib {version('aiosmtplib')}"
-    assert counted.orders == ["packages", "unpack", "packages"]
+    assert counted.calls == ["packages", "unpack", "packages"]
 
 
 @on_bare_pythons
@@ -241,9 +241,9 @@ def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, pytho
     with linked(monkeypatch, python) as link:
         told = equip(link, ["aiosmtplib"])
         assert told == f"aiosmtplib {version('aiosmtplib')}"
-        assert link.orders == ["packages", "unpack", "packages"]
+        assert link.calls == ["packages", "unpack", "packages"]
         assert equip_client(link, application("smtp")) == told
-        assert link.orders[3:] == ["packages"]
+        assert link.calls[3:] == ["packages"]
         (private,) = tmp_path.iterdir()
         assert [path for path in private.iterdir() if path.name.startswith("packages-")]
     assert list(tmp_path.iterdir()) == []

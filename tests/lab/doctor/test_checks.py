@@ -70,7 +70,7 @@ def made():
     """All is well, until a test changes some of it."""
     testbed = office()
     seen = {
-        each.name: Seen(host=each, roles=(role,), start_s=0.5, order_s=0.001, skew_s=(0.0, 0.001),
+        each.name: Seen(host=each, roles=(role,), start_s=0.5, call_s=0.001, skew_s=(0.0, 0.001),
                         facts=facts(role, "192.0.2.9"))
         for role, each in testbed.roles.items()
     }  # fmt: skip
@@ -415,11 +415,11 @@ def test_what_is_wrong_on_a_way_is_told_of_that_way(made, change, sentence):
     assert re.sub(r"^wrong alpha -> beta \w+: ", "", said).startswith(sentence)
 
 
-def test_orders_that_share_the_measured_link_are_told_and_no_trouble(made):
+def test_calls_that_share_the_measured_link_are_told_and_no_trouble(made):
     made.seen["alpha"].facts["control"]["ends"] = ["192.0.2.200", "192.0.2.1"]
     (said,) = [each.said for each in found(made) if (each.subject, each.topic) == ("alpha", "control")]
     assert said == (
-        "ssh comes from 192.0.2.200 to 192.0.2.1, a measured address: orders share the measured link, and are silent "
+        "ssh comes from 192.0.2.200 to 192.0.2.1, a measured address: calls share the measured link, and are silent "
         "during runs"
     )
     assert told(made) == []
@@ -503,7 +503,7 @@ def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
     midst(lambda links: os.kill(links["this machine"]._process.pid, signal.SIGKILL))
     (told,) = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
     assert (told.grade, told.topic) == (Grade.WRONG, "way in")
-    assert told.said.startswith("the agent died during order 'examine'; its host went down, the link broke, or it was ")
+    assert told.said.startswith("the agent died during call 'examine'; its host went down, the link broke, or it was ")
 
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")

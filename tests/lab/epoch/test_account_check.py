@@ -58,29 +58,29 @@ def served(server, users, work=WORK):
         pytest.skip(f"{server} cannot run here: {missing}")
     with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
         service = standing.serve(work, server, ServerState(users=users, password="secret"))
-        orders, load = [], standing._load
+        specs, load = [], standing._load
 
-        def noted(order, arm):
-            orders.append(order)
-            return load(order, arm)
+        def noted(spec, arm):
+            specs.append(spec)
+            return load(spec, arm)
 
         standing._load = noted  # type: ignore[method-assign]
         said = standing.verify(ARM, service, work, 0.001)  # a deadline that nothing could keep
-        return said.removeprefix(str(service)), orders
+        return said.removeprefix(str(service)), specs
 
 
 def test_more_accounts_are_verified_than_proftpd_has_room_for_sessions():
-    said, orders = served("proftpd", 700)
+    said, specs = served("proftpd", 700)
     assert said.startswith(" holds its 700 accounts, as a log-in to each showed in ")
-    assert sum(order.connections * order.bursts for order in orders) == 700
+    assert sum(spec.connections * spec.bursts for spec in specs) == 700
 
 
 def test_who_could_not_be_verified_in_time_is_tried_in_part_and_that_is_said(monkeypatch):
     monkeypatch.setattr(account_check, "_MOVED_BYTES", 100_000)
     monkeypatch.setattr(account_check, "_IN_FLIGHT_BYTES", 20_000)
-    said, orders = served("pyftpdlib", 40, dataclasses.replace(WORK, payload_bytes=10_000))
+    said, specs = served("pyftpdlib", 40, dataclasses.replace(WORK, payload_bytes=10_000))
     assert said.startswith(" holds 10 of its 40 accounts, as a log-in to each of the 10 showed in ")
     assert said.endswith(" s; the others were not tried, as that would move much")
-    assert [(order.first_index, order.connections, order.bursts) for order in orders] == [
+    assert [(spec.first_index, spec.connections, spec.bursts) for spec in specs] == [
         (0, 2, 1), (8, 2, 1), (16, 2, 1), (24, 2, 1), (32, 2, 1),
     ]  # fmt: skip

@@ -124,7 +124,7 @@ def test_the_lab_sends_nothing_but_the_measurement(up):
 
 def test_real_servers_stand_in_the_lab(up):
     standing, work = up("lab"), workload("lab", "http", 50)
-    if missing := standing._server.order("unusable")["apache"]:
+    if missing := standing._server.call("unusable")["apache"]:
         pytest.skip(f"apache cannot run here: {missing}")
     service = standing.serve(work, "real")
     assert re.fullmatch(r"apache \d[\d.]*", str(service))
@@ -134,7 +134,7 @@ def test_real_servers_stand_in_the_lab(up):
 
 def test_the_name_server_is_the_one_that_was_wanted_and_is_told(up):
     standing, work = up("lab"), workload("lab", "smtp", 5)
-    if missing := standing._server.order("unusable")["bind"]:
+    if missing := standing._server.call("unusable")["bind"]:
         pytest.skip(f"bind cannot run here: {missing}")
     embedded = standing.serve(work, "embedded")
     assert re.fullmatch(r"nameserver Python \d[\d.]* \(embedded\)", embedded.resolver)
@@ -177,7 +177,7 @@ def test_an_epoch_may_follow_an_epoch(up):
     pids = set()
     for _ in range(2):
         with stand(BUILTIN["loopback"], f"test {os.getpid()}", 1.0, lambda _: None) as standing:
-            pids |= {standing._client.order("hello")["pid"], standing._server.order("hello")["pid"]}
+            pids |= {standing._client.call("hello")["pid"], standing._server.call("hello")["pid"]}
             service = standing.serve(workload(), "embedded")
             assert standing.run(ARMS[0], service, workload(), bursts=1, deadline_s=10.0).failed == {}
     assert len(pids) == 4
@@ -224,7 +224,7 @@ def test_an_agent_that_dies_is_told_and_the_rest_is_taken_down(up, tmp_path):
     standing, work = up("loopback"), workload()
     service = standing.serve(work, "embedded")
     os.kill(standing._client._process.pid, signal.SIGKILL)
-    with pytest.raises(AgentError, match=r"^host client: the agent died during order 'load'; "):
+    with pytest.raises(AgentError, match=r"^host client: the agent died during call 'load'; "):
         standing.run(ARMS[0], service, work, bursts=1, deadline_s=1.0)
     # Its private folder is all that is left of it, for the next agent to sweep; the server's is in use.
     assert len(list(tmp_path.iterdir())) == 2
@@ -348,7 +348,7 @@ def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
     jobs = ("smtp", "alpha"), ("smtp", "alpha"), ("smtp", "beta"), ("http", "alpha")
     for at, (job, host) in enumerate(jobs):
         held = f"process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
-        link: Any = SimpleNamespace(host=SimpleNamespace(name=host), order=lambda _, __, wait_s, held=held, **___: (
+        link: Any = SimpleNamespace(host=SimpleNamespace(name=host), call=lambda _, __, wait_s, held=held, **___: (
             "" if wait_s else held
         ))  # fmt: skip
         lease_there(link, owner, 1.0, said.append)
@@ -402,5 +402,5 @@ def test_work_is_bound_to_the_processors_of_the_host(up):
     hosts = [dataclasses.replace(host, cpus=(first,)) for host in BUILTIN["loopback"].hosts]
     standing = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
     for link in (standing._client, standing._server):
-        assert os.sched_getaffinity(link.order("hello")["pid"]) == {first}
-    assert socket.gethostname() == standing._client.order("hello")["host"]
+        assert os.sched_getaffinity(link.call("hello")["pid"]) == {first}
+    assert socket.gethostname() == standing._client.call("hello")["host"]

@@ -206,9 +206,7 @@ def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
     monkeypatch.setattr(provisioning, "PROVISION_S", 0.5)
     with pytest.raises(AgentError) as caught:
         keeper.folder(HOST, "dovecot", WORK, dataclasses.replace(FEW, users=21))
-    assert str(caught.value).startswith(
-        "host server: the agent gave no sign of life for 0.5 s during order 'provision'"
-    )
+    assert str(caught.value).startswith("host server: the agent sent no keep-alive for 0.5 s during call 'provision'")
     with contextlib.suppress(ProcessLookupError):
         os.kill(before, signal.SIGCONT)
     monkeypatch.undo()
@@ -230,7 +228,7 @@ def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper
 
     def link(host):
         opened.append((host.machine, host.sudo))
-        return SimpleNamespace(lost=False, ended=False, order=lambda *_, **__: f"/tmp/{len(opened)}")
+        return SimpleNamespace(lost=False, ended=False, call=lambda *_, **__: f"/tmp/{len(opened)}")
 
     monkeypatch.setattr(provisioning, "Link", link)
     monkeypatch.setattr(provisioning, "left", lambda _: [])

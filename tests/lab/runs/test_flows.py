@@ -14,7 +14,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.runs import flows
-from pytest_ipperf.lab.runs.flows import Duration, flow_order
+from pytest_ipperf.lab.runs.flows import Duration, flow_spec
 from pytest_ipperf.lab.runs.link_rate import arms_header_cost
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
@@ -158,7 +158,7 @@ def test_so_low_a_rate_that_a_run_tells_nothing_is_refused_with_one_that_does():
     assert testbed is not None
     assert kind is not None
     with pytest.raises(UsageError) as caught:
-        flow_order(testbed, FOUR, work("udp", "1bit"), kind, SHORT, ident=1, deadline_s=2.0)
+        flow_spec(testbed, FOUR, work("udp", "1bit"), kind, SHORT, ident=1, deadline_s=2.0)
     assert str(caught.value) == (
         "rate 1bit sends 2.7e-05 datagrams of 1400 bytes in a run of 300 ms, which tells nothing; take 373.334kbit or "
         "more, or a longer --duration"
@@ -181,8 +181,8 @@ def test_a_queue_is_filled_first_where_more_is_offered_than_the_links_carry(link
     testbed, kind, workload = rated(f"lab.{link}", BUILTIN), flow("udp"), work("udp", rate)
     assert testbed is not None
     assert kind is not None
-    order = flow_order(testbed, ISATAP, workload, kind, SHORT, ident=1, deadline_s=2.0)
-    assert order.backlog_bytes == backlog
+    spec = flow_spec(testbed, ISATAP, workload, kind, SHORT, ident=1, deadline_s=2.0)
+    assert spec.backlog_bytes == backlog
 
 
 def test_a_server_agent_that_is_gone_is_told_in_a_sentence(up):

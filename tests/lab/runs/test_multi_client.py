@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.load.arrivals import arrivals
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker import Share
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -85,13 +85,13 @@ def elsewhen(monkeypatch):
     monkeypatch.setattr(build, "Link", link)
 
 
-def order(**changed):
+def spec(**changed):
     settings = {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 3, "ipver": 4,
         "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": 9, "source": "", "deadline_s": 10.0,
         "ident": 65530, "first_index": 7,
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 # --- shares ---------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def order(**changed):
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2))
 def test_shares_are_the_connections_of_one_client_split_up(connections, clients, workers, number):
     """Each question, each account and each arrival is that of one connection of one host, as it would be of one."""
-    whole = order(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
+    whole = spec(connections=connections, resolver="127.0.0.1", name="a.test", rate_per_s=50.0, pattern="p")
     sources = {f"client{place}": f"127.0.0.{place}" for place in range(1, clients + 1)}
     parts = shares(whole, sources)
     assert list(parts) == list(sources)[:connections]
@@ -189,13 +189,13 @@ def test_one_client_is_given_the_order_of_ever(monkeypatch):
     said = []
 
     class Only:
-        def order(self, name, *arguments, **_):
+        def call(self, name, *arguments, **_):
             said.append((name, *arguments))
             return {}
 
-    only = shares(order(source="127.0.0.1"), {"client": "127.0.0.1"})
+    only = shares(spec(source="127.0.0.1"), {"client": "127.0.0.1"})
     multi_client.driven(only, {"client": Only()}, Only())  # type: ignore[dict-item, arg-type]
-    assert said == [("load", dataclasses.asdict(order(source="127.0.0.1")))]
+    assert said == [("load", dataclasses.asdict(spec(source="127.0.0.1")))]
 
 
 # --- by hosts made up -----------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class Made:
         self.begun, self.ahead_s = [], []
         self._stamp_s, self._burst_s = stamp_s, burst_s
 
-    def order(self, name):
+    def call(self, name):
         if name == "clock":
             return {"whose": "another", "real_s": 5.0, "slept_s": 7.0}
         half_ns = int(self._stamp_s * 1e9) // 2
@@ -240,7 +240,7 @@ def made_up(monkeypatch):
 
     def run(bursts, *hosts):
         links = {f"client{number}": host for number, host in enumerate(hosts)}
-        each = {role: order(bursts=bursts) for role in links}
+        each = {role: spec(bursts=bursts) for role in links}
         clocks_of = {role: HostClock(link) for role, link in links.items()}
         return multi_client._Together(each, links, Made(), clocks_of)  # type: ignore[arg-type]
 
@@ -398,7 +398,7 @@ def test_a_client_that_dies_is_named(up):
     began = time.monotonic()
     try:
         # Perhaps before the run is driven: its clocks are compared first.
-        with pytest.raises(AgentError, match=r"^host client2: the agent died (during order '|while host client )"):
+        with pytest.raises(AgentError, match=r"^host client2: the agent died (during call '|while host client )"):
             standing.run(ARMS[0], service, job, bursts=10000, deadline_s=30.0)
     finally:
         killing.cancel()

@@ -18,7 +18,7 @@ class Returned:
     def __init__(self, name):
         self.host = SimpleNamespace(name=name)
 
-    def order(self, name):
+    def call(self, name):
         assert name == "restore"
         return ["device ipperf-6in4 is still there"]
 

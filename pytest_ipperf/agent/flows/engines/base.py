@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 
 
 class FarEnd(ABC):
@@ -31,11 +31,11 @@ class Engine(ABC):
     """One way to make traffic."""
 
     @abstractmethod
-    def far(self, order: FlowOrder) -> FarEnd:
+    def far(self, spec: FlowSpec) -> FarEnd:
         """The far end, listening. LabError where this host refuses what is asked for, in one sentence that names it."""
 
     @abstractmethod
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
+    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
         """One run, from beginning to end; calls `alive` every now and then. LabError as `far`, or when that dies.
 
         What is lost is data; a far end that refuses or resets is trouble of the testbed.

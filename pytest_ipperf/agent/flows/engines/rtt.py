@@ -29,7 +29,7 @@ from pytest_ipperf.agent.flows.rtt.responder import (
     TimestampingReflector,
 )
 from pytest_ipperf.agent.flows.rtt.tcp_probes import ConnectProbe, MessageProbe
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.core.portable.errors import LabError
@@ -63,18 +63,18 @@ _REFLECTORS: Mapping[str, type[Reflector]] = {
 class _RttFarEnd(FarEnd):
     """Run a reflector; none for ICMP, which the kernel answers."""
 
-    def __init__(self, order: FlowOrder) -> None:
+    def __init__(self, spec: FlowSpec) -> None:
         self._reflector: Reflector | None = None
         self.listening = {"port": 0, **_processors()}
-        probe = order.factors["probe"]
+        probe = spec.factors["probe"]
         if probe in _REFLECTORS:
-            kind = TimestampingReflector if order.factors["waiting"] == "wire" else _REFLECTORS[probe]
+            kind = TimestampingReflector if spec.factors["waiting"] == "wire" else _REFLECTORS[probe]
             self._reflector = kind(
-                order.address,
-                order.ports,
-                ident=order.ident,
-                payload_bytes=order.payload_bytes,
-                deadline_s=order.deadline_s,
+                spec.address,
+                spec.ports,
+                ident=spec.ident,
+                payload_bytes=spec.payload_bytes,
+                deadline_s=spec.deadline_s,
             )
             self.listening = {**self.listening, "port": self._reflector.port}
 
@@ -109,32 +109,32 @@ class _Series:
 class Rtt(Engine):
     """The far end gives what it gets; the near one asks, waits and counts."""
 
-    def far(self, order: FlowOrder) -> FarEnd:
+    def far(self, spec: FlowSpec) -> FarEnd:
         """Start the reflector; it listens until it is closed."""
-        return _RttFarEnd(order)
+        return _RttFarEnd(spec)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
+    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
         """A warm-up and a run."""
-        wanted = order.factors["waiting"] == "path"
-        busy_polls = wanted and _can_busy_poll(order)
+        wanted = spec.factors["waiting"] == "path"
+        busy_polls = wanted and _can_busy_poll(spec)
         try:
-            probe = _open_probe(order, busy_polls=busy_polls)
+            probe = _open_probe(spec, busy_polls=busy_polls)
         except OSError as error:
-            raise LabError(f"no probe of RTT {_way(order)}: {error.strerror or error}") from error
+            raise LabError(f"no probe of RTT {_way(spec)}: {error.strerror or error}") from error
         with undisturbed(), contextlib.closing(probe):
-            warm = _series(probe, order, 1, order.warmup_s, alive)
+            warm = _series(probe, spec, 1, spec.warmup_s, alive)
             cpu_s, began_s = time.process_time(), time.monotonic()
-            run = _series(probe, order, 1 + len(warm.sent_ns), order.run_s, alive)
+            run = _series(probe, spec, 1 + len(warm.sent_ns), spec.run_s, alive)
             spent = (time.process_time() - cpu_s, time.monotonic() - began_s)
             took_ns = probe.final_times_ns(run.took_ns)
         if run.took_ns and not took_ns:
             raise LabError(
-                f"the kernels have no stamps of probes {_way(order)}, so nothing is known of the wire; wait as 'path' "
+                f"the kernels have no stamps of probes {_way(spec)}, so nothing is known of the wire; wait as 'path' "
                 "or 'application'"
             )
-        report = _report(probe, run, took_ns, order)
+        report = _report(probe, run, took_ns, spec)
         report.cpu_s, report.wall_s = spent
-        report.detail = _detail(order, probe)
+        report.detail = _detail(spec, probe)
         report.notes += _cpu_notes("client", *spent) if busy_polls else []
         if wanted and not busy_polls:
             report.notes.append("both ends slept until a probe came, as they have one processor only to look with")
@@ -152,33 +152,33 @@ def _processors() -> dict[str, Any]:
     }
 
 
-def _can_busy_poll(order: FlowOrder) -> bool:
+def _can_busy_poll(spec: FlowSpec) -> bool:
     """Whether both ends can busy-poll and keep neither each other nor the kernel from running."""
-    here, far = _processors(), order.far
-    if here["processors"] < 2 or order.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
+    here, far = _processors(), spec.far
+    if here["processors"] < 2 or spec.factors["probe"] not in {"udp", "tcp"}:  # the others' far ends are kernels
         return bool(here["processors"] > 1)
     shared = len(here["pinned"]) == 1 and all(here[each] == far[each] for each in ("boot", "pinned"))
     return far["processors"] > 1 and not shared
 
 
-def _open_probe(order: FlowOrder, *, busy_polls: bool) -> Probe:
-    six, port = ":" in order.address, order.far["port"]
-    probe, wire = order.factors["probe"], order.factors["waiting"] == "wire"
+def _open_probe(spec: FlowSpec, *, busy_polls: bool) -> Probe:
+    six, port = ":" in spec.address, spec.far["port"]
+    probe, wire = spec.factors["probe"], spec.factors["waiting"] == "wire"
     if probe == "connect":
-        return ConnectProbe(order.source, order.address, port, busy_polls=busy_polls)
+        return ConnectProbe(spec.source, spec.address, port, busy_polls=busy_polls)
     raw = False
     if probe == "icmp":
         sock, raw = echo_socket(six=six)
-        frame: Frame = EchoRequest(order.ident, order.payload_bytes, six=six, raw=raw)
+        frame: Frame = EchoRequest(spec.ident, spec.payload_bytes, six=six, raw=raw)
     else:
         kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
         sock = socket.socket(socket.AF_INET6 if six else socket.AF_INET, kind)
-        frame = Frame(order.ident, order.payload_bytes, wants_busy_poll=busy_polls)
+        frame = Frame(spec.ident, spec.payload_bytes, wants_busy_poll=busy_polls)
     try:
-        if order.source:
-            sock.bind((order.source, 0))
-        sock.settimeout(_SILENCES * order.deadline_s)
-        sock.connect((order.address, port or _NO_PORT))
+        if spec.source:
+            sock.bind((spec.source, 0))
+        sock.settimeout(_SILENCES * spec.deadline_s)
+        sock.connect((spec.address, port or _NO_PORT))
         if probe == "tcp":
             return MessageProbe(sock, frame, busy_polls=busy_polls)
         if wire:
@@ -189,9 +189,9 @@ def _open_probe(order: FlowOrder, *, busy_polls: bool) -> Probe:
         raise
 
 
-def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: Callable[[], None]) -> _Series:
+def _series(probe: Probe, spec: FlowSpec, first: int, lasts_s: float, alive: Callable[[], None]) -> _Series:
     """Asks for so long, once at least; ends early where nothing is answered any more."""
-    clock, series, deadline_ns = time.monotonic_ns, _Series(), _ns(order.deadline_s)
+    clock, series, deadline_ns = time.monotonic_ns, _Series(), _ns(spec.deadline_s)
     began_ns = due_ns = heard_ns = clock()
     end_ns, number = began_ns + _ns(lasts_s), first
     while True:
@@ -201,7 +201,7 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
             took_ns = probe.round_trip_ns(number, sent_ns + deadline_ns)
         except OSError as error:
             if error.errno not in _NO_REPLY:
-                raise LabError(f"a probe of RTT {_way(order)} has no reply: {error.strerror or error}") from error
+                raise LabError(f"a probe of RTT {_way(spec)} has no reply: {error.strerror or error}") from error
             probe.pause(sent_ns + deadline_ns)
             took_ns = LOST
         now_ns = clock()
@@ -219,7 +219,7 @@ def _series(probe: Probe, order: FlowOrder, first: int, lasts_s: float, alive: C
             return series
 
 
-def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowOrder) -> FlowReport:
+def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], spec: FlowSpec) -> FlowReport:
     """Build the report of the series, with the replies that have a time in the end."""
     rows, began_ns = array("d"), min(run.sent_ns.values())
     for number, each_ns in took_ns.items():
@@ -233,8 +233,8 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowO
         waited = f"{run.waited_ns * 1e-9:.3g} of its {run.lasted_ns * 1e-9:.3g} s"
         notes.append(f"the run waited for probes that were lost for {waited}, in which no other was sent")
     if run.silent:
-        lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {order.run_s:g} s"
-        notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * order.deadline_s:g} s")
+        lasted = f"the run ended after {run.lasted_ns * 1e-9:.3g} s instead of {spec.run_s:g} s"
+        notes.append(f"{lasted}, as nothing had been answered for {_SILENCES * spec.deadline_s:g} s")
     return FlowReport(
         samples=rows.tobytes(),
         attempted=sent - unknown,
@@ -247,14 +247,14 @@ def _report(probe: Probe, run: _Series, took_ns: Mapping[int, int], order: FlowO
     )
 
 
-def _detail(order: FlowOrder, probe: Probe) -> dict[str, Any]:
+def _detail(spec: FlowSpec, probe: Probe) -> dict[str, Any]:
     """What a time contains, in words."""
     waiting = "looked all the time" if probe.busy_polls else "slept until a packet came"
     stamps = "clock around the probe"
-    if order.factors["waiting"] == "wire":
-        stamps = "kernel stamps of the near end alone" if order.factors["probe"] == "icmp" else "kernel stamps of both"
+    if spec.factors["waiting"] == "wire":
+        stamps = "kernel stamps of the near end alone" if spec.factors["probe"] == "icmp" else "kernel stamps of both"
     found = {"socket": probe.kind, "waited": waiting, "stamps": stamps, "interval_s": _INTERVAL_NS * 1e-9}
-    if order.factors["probe"] == "connect":
+    if spec.factors["probe"] == "connect":
         found["payload"] = "none, as the opening of a connection carries no data"
     return found
 
@@ -267,9 +267,9 @@ def _cpu_notes(host: str, cpu_s: float, polled_s: float) -> list[str]:
     return [f"other work had {share:.0%} of the {host}'s processor, where it looks for replies, and is in their times"]
 
 
-def _way(order: FlowOrder) -> str:
-    port = f" port {order.far['port']}" if order.far.get("port") else ""
-    return f"by {order.factors['probe']} from {order.source or 'here'} to {order.address}{port}"
+def _way(spec: FlowSpec) -> str:
+    port = f" port {spec.far['port']}" if spec.far.get("port") else ""
+    return f"by {spec.factors['probe']} from {spec.source or 'here'} to {spec.address}{port}"
 
 
 def _ns(seconds: float) -> int:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.receiver import StreamReceiver
 from pytest_ipperf.agent.flows.tcp.sender import StreamSender
 from pytest_ipperf.agent.flows.tcp.socket_options import check_congestion, configure, congestion, effective_bytes, notes
@@ -43,38 +43,38 @@ _STRANGERS = 64  # that may wait before the streams of the run
 class Tcp(Engine):
     """The far end has a thread of its own, which ends with the run or when it is closed."""
 
-    def far(self, order: FlowOrder) -> FarEnd:
+    def far(self, spec: FlowSpec) -> FarEnd:
         """The far end, listening."""
-        return TcpFarEnd(order)
+        return TcpFarEnd(spec)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
+    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
         """Connects all streams and runs."""
         socks: list[socket.socket] = []
         try:
-            connect_s = [_connect(order, place, socks) for place in range(order.connections)]
-            check_congestion(socks, order.factors)
-            sends = order.factors["direction"] == "up"
-            peer = f"the {'receiver' if sends else 'sender'} at {order.address} port {order.far['port']}"
-            streams = _streams(socks, peer, order, sends=sends)
+            connect_s = [_connect(spec, place, socks) for place in range(spec.connections)]
+            check_congestion(socks, spec.factors)
+            sends = spec.factors["direction"] == "up"
+            peer = f"the {'receiver' if sends else 'sender'} at {spec.address} port {spec.far['port']}"
+            streams = _streams(socks, peer, spec, sends=sends)
             path = _path(socks, peer)
             with contextlib.closing(streams):
                 if sends:
-                    _wait_ready(socks, peer, order, alive)
+                    _wait_ready(socks, peer, spec, alive)
                 report = streams.run(alive)
-                _add_socket_facts(report, socks, order, "client")
+                _add_socket_facts(report, socks, spec, "client")
         finally:
             for sock in socks:
                 sock.close()
         report.facts["base_rtt_s"] = min(report.facts.get("base_rtt_s", connect_s[0]), *connect_s)
-        return dataclasses.replace(report, attempted=order.connections, **path)
+        return dataclasses.replace(report, attempted=spec.connections, **path)
 
 
 class TcpFarEnd(FarEnd):
     """Listens on a free port for the streams of one run."""
 
-    def __init__(self, order: FlowOrder) -> None:
-        self._order = order
-        self._listener = _listener(order)
+    def __init__(self, spec: FlowSpec) -> None:
+        self._spec = spec
+        self._listener = _listener(spec)
         self.listening = {"port": self._listener.getsockname()[1]}
         self._closed = False
         self._socks: dict[int, socket.socket] = {}
@@ -86,7 +86,7 @@ class TcpFarEnd(FarEnd):
 
     def finish(self, near: FlowReport) -> FlowReport:
         """Ends the run; the smallest round-trip time is that of both ends."""
-        self._thread.join(self._order.deadline_s + _FINISH_S)
+        self._thread.join(self._spec.deadline_s + _FINISH_S)
         self.close()
         if self._trouble is not None:
             raise self._trouble
@@ -123,16 +123,16 @@ class TcpFarEnd(FarEnd):
                 self._streams.close()
 
     def _run(self) -> FlowReport:
-        order, socks = self._order, [sock for _, sock in sorted(self._socks.items())]
-        check_congestion(socks, order.factors)
-        sends = order.factors["direction"] == "down"
+        spec, socks = self._spec, [sock for _, sock in sorted(self._socks.items())]
+        check_congestion(socks, spec.factors)
+        sends = spec.factors["direction"] == "down"
         peer = f"the {'receiver' if sends else 'sender'} at {socks[0].getpeername()[0]}"
-        self._streams = streams = _streams(socks, peer, order, sends=sends)
+        self._streams = streams = _streams(socks, peer, spec, sends=sends)
         if not sends:
             for sock in socks:
                 sock.send(_READY)
         report = streams.run(self._alive)
-        _add_socket_facts(report, socks, order, "server")
+        _add_socket_facts(report, socks, spec, "server")
         return report
 
     def _alive(self) -> None:
@@ -141,7 +141,7 @@ class TcpFarEnd(FarEnd):
 
     def _accept(self) -> bool:
         """Takes all streams of the run, and no others; whether they came before it was closed."""
-        while len(self._socks) < self._order.connections and not self._closed:
+        while len(self._socks) < self._spec.connections and not self._closed:
             with contextlib.suppress(TimeoutError):
                 sock, _ = self._listener.accept()
                 if (place := self._place(sock)) is None:
@@ -158,56 +158,54 @@ class TcpFarEnd(FarEnd):
         except OSError:
             return None
         ident, place = _HELLO.unpack(said) if len(said) == _HELLO.size else (0, 0)
-        known = ident == self._order.ident and place < self._order.connections and place not in self._socks
+        known = ident == self._spec.ident and place < self._spec.connections and place not in self._socks
         return place if known else None
 
 
-def _listener(order: FlowOrder) -> socket.socket:
-    port = free_port((order.address,), *order.ports, random.Random(order.ident))  # noqa: S311 - no secret
-    sock = _socket(order)
+def _listener(spec: FlowSpec) -> socket.socket:
+    port = free_port((spec.address,), *spec.ports, random.Random(spec.ident))  # noqa: S311 - no secret
+    sock = _socket(spec)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        configure(sock, order.factors)
-        sock.bind((order.address, port))
-        sock.listen(order.connections + _STRANGERS)
+        configure(sock, spec.factors)
+        sock.bind((spec.address, port))
+        sock.listen(spec.connections + _STRANGERS)
         sock.settimeout(_ACCEPT_S)
     except OSError as error:
         sock.close()
-        raise LabError(f"no TCP stream can be received on {order.address} port {port}: {error.strerror}") from error
+        raise LabError(f"no TCP stream can be received on {spec.address} port {port}: {error.strerror}") from error
     except BaseException:
         sock.close()
         raise
     return sock
 
 
-def _socket(order: FlowOrder) -> socket.socket:
-    sock = socket.socket(socket.AF_INET6 if order.ipver == 6 else socket.AF_INET, socket.SOCK_STREAM)
-    if order.ipver == 6:
+def _socket(spec: FlowSpec) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if spec.ipver == 6 else socket.AF_INET, socket.SOCK_STREAM)
+    if spec.ipver == 6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     return sock
 
 
-def _connect(order: FlowOrder, place: int, socks: list[socket.socket]) -> float:
+def _connect(spec: FlowSpec, place: int, socks: list[socket.socket]) -> float:
     """Adds a stream that the far end knows, and gives the seconds that its opening took."""
-    port = order.far["port"]
-    socks.append(sock := _socket(order))
-    configure(sock, order.factors)
-    limit_blocking(sock, order.deadline_s)
-    if order.source:
-        _bind(sock, order.source)
+    port = spec.far["port"]
+    socks.append(sock := _socket(spec))
+    configure(sock, spec.factors)
+    limit_blocking(sock, spec.deadline_s)
+    if spec.source:
+        _bind(sock, spec.source)
     try:
         began = time.perf_counter()
-        sock.connect((order.address, port))
+        sock.connect((spec.address, port))
         took_s = time.perf_counter() - began
-        sock.sendall(_HELLO.pack(order.ident, place))
+        sock.sendall(_HELLO.pack(spec.ident, place))
     except BlockingIOError:  # as the kernel says it of SO_SNDTIMEO
-        raise LabError(
-            f"no TCP stream to {order.address} port {port}: no answer within {order.deadline_s:g} s"
-        ) from None
+        raise LabError(f"no TCP stream to {spec.address} port {port}: no answer within {spec.deadline_s:g} s") from None
     except OSError as error:
         kind = connect_kind(error.errno or 0)
         raise LabError(
-            f"no TCP stream to {order.address} port {port}: {kind}; the server's agent must listen there"
+            f"no TCP stream to {spec.address} port {port}: {kind}; the server's agent must listen there"
         ) from error
     return took_s
 
@@ -223,16 +221,16 @@ def _bind(sock: socket.socket, source: str) -> None:
 
 
 def _streams(
-    socks: Sequence[socket.socket], peer: str, order: FlowOrder, *, sends: bool
+    socks: Sequence[socket.socket], peer: str, spec: FlowSpec, *, sends: bool
 ) -> StreamSender | StreamReceiver:
-    return StreamSender(socks, peer, order) if sends else StreamReceiver(socks, peer, order)
+    return StreamSender(socks, peer, spec) if sends else StreamReceiver(socks, peer, spec)
 
 
-def _wait_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, alive: Callable[[], None]) -> None:
+def _wait_ready(socks: Sequence[socket.socket], peer: str, spec: FlowSpec, alive: Callable[[], None]) -> None:
     """Waits until the far end has all streams."""
     for sock in socks:
-        if not readable([sock], order.deadline_s, alive):
-            raise LabError(f"{peer} took all streams and did not answer within {order.deadline_s:g} s")
+        if not readable([sock], spec.deadline_s, alive):
+            raise LabError(f"{peer} took all streams and did not answer within {spec.deadline_s:g} s")
         try:
             if sock.recv(len(_READY)) == _READY:
                 continue
@@ -241,12 +239,12 @@ def _wait_ready(socks: Sequence[socket.socket], peer: str, order: FlowOrder, ali
             raise LabError(f"{peer} ended a stream before it began ({failure_kind(error)})") from error
 
 
-def _add_socket_facts(report: FlowReport, socks: Sequence[socket.socket], order: FlowOrder, whose: str) -> None:
+def _add_socket_facts(report: FlowReport, socks: Sequence[socket.socket], spec: FlowSpec, whose: str) -> None:
     """Add to the report what this end asked its kernel for and what it got."""
-    report.notes.extend(notes(socks[0], order.factors, whose))
+    report.notes.extend(notes(socks[0], spec.factors, whose))
     report.detail[whose] = {
         "congestion": congestion(socks[0]),
-        "window": order.factors["window"],
+        "window": spec.factors["window"],
         "send_buffer_bytes": effective_bytes(socks, socket.SO_SNDBUF),
         "receive_buffer_bytes": effective_bytes(socks, socket.SO_RCVBUF),
     }

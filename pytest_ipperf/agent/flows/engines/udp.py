@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_ipperf.agent.flows.engines.base import Engine, FarEnd
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp.counter import MOST
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
@@ -43,28 +43,28 @@ _OFF = 0.01
 """Share of the requested rate by which the reached one may differ before a note says so."""
 
 
-def _gap_s(order: FlowOrder) -> float:
+def _gap_s(spec: FlowSpec) -> float:
     """Between two datagrams; 0 for a flood."""
-    rate_bit_s = order.factors["rate"]
-    return 0.0 if rate_bit_s == "flood" else 8 * order.payload_bytes / float(rate_bit_s)
+    rate_bit_s = spec.factors["rate"]
+    return 0.0 if rate_bit_s == "flood" else 8 * spec.payload_bytes / float(rate_bit_s)
 
 
 class _UdpFarEnd(FarEnd):
     """Receives; beside it a server by which the near end can compare clocks."""
 
-    def __init__(self, order: FlowOrder) -> None:
-        self._order = order
+    def __init__(self, spec: FlowSpec) -> None:
+        self._spec = spec
         self._notes: list[str] = []
-        cut = order.payload_bytes + HEADERS_BYTES[order.ipver] > _LEAST_MTU_BYTES
-        self._notes += await_room(order.ipver if cut else None)
+        cut = spec.payload_bytes + HEADERS_BYTES[spec.ipver] > _LEAST_MTU_BYTES
+        self._notes += await_room(spec.ipver if cut else None)
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
-            sock, port, buffer = bound(order)
+            sock, port, buffer = bound(spec)
             stack.callback(sock.close)
             self._detail: dict[str, Any] = {"receive_buffer": buffer}
-            clocks = stack.enter_context(contextlib.closing(OffsetServer(order.address, order.ports)))
-            base = first_word(order.ident, counts=True)
-            self._receiver = DatagramReceiver(sock, order.payload_bytes, base, flood=not _gap_s(order))
+            clocks = stack.enter_context(contextlib.closing(OffsetServer(spec.address, spec.ports)))
+            base = first_word(spec.ident, counts=True)
+            self._receiver = DatagramReceiver(sock, spec.payload_bytes, base, flood=not _gap_s(spec))
             stack.callback(self._receiver.close)
             self._stack = stack.pop_all()
         self._ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
@@ -74,8 +74,8 @@ class _UdpFarEnd(FarEnd):
 
     def finish(self, near: FlowReport) -> FlowReport:
         """Waits for what is on its way, and makes the rows."""
-        order, receiver, sent = self._order, self._receiver, int(near.facts["sent"])
-        receiver.drain(sent, _gap_s(order), order.deadline_s)
+        spec, receiver, sent = self._spec, self._receiver, int(near.facts["sent"])
+        receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
         counter, unique = receiver.sink.counter, receiver.sink.unique()
         ours = Ours([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
@@ -111,7 +111,7 @@ class _UdpFarEnd(FarEnd):
         for number, sent_ns, came_ns in self._receiver.sink.rows():
             rows.extend((number, (sent_ns - began_ns) / 1e9, (of(came_ns - ahead_ns) - began_ns) / 1e9))
         if rows:
-            check_unset(self._order.address, self._ahead_ns, ahead_ns)
+            check_unset(self._spec.address, self._ahead_ns, ahead_ns)
         return rows
 
     def close(self) -> None:
@@ -122,24 +122,24 @@ class _UdpFarEnd(FarEnd):
 class _Near:
     """One run's sending."""
 
-    def __init__(self, order: FlowOrder, sock: socket.socket, alive: Callable[[], None]) -> None:
-        self._order, self._sock, self._alive = order, sock, alive
-        self._gap_s = _gap_s(order)
-        self._warm, self._run = (first_word(order.ident, counts=each) for each in (False, True))
+    def __init__(self, spec: FlowSpec, sock: socket.socket, alive: Callable[[], None]) -> None:
+        self._spec, self._sock, self._alive = spec, sock, alive
+        self._gap_s = _gap_s(spec)
+        self._warm, self._run = (first_word(spec.ident, counts=each) for each in (False, True))
         source = sock.getsockname()[0]
         self.report = FlowReport(families=[sock.family.name], peers={sock.getpeername()[0]: 1}, sources=[source])
 
     def pace(self) -> None:
         """The run, evenly."""
-        order, gap_s, size = self._order, self._gap_s, self._order.payload_bytes
-        before, count = round(order.warmup_s / gap_s), max(1, round(order.run_s / gap_s))
+        spec, gap_s, size = self._spec, self._gap_s, self._spec.payload_bytes
+        before, count = round(spec.warmup_s / gap_s), max(1, round(spec.run_s / gap_s))
         if max(before, count) > MOST:
             raise LabError(
                 f"rate {rate_text(8 * size / gap_s)} is {max(before, count)} datagrams of {size} bytes in a run, and "
                 f"{MOST} can be numbered; take a lower rate or a shorter run"
             )
         sender = PacedSender(self._sock, size, gap_s, self._alive)
-        sender.send_burst(self._warm, -(-order.backlog_bytes // size))
+        sender.send_burst(self._warm, -(-spec.backlog_bytes // size))
         begin_ns = time.monotonic_ns() + gap_s * 1e9
         sender.send(self._warm, before, begin_ns)
         cpu_s = time.process_time()
@@ -153,10 +153,10 @@ class _Near:
 
     def flood(self, *, cut: bool) -> None:
         """The run, as fast as it goes."""
-        sender = UnpacedSender(self._sock, self._order.payload_bytes, cut=cut)
-        sender.send(self._warm, self._order.warmup_s, self._alive)
+        sender = UnpacedSender(self._sock, self._spec.payload_bytes, cut=cut)
+        sender.send(self._warm, self._spec.warmup_s, self._alive)
         cpu_s = time.process_time()
-        sent = sender.send(self._run, self._order.run_s, self._alive)
+        sent = sender.send(self._run, self._spec.run_s, self._alive)
         self.report.cpu_s = time.process_time() - cpu_s
         self.report.facts["missed"] = 0
         self._fill_report(sent.sent, sent.seconds, sent.began_ns, sent.refused, sender.segments)
@@ -168,8 +168,8 @@ class _Near:
         self.report.facts |= {
             "sent": sent,
             "seconds": seconds,
-            "offered_bit_s": 8 * self._order.payload_bytes / self._gap_s if self._gap_s else 0.0,
-            "sent_bit_s": 8 * self._order.payload_bytes * sent / seconds,
+            "offered_bit_s": 8 * self._spec.payload_bytes / self._gap_s if self._gap_s else 0.0,
+            "sent_bit_s": 8 * self._spec.payload_bytes * sent / seconds,
             "refused": refused,
             "segments": segments,
             "sender_cpu_s": self.report.cpu_s,
@@ -197,38 +197,38 @@ def _limits(facts: Mapping[str, float]) -> Iterator[str]:
 class _Udp(Engine):
     """What is known of the path before goes into `detail`."""
 
-    def far(self, order: FlowOrder) -> FarEnd:
+    def far(self, spec: FlowSpec) -> FarEnd:
         """Listens."""
-        return _UdpFarEnd(order)
+        return _UdpFarEnd(spec)
 
-    def near(self, order: FlowOrder, alive: Callable[[], None]) -> FlowReport:
+    def near(self, spec: FlowSpec, alive: Callable[[], None]) -> FlowReport:
         """Sends."""
-        if order.far["byteorder"] != sys.byteorder:
+        if spec.far["byteorder"] != sys.byteorder:
             raise LabError(
-                f"host {order.address} is {order.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
+                f"host {spec.address} is {spec.far['byteorder']}-endian and this one is {sys.byteorder}-endian; udp "
                 "needs two of a kind"
             )
-        port = int(order.far["port"])
-        with connected(order, port) as sock:
-            path = path_properties(order, sock)
-            marks = _marks(order)
-            near = _Near(order, sock, alive)
-            with explained(order, port), undisturbed():
-                if _gap_s(order):
+        port = int(spec.far["port"])
+        with connected(spec, port) as sock:
+            path = path_properties(spec, sock)
+            marks = _marks(spec)
+            near = _Near(spec, sock, alive)
+            with explained(spec, port), undisturbed():
+                if _gap_s(spec):
                     near.pace()
                 else:
-                    near.flood(cut=order.segments and path["datagram_packets"] == 1)
+                    near.flood(cut=spec.segments and path["datagram_packets"] == 1)
                 if number := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(number, "")
         if marks:
             time.sleep(_DRAINED_S)  # behind a full queue the next exchange would tell nothing
-            marks += _marks(order)
+            marks += _marks(spec)
         near.report.detail |= {**path, "clock_marks": marks}
         return near.report
 
 
-def _marks(order: FlowOrder) -> list[Any]:
-    return list(compared(order.source, order.address, order.far["clock"], int(order.far["clock_port"])))
+def _marks(spec: FlowSpec) -> list[Any]:
+    return list(compared(spec.source, spec.address, spec.far["clock"], int(spec.far["clock_port"])))
 
 
 engine = _Udp()

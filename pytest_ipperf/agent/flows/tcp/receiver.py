@@ -12,7 +12,7 @@ import socket
 from array import array
 from collections.abc import Callable, Sequence
 
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, readable
 from pytest_ipperf.core.portable.errors import LabError
@@ -23,18 +23,18 @@ _READ_BYTES = 2**20
 class StreamReceiver(Streams):
     """Reads until the streams end, also what comes after the run."""
 
-    def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
+    def __init__(self, socks: Sequence[socket.socket], peer: str, spec: FlowSpec) -> None:
         self._here = socks[0].getsockname()[0]
-        super().__init__(socks, peer, f"nothing arrived at {self._here} from {peer}", order.deadline_s)
-        self._order = order
+        super().__init__(socks, peer, f"nothing arrived at {self._here} from {peer}", spec.deadline_s)
+        self._spec = spec
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
         """All of it; gives the samples, `seconds`, `payload_bytes`, `receive_buffer_bytes` and `receiver_cpu_s`."""
-        if not readable(self.socks, self._order.deadline_s, alive):
-            raise LabError(f"{self._silence} within {self._order.deadline_s:g} s")
+        if not readable(self.socks, self._spec.deadline_s, alive):
+            raise LabError(f"{self._silence} within {self._spec.deadline_s:g} s")
         points = [
             (at_s, counts)
-            for at_s, counts, counted in self.watch(self._order.warmup_s, self._order.run_s, alive)
+            for at_s, counts, counted in self.watch(self._spec.warmup_s, self._spec.run_s, alive)
             if counted
         ]
         buffer_bytes = effective_bytes(self.socks, socket.SO_RCVBUF)

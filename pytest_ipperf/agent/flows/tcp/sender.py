@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.tcp.socket_options import effective_bytes
 from pytest_ipperf.agent.flows.tcp.streams import DRAIN_S, OVER, Streams, limit_blocking, readable
 from pytest_ipperf.agent.sockets.batch_io import UnableError, Writes
@@ -24,20 +24,20 @@ _LAST_S = 0.001
 
 
 class StreamSender(Streams):
-    """Each write has the size of the order's payload, and the same random bytes."""
+    """Each write has the size of the spec's payload, and the same random bytes."""
 
-    def __init__(self, socks: Sequence[socket.socket], peer: str, order: FlowOrder) -> None:
-        super().__init__(socks, peer, f"{peer} took nothing", order.deadline_s)
-        self._order = order
+    def __init__(self, socks: Sequence[socket.socket], peer: str, spec: FlowSpec) -> None:
+        super().__init__(socks, peer, f"{peer} took nothing", spec.deadline_s)
+        self._spec = spec
         self._over = False
-        block = random.Random(order.ident).randbytes(min(order.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
-        self._content = (block * (order.payload_bytes // len(block) + 1))[: order.payload_bytes]
+        block = random.Random(spec.ident).randbytes(min(spec.payload_bytes, _BLOCK_BYTES))  # noqa: S311 - no secret
+        self._content = (block * (spec.payload_bytes // len(block) + 1))[: spec.payload_bytes]
 
     def run(self, alive: Callable[[], None]) -> FlowReport:
         """All of it; gives the facts of `Looks`, `send_buffer_bytes` and, of a run seen whole, `sender_cpu_s`."""
         looks = Looks(self.socks)
         try:
-            for at_s, _, counts in self.watch(self._order.warmup_s, self._order.run_s, alive):
+            for at_s, _, counts in self.watch(self._spec.warmup_s, self._spec.run_s, alive):
                 looks.look(at_s, counts=counts)
             self._wait_end(alive)
         except LabError:
@@ -75,8 +75,8 @@ class StreamSender(Streams):
         return functools.partial(sock.send, self._content)
 
     def _wait_end(self, alive: Callable[[], None]) -> None:
-        if not readable(self.socks[:1], self._order.deadline_s, alive):
-            raise LabError(f"{self.peer} did not end its run within {self._order.deadline_s:g} s of its time")
+        if not readable(self.socks[:1], self._spec.deadline_s, alive):
+            raise LabError(f"{self.peer} did not end its run within {self._spec.deadline_s:g} s of its time")
         if not self._has_ended():
             raise LabError(f"{self.peer} {self.ended} before its run was over")
 

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_ipperf.agent.flows.spec import FlowOrder
+from pytest_ipperf.agent.flows.spec import FlowSpec
 from pytest_ipperf.agent.kernel.qdiscs import disciplines
 from pytest_ipperf.agent.paths.routes import route
 from pytest_ipperf.agent.sockets.buffers import give_room
@@ -22,70 +22,70 @@ _RECEIVE_BYTES, _SEND_BYTES = 1 << 26, 1 << 22
 _TRIES = 3
 
 
-def bound(order: FlowOrder) -> tuple[socket.socket, int, dict[str, int]]:
+def bound(spec: FlowSpec) -> tuple[socket.socket, int, dict[str, int]]:
     """A socket on a free port, its port and its buffer; tried again where somebody else was faster with the port."""
     for attempt in range(_TRIES):
-        port = free_port([order.address], *order.ports, random.Random())  # noqa: S311 - not a secret
-        sock = _socket(order.address)
+        port = free_port([spec.address], *spec.ports, random.Random())  # noqa: S311 - not a secret
+        sock = _socket(spec.address)
         try:
-            sock.bind((order.address, port))
+            sock.bind((spec.address, port))
         except OSError as error:
             sock.close()
             if attempt == _TRIES - 1:
-                raise LabError(f"no datagrams can be received on {order.address}: {error.strerror}") from error
+                raise LabError(f"no datagrams can be received on {spec.address}: {error.strerror}") from error
         else:
             return sock, port, _room(sock, socket.SO_RCVBUF, _RECEIVE_BYTES)
     raise AssertionError
 
 
 @contextlib.contextmanager
-def connected(order: FlowOrder, port: int) -> Iterator[socket.socket]:
+def connected(spec: FlowSpec, port: int) -> Iterator[socket.socket]:
     """A socket to that port of the far end, which waits for nothing. LabError where there is no way."""
-    with _socket(order.address) as sock:
-        with explained(order, port):
-            if order.source:
-                sock.bind((order.source, 0))
-            sock.connect((order.address, port))
+    with _socket(spec.address) as sock:
+        with explained(spec, port):
+            if spec.source:
+                sock.bind((spec.source, 0))
+            sock.connect((spec.address, port))
         sock.settimeout(0)
         yield sock
 
 
-def path_properties(order: FlowOrder, sock: socket.socket) -> dict[str, Any]:
+def path_properties(spec: FlowSpec, sock: socket.socket) -> dict[str, Any]:
     """The sender's buffer, the discipline of its device's queue, and in how many packets a datagram goes."""
-    way = route(order.address, order.source)
-    header_bytes = HEADERS_BYTES[order.ipver] - 8
-    mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (order.ipver == 6))))
-    whole = order.payload_bytes + 8 <= mtu - header_bytes
-    room = (mtu - header_bytes - 8 * (order.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
+    way = route(spec.address, spec.source)
+    header_bytes = HEADERS_BYTES[spec.ipver] - 8
+    mtu = min(filter(None, (way.get("path_mtu"), way.get("mtu"), 65535 + header_bytes * (spec.ipver == 6))))
+    whole = spec.payload_bytes + 8 <= mtu - header_bytes
+    room = (mtu - header_bytes - 8 * (spec.ipver == 6)) // 8 * 8  # fragments are in units of 8 bytes
     device = str(way.get("device", ""))
     return {
         "send_buffer": _room(sock, socket.SO_SNDBUF, _SEND_BYTES),
         "device": device,
         "qdisc": disciplines([device])[device] if device else "",
         "mtu_bytes": mtu,
-        "datagram_packets": 1 if whole else -(-(order.payload_bytes + 8) // room),
+        "datagram_packets": 1 if whole else -(-(spec.payload_bytes + 8) // room),
     }
 
 
 @contextlib.contextmanager
-def explained(order: FlowOrder, port: int) -> Iterator[None]:
+def explained(spec: FlowSpec, port: int) -> Iterator[None]:
     """What the kernel refuses, in a sentence."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.ECONNREFUSED:
             raise LabError(
-                f"nobody takes datagrams at {order.address} port {port} any more: the far end of this run has died, or "
+                f"nobody takes datagrams at {spec.address} port {port} any more: the far end of this run has died, or "
                 "a firewall rejects them"
             ) from error
         if error.errno == errno.EMSGSIZE:
             raise LabError(
-                f"the kernel refuses datagrams of {order.payload_bytes} bytes to {order.address}; smaller ones, or a "
+                f"the kernel refuses datagrams of {spec.payload_bytes} bytes to {spec.address}; smaller ones, or a "
                 "larger MTU on the way, will do"
             ) from error
         why = error.strerror or error
         raise LabError(
-            f"no datagrams can be sent from {order.source or 'here'} to {order.address} port {port}: {why}"
+            f"no datagrams can be sent from {spec.source or 'here'} to {spec.address} port {port}: {why}"
         ) from error
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.load.results import BurstTold
 from pytest_ipperf.agent.load.runner import Loading
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 
 # What has been said over the control connection has passed by then.
@@ -25,12 +25,12 @@ class Driving(Part):
         super().__init__(here)
         self._under_way = here.stack.enter_context(contextlib.ExitStack())
 
-    def drive_open(self, order: dict[str, Any]) -> None:
+    def drive_open(self, spec: dict[str, Any]) -> None:
         """Takes this host's share of a run, and leaves one that was left open."""
         self._under_way.close()
         self._watch = self._here.line.watch()
         self._here.counting.begin()
-        self._loading = Loading(LoadOrder(**order))
+        self._loading = Loading(LoadSpec(**spec))
         self._under_way.callback(self._loading.close)
         self._bursts: list[BurstTold] = []
 

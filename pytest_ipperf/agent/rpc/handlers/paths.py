@@ -25,10 +25,10 @@ class Paths(Part):
         """The route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
         return routes.route(destination, source, arrives)
 
-    def fits(self, order: dict[str, Any]) -> dict[int, str]:
+    def fits(self, request: dict[str, Any]) -> dict[int, str]:
         """What of the MTU, and of one byte more, gets to the name server unfragmented."""
-        sizes = routes.fit_sizes(order["mtu"], order["ipver"])
-        return {size: routes.fits(order["resolver"], order["port"], order["name"], size) for size in sizes}
+        sizes = routes.fit_sizes(request["mtu"], request["ipver"])
+        return {size: routes.fits(request["resolver"], request["port"], request["name"], size) for size in sizes}
 
     def back_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answers probes of the way back from now on, on a free port; gives the port."""
@@ -63,10 +63,10 @@ class Paths(Part):
         self._trains.callback(self._train.close)
         return self._train.port
 
-    def train_send(self, order: dict[str, Any]) -> None:
+    def train_send(self, request: dict[str, Any]) -> None:
         """Sends one, from `source` to `address` and `port`; `ident`, `packet_bytes`, `datagrams`, `backlog`."""
-        destination = (order.pop("address"), order.pop("port"))
-        send_train(order.pop("source"), destination, **order)
+        destination = (request.pop("address"), request.pop("port"))
+        send_train(request.pop("source"), destination, **request)
 
     def train_taken(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
         """The rate in bit/s of a train that has been sent; None where too little of it came."""

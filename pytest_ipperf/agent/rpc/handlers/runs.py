@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.flows import runner
 from pytest_ipperf.agent.load.runner import load
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 from pytest_ipperf.agent.sockets.ports import open_connections
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
@@ -25,10 +25,10 @@ class Runs(Part):
         here.stack.enter_context(contextlib.closing(stamping()))
         self._flows = here.stack.enter_context(contextlib.closing(runner.Flows()))
 
-    def load(self, order: dict[str, Any]) -> dict[str, Any]:
+    def load(self, spec: dict[str, Any]) -> dict[str, Any]:
         """One run, with the packets counted around it."""
         watch = self._here.line.watch()
-        return self._around(lambda: load(LoadOrder(**order), watch))
+        return self._around(lambda: load(LoadSpec(**spec), watch))
 
     def connections_over(self, limit_s: float) -> bool:
         """Wait up to `limit_s` seconds until no TCP connection of this host is open; whether none is.
@@ -42,17 +42,17 @@ class Runs(Part):
             time.sleep(_POLL_S)
         return True
 
-    def flow_listen(self, order: dict[str, Any]) -> dict[str, Any]:
+    def flow_listen(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The far end of a flow listens from now on; what its near end has to know."""
-        return self._flows.listen(order)
+        return self._flows.listen(spec)
 
-    def flow_run(self, order: dict[str, Any]) -> dict[str, Any]:
+    def flow_run(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The near end's part of a run, with the packets counted around it."""
         watch = self._here.line.watch()
 
         def run() -> dict[str, Any]:
             watch.began()
-            told = runner.run(order, watch.alive)
+            told = runner.run(spec, watch.alive)
             watch.ended()
             return {**told, "control": watch.control}
 

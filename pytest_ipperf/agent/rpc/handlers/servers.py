@@ -37,21 +37,21 @@ class Servers(Part):
         lay_out(folder, SERVERS[name].provisions(folder, filled))
         return folder
 
-    def serve(self, name: str, order: dict[str, Any]) -> dict[str, Any]:
+    def serve(self, name: str, spec: dict[str, Any]) -> dict[str, Any]:
         """Starts a server on `addresses`, on a free port of `ports`, that holds `state` in sizes of `payload_bytes`."""
         recipe = SERVERS[name]
-        protocol = application(order["protocol"])
-        state = protocol.filled(ServerState(**order["state"]), order["payload_bytes"])
-        low, high = order["ports"]
+        protocol = application(spec["protocol"])
+        state = protocol.filled(ServerState(**spec["state"]), spec["payload_bytes"])
+        low, high = spec["ports"]
         site = Site(
             folder=str(self._here.folder / name),
-            addresses=tuple(order["addresses"]),
-            port=free_port(order["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
-            connections=order["connections"],
+            addresses=tuple(spec["addresses"]),
+            port=free_port(spec["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
+            connections=spec["connections"],
             state=state,
-            zone={host: tuple(found) for host, found in order["zone"].items()},
+            zone={host: tuple(found) for host, found in spec["zone"].items()},
             script=protocol.script(state),
-            data=order["data"],
+            data=spec["data"],
             ports=(low, high),
         )
         self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._here.code_fd, env=self._here.packages.env)
@@ -62,7 +62,7 @@ class Servers(Part):
     def quiet(self, limit_s: float) -> dict[str, Any]:
         """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.
 
-        Counted since the last such order: packets of protocol 41 and bare ones of IPv6, TCP's trouble, the servers'
+        Counted since the last such call: packets of protocol 41 and bare ones of IPv6, TCP's trouble, the servers'
         processor time.
         """
         busy = [said for daemon in self._daemons.values() if (said := daemon.wait_quiet(limit_s))]
@@ -74,15 +74,15 @@ class Servers(Part):
 
     def make_room(self, handing: dict[str, Any]) -> None:
         """Prepare a server for a run of `HandingOver`; see `accepting.make_room`."""
-        order = HandingOver(**handing)
-        daemon = self._daemons[order.server]
-        make_room(daemon.recipe, daemon.site, order)
+        spec = HandingOver(**handing)
+        daemon = self._daemons[spec.server]
+        make_room(daemon.recipe, daemon.site, spec)
 
     def accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
         """Return the `Acceptance` of a run of `HandedOver`; see `accepting.look`."""
-        order = HandedOver(**handed)
-        daemon = self._daemons[order.server]
-        return dataclasses.asdict(look(daemon.recipe, daemon.site, order))
+        spec = HandedOver(**handed)
+        daemon = self._daemons[spec.server]
+        return dataclasses.asdict(look(daemon.recipe, daemon.site, spec))
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log."""

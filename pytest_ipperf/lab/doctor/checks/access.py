@@ -1,4 +1,4 @@
-"""The way in: whether an agent can be started, and how long that and an order take."""
+"""The way in: whether an agent can be started, and how long that and a call take."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class WayIn(Check):
         system = (
             f"Python {about.get('python', '?')}, Linux {about.get('kernel', '?')} {about.get('machine', '')}".strip()
         )
-        said = f"{seen.host.way}, an agent in {seen.start_s:.1f} s, an order in {1000 * seen.order_s:.1f} ms"
-        if seen.order_s > _SLOW_S:
+        said = f"{seen.host.way}, an agent in {seen.start_s:.1f} s, a call in {1000 * seen.call_s:.1f} ms"
+        if seen.call_s > _SLOW_S:
             yield self.doubtful(
                 seen.host.name, f"{said}; {system}", "each run takes many of them: look for a nearer way"
             )

@@ -1,4 +1,4 @@
-"""Control: whether orders travel on the measured link."""
+"""Control: whether calls travel on the measured link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Control(Check):
             return
         theirs, ours = ends
         if ours in (seen.host.ipv4, seen.host.ipv6):
-            said = f"ssh comes from {theirs} to {ours}, a measured address: orders share the measured link"
+            said = f"ssh comes from {theirs} to {ours}, a measured address: calls share the measured link"
             yield self.well(seen.host.name, f"{said}, and are silent during runs")
         else:
             yield self.well(seen.host.name, f"ssh comes from {theirs} to {ours}, apart from the measured addresses")

@@ -26,7 +26,7 @@ from pytest_ipperf.agent.flows.spec import FlowReport
 from pytest_ipperf.agent.sockets import timestamping
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.core.portable.errors import LabError
-from tests.agent.flows.rtt_ends import known, order, rows
+from tests.agent.flows.rtt_ends import known, rows, spec
 from tests.support.needs import require
 
 HERE = "127.0.0.1"
@@ -50,7 +50,7 @@ def _may_ping():
 
 @contextlib.contextmanager
 def answering(one):
-    """An order that knows of its far end, while that is there."""
+    """A spec that knows of its far end, while that is there."""
     with contextlib.closing(engine.far(one)) as far, stamping():
         yield replace(one, far=dict(far.listening))
 
@@ -220,7 +220,7 @@ def relayed(one, fate, lost, *, stream=False):
 @pytest.mark.parametrize("waiting", ["path", "application", "wire"])
 def test_the_lost_and_the_late_are_counted_exactly(waiting):
     """Of probes 3 and 6 the reply is lost, and that of 10 comes while 11 waits for its own."""
-    one = order(HERE, HERE, "udp", waiting, warmup_s=0, run_s=3 * DEADLINE_S + 0.6, deadline_s=DEADLINE_S)
+    one = spec(HERE, HERE, "udp", waiting, warmup_s=0, run_s=3 * DEADLINE_S + 0.6, deadline_s=DEADLINE_S)
     report = relayed(one, {3: None, 6: None, 10: DEADLINE_S + 0.1, 11: 0.15}, 3)
     assert report.failed == {"lost": 3}
     # The first is the warm-up, so 11 is the tenth of the run, and the seventh that has a time.
@@ -230,7 +230,7 @@ def test_the_lost_and_the_late_are_counted_exactly(waiting):
 
 @pytest.mark.parametrize("waiting", ["path", "application"])
 def test_a_message_that_comes_late_is_not_taken_for_the_next(waiting):
-    one = order(HERE, HERE, "tcp", waiting, warmup_s=0, run_s=DEADLINE_S + 0.3, deadline_s=DEADLINE_S)
+    one = spec(HERE, HERE, "tcp", waiting, warmup_s=0, run_s=DEADLINE_S + 0.3, deadline_s=DEADLINE_S)
     report = relayed(one, {5: DEADLINE_S + 0.15}, 1, stream=True)
     assert report.failed == {"lost": 1}
     # Number 6 had to wait for that of number 5.
@@ -242,7 +242,7 @@ def test_silence_is_told_and_ends_the_run():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((HERE, 0))
         for waiting in ("path", "application", "wire"):
-            one = order(HERE, HERE, "udp", waiting, run_s=30, deadline_s=0.05, far=known(sock.getsockname()[1]))
+            one = spec(HERE, HERE, "udp", waiting, run_s=30, deadline_s=0.05, far=known(sock.getsockname()[1]))
             began = time.monotonic()
             report = engine.near(one, lambda: None)
             assert time.monotonic() - began < 10
@@ -257,15 +257,15 @@ def test_silence_is_told_and_ends_the_run():
 
 def test_silence_of_icmp_is_told(isolated):
     code = """
-from rtt_ends import NEAR, NOBODY, Pair, known, order
+from rtt_ends import NEAR, NOBODY, Pair, known, spec
 from pytest_ipperf.agent.flows.engines.rtt import engine
 with Pair():
     for ipver in (4, 6):
-        one = order(NEAR[ipver], NOBODY[ipver], "icmp", "path", run_s=30, deadline_s=0.05, far={"port": 0})
+        one = spec(NEAR[ipver], NOBODY[ipver], "icmp", "path", run_s=30, deadline_s=0.05, far={"port": 0})
         report = engine.near(one, lambda: None)
         assert report.attempted == report.failed["lost"] <= 3, report
         assert [note[:5] for note in report.notes[:2]] == ["none ", "the r"], report
-        one = order(NEAR[ipver], NOBODY[ipver], "tcp", "path", run_s=30, deadline_s=0.05, far=known(7))
+        one = spec(NEAR[ipver], NOBODY[ipver], "tcp", "path", run_s=30, deadline_s=0.05, far=known(7))
         try:
             engine.near(one, lambda: None)
         except Exception as error:
@@ -279,7 +279,7 @@ with Pair():
 
 @pytest.mark.parametrize(("probe", "waiting"), [way for way in WAYS if way[0] != "icmp"])
 def test_a_far_end_that_goes_is_trouble(probe, waiting):
-    one = order("", "::1", probe, waiting, run_s=30, deadline_s=0.3)
+    one = spec("", "::1", probe, waiting, run_s=30, deadline_s=0.3)
     far = engine.far(one)
     gone = threading.Timer(0.1, far.close)
     gone.start()
@@ -292,16 +292,16 @@ def test_a_far_end_that_goes_is_trouble(probe, waiting):
 def test_who_is_not_there_is_trouble_at_once():
     for probe in ("udp", "tcp", "connect"):
         with pytest.raises(LabError, match=rf"^(a|no) probe of RTT by {probe} .* port 1.*: Connection refused$"):
-            engine.near(order(HERE, HERE, probe, "path", far=known(1)), lambda: None)
+            engine.near(spec(HERE, HERE, probe, "path", far=known(1)), lambda: None)
     with pytest.raises(LabError, match=r"^no probe of RTT by udp from 198\.18\.0\.77 to .*: Cannot assign requested"):
-        engine.near(order("198.18.0.77", HERE, "udp", "path", far=known(1)), lambda: None)
+        engine.near(spec("198.18.0.77", HERE, "udp", "path", far=known(1)), lambda: None)
     with pytest.raises(LabError, match=r"address 198\.18\.0\.77: Cannot assign requested address"):
-        engine.far(order("", "198.18.0.77", "udp", "path"))
+        engine.far(spec("", "198.18.0.77", "udp", "path"))
 
 
 def test_a_far_end_looks_no_longer_than_a_deadline_and_answers_all_the_same():
     for probe in ("udp", "tcp"):
-        one = order(HERE, HERE, probe, "path", deadline_s=0.05)
+        one = spec(HERE, HERE, probe, "path", deadline_s=0.05)
         with answering(one) as ordered:
             kind = socket.SOCK_STREAM if probe == "tcp" else socket.SOCK_DGRAM
             with socket.socket(socket.AF_INET, kind) as sock:
@@ -317,7 +317,7 @@ def test_a_far_end_looks_no_longer_than_a_deadline_and_answers_all_the_same():
 
 
 def test_only_a_run_of_its_own_is_answered():
-    with answering(order(HERE, HERE, "udp", "path")) as ordered:
+    with answering(spec(HERE, HERE, "udp", "path")) as ordered:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.connect((HERE, ordered.far["port"]))
             for wrong in (b"", b"x" * 63, b"x" * 64, HEAD.pack(ordered.ident & 0xFFFFFFFF, 1, 0, 0, 0, 0)):
@@ -339,17 +339,17 @@ def test_other_work_on_the_processor_is_told():
 def test_where_one_processor_is_all_both_ends_sleep(probe, monkeypatch):
     note = "both ends slept until a probe came, as they have one processor only to look with"
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    report = ran(order(HERE, HERE, probe, "path"))
+    report = ran(spec(HERE, HERE, probe, "path"))
     assert (report.notes, report.detail["waited"]) == ([note], "slept until a packet came")
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
-    assert ran(order(HERE, HERE, probe, "path")).notes == [note]
+    assert ran(spec(HERE, HERE, probe, "path")).notes == [note]
 
 
 def test_without_stamps_nothing_is_known_of_the_wire(monkeypatch):
     monkeypatch.setattr(datagram_probes, "arrival_ns", lambda _: 0)
     with pytest.raises(LabError, match=r"^the kernels have no stamps of probes by udp from .*; wait as 'path' or"):
-        ran(order(HERE, HERE, "udp", "wire"))
+        ran(spec(HERE, HERE, "udp", "wire"))
 
 
 def test_replies_without_stamps_are_left_out(monkeypatch):
@@ -357,7 +357,7 @@ def test_replies_without_stamps_are_left_out(monkeypatch):
     stamps = iter(range(10**9))
     real = timestamping.arrival_ns
     monkeypatch.setattr(datagram_probes, "arrival_ns", lambda messages: real(messages) if next(stamps) % 2 else 0)
-    report = ran(order(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
+    report = ran(spec(HERE, HERE, "icmp", "wire", run_s=0.1, far={"port": 0}))
     left_out = report.facts["sent"] - report.attempted
     assert 0 < left_out < report.facts["sent"]
     assert len(rows(report)) == report.attempted
@@ -390,9 +390,9 @@ def test_a_stamp_is_that_of_its_packet_also_after_one_that_was_refused():
 def test_handshakes_leave_nothing_behind(isolated):
     code = """
 from pathlib import Path
-from test_rtt import order, ran
+from test_rtt import spec, ran
 for address in ("127.0.0.1", "::1"):
-    assert ran(order(address, address, "connect", "application", run_s=0.1)).attempted > 2
+    assert ran(spec(address, address, "connect", "application", run_s=0.1)).attempted > 2
 lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
 print([line[3] for line in lines])
 """
@@ -400,7 +400,7 @@ print([line[3] for line in lines])
 
 
 def test_signs_of_life_are_given_and_the_far_end_tells_what_it_has_answered():
-    one, signs = order(HERE, HERE, "udp", "application"), []
+    one, signs = spec(HERE, HERE, "udp", "application"), []
     far = engine.far(one)
     near = engine.near(replace(one, far=dict(far.listening)), lambda: signs.append(1))
     report = far.finish(FlowReport(wall_s=near.wall_s))

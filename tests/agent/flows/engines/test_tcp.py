@@ -29,7 +29,7 @@ COUNTED = """
 found = []
 for changes in ({}, {"direction": "down", "connections": 3, "source": "127.0.0.9"}, {"payload_bytes": 32},
                 {"ipver": 6, "address": "::1", "source": "::1", "connections": 2, "congestion": "reno"}):
-    asked = order(**changes)
+    asked = spec(**changes)
     for _ in range(5):  # on a busy machine what is left at the end may be thrown away
         near, far = run(asked)
         if (near.detail | far.detail)["sender"]["drained"]:
@@ -88,7 +88,7 @@ def missing(name, _beside):
     asked.append(name)
     raise mmsg.UnableError(f"{name}: none")
 mmsg._found = missing
-near, far = run(order(payload_bytes=32))
+near, far = run(spec(payload_bytes=32))
 print([asked, facts(near, far)["payload_bytes"]])
 """
     asked, payload_bytes = output_of(code)
@@ -113,7 +113,7 @@ def test_through_a_real_queue_it_is_what_the_rate_leaves(output_of, ipver, netwo
 with Shaped(50) as pair:
     found = []
     while len(found) < 8 and not (found and 0.98 < found[-1] / {ceiling_bit_s(5e7, Layers(ipver=ipver))} < 1.02):
-        asked = order(ipver={ipver}, source="{network}1", address="{network}2", connections={streams},
+        asked = spec(ipver={ipver}, source="{network}1", address="{network}2", connections={streams},
                       direction={direction!r}, warmup_s=0.2, run_s=0.5)
         it = facts(*run(asked, pair.entered))
         found.append(it["payload_bytes"] * 8 / it["seconds"])
@@ -125,7 +125,7 @@ with Shaped(50) as pair:
 
 def test_a_window_is_both_buffers_of_both_ends(output_of):
     code = """
-near, far = run(order(window=65536))
+near, far = run(spec(window=65536))
 print([near.detail["client"], far.detail["server"], facts(near, far), near.notes + far.notes])
 """
     client, server, facts, notes = output_of(code)
@@ -144,7 +144,7 @@ def without_rights():
 def test_a_window_beyond_the_kernels_limit_is_a_note_without_the_right_to_more(output_of):
     code = """
 limit = min(number("net.core.wmem_max"), number("net.core.rmem_max"))
-near, far = run(order(window=4 * limit, congestion="reno"))
+near, far = run(spec(window=4 * limit, congestion="reno"))
 print([limit, near.detail["client"]["send_buffer_bytes"], near.notes, far.notes])
 """
     limit, given, *notes = output_of(code, without_rights())
@@ -159,7 +159,7 @@ print([limit, near.detail["client"]["send_buffer_bytes"], near.notes, far.notes]
 def test_root_has_the_window_that_it_asks_for(output_of):
     code = """
 asked = 4 * max(number("net.core.wmem_max"), number("net.core.rmem_max"))
-near, far = run(order(window=asked))
+near, far = run(spec(window=asked))
 print([asked, facts(near, far), [note for note in near.notes + far.notes if "window" in note]])
 """
     asked, facts, notes = output_of(code)
@@ -168,16 +168,16 @@ print([asked, facts(near, far), [note for note in near.notes + far.notes if "win
 
 
 def test_a_window_smaller_than_the_kernels_smallest_buffer_is_a_note(output_of):
-    (note,) = output_of("near, far = run(order(window=1024)); print([n for n in near.notes if 'a send' in n])")
+    (note,) = output_of("near, far = run(spec(window=1024)); print([n for n in near.notes if 'a send' in n])")
     assert re.match(r"^asked for a window of 1k, the client's kernel gave a send buffer of \d+, its smallest$", note)
 
 
 def test_a_congestion_control_that_is_not_there_is_named_with_those_that_are(output_of):
     code = """
 try:
-    engine.far(order(congestion="nonesuch"))
+    engine.far(spec(congestion="nonesuch"))
 except LabError as error:
-    print([str(error), refusal(order(congestion="nonesuch"), port=20000)])
+    print([str(error), refusal(spec(congestion="nonesuch"), port=20000)])
 """
     for said in output_of(code):
         assert said.startswith("congestion control nonesuch is not available in this host's kernel; ")
@@ -188,7 +188,7 @@ def test_one_that_the_user_may_not_have_is_named_with_those_that_he_may(output_o
     code = """
 names = [set(Path(f"/proc/sys/net/ipv4/tcp_{kind}_congestion_control").read_text().split())
          for kind in ("available", "allowed")]
-print([(name, refusal(order(congestion=name), port=20000)) for name in names[0] - names[1]])
+print([(name, refusal(spec(congestion=name), port=20000)) for name in names[0] - names[1]])
 """
     found = output_of(code, without_rights())
     if not found:
@@ -199,7 +199,7 @@ print([(name, refusal(order(congestion=name), port=20000)) for name in names[0] 
 
 def test_without_one_of_its_own_a_run_has_cubic_or_says_whose_it_has(output_of):
     code = """
-near, far = run(order())
+near, far = run(spec())
 print([near.detail["client"]["congestion"], near.notes])
 """
     for found, notes in (output_of(code), output_of(code, without_rights())):
@@ -208,7 +208,7 @@ print([near.detail["client"]["congestion"], near.notes])
 
 
 def test_who_does_not_listen_refuses(output_of):
-    code = "print([refusal(order(), port=20000)])"
+    code = "print([refusal(spec(), port=20000)])"
     assert output_of(code) == ["no TCP stream to 127.0.0.1 port 20000: refused; the server's agent must listen there"]
 
 
@@ -218,14 +218,14 @@ def test_who_is_silent_is_named_after_the_deadline(output_of):
 found = []
 for direction, said in (("up", b""), ("up", b"!"), ("down", b""), ("down", bytes(100000))):
     with Fake(said) as fake:
-        asked = order(direction=direction, deadline_s=0.3, run_s=30.0)
+        asked = spec(direction=direction, deadline_s=0.3, run_s=30.0)
         found.append(refusal(asked, port=fake.port).replace(str(fake.port), "PORT"))
 with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
     for _ in range(2):
         sock = stack.enter_context(socket.socket())
         sock.setblocking(False)
         sock.connect_ex(full.getsockname())
-    found.append(refusal(order(deadline_s=0.3), port=full.getsockname()[1]).replace(str(full.getsockname()[1]), "PORT"))
+    found.append(refusal(spec(deadline_s=0.3), port=full.getsockname()[1]).replace(str(full.getsockname()[1]), "PORT"))
 print(found)
 """
     assert output_of(code) == [
@@ -240,7 +240,7 @@ print(found)
 def test_a_far_end_that_dies_ends_the_run_at_once(output_of):
     code = """
 def killed(direction):
-    asked = order(direction=direction, run_s=60.0, connections=2)
+    asked = spec(direction=direction, run_s=60.0, connections=2)
     reading, writing = os.pipe()
     if not (pid := os.fork()):
         os.write(writing, str(engine.far(asked).listening["port"]).encode())
@@ -267,7 +267,7 @@ def test_a_near_end_that_dies_is_told_by_the_far_end(output_of):
 from pytest_ipperf.agent.flows.spec import FlowReport
 found = []
 for direction in ("up", "down"):
-    asked = order(direction=direction, run_s=60.0)
+    asked = spec(direction=direction, run_s=60.0)
     far = engine.far(asked)
     with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
         sock.sendall(hello(asked.ident, 0) + bytes(10000))
@@ -285,7 +285,7 @@ print(found)
 
 def test_strangers_are_no_streams(output_of):
     code = """
-asked = order()
+asked = spec()
 with contextlib.closing(engine.far(asked)) as far:
     for said in (b"GET / HTTP/1.1", hello(asked.ident - 1, 0), hello(asked.ident, 1), b""):
         with socket.create_connection(("127.0.0.1", far.listening["port"])) as sock:
@@ -300,12 +300,12 @@ def test_nothing_is_left_of_what_ran_failed_or_never_began(output_of):
     code = """
 before = left()
 for direction in ("up", "down"):
-    run(order(direction=direction, connections=3))
+    run(spec(direction=direction, connections=3))
     with Fake(b"!") as fake:
-        refusal(order(direction=direction, deadline_s=0.2), port=fake.port)
-    far = engine.far(order(direction=direction, connections=2))
+        refusal(spec(direction=direction, deadline_s=0.2), port=fake.port)
+    far = engine.far(spec(direction=direction, connections=2))
     far.close(), far.close()
-    asked = order(direction=direction, run_s=60.0)
+    asked = spec(direction=direction, run_s=60.0)
     far = engine.far(asked)
     timer = threading.Timer(0.4, far.close)
     timer.start()
@@ -328,7 +328,7 @@ def alive():
         raise Stop
 found = []
 for direction in ("up", "down"):
-    said, asked, before = [], order(direction=direction, run_s=60.0), left()
+    said, asked, before = [], spec(direction=direction, run_s=60.0), left()
     with contextlib.closing(engine.far(asked)) as far:
         try:
             engine.near(dataclasses.replace(asked, far=dict(far.listening)), alive)
@@ -344,11 +344,11 @@ def test_an_address_that_is_not_this_hosts_is_told(output_of):
     code = """
 found = []
 try:
-    engine.far(order(address="198.18.0.77"))
+    engine.far(spec(address="198.18.0.77"))
 except LabError as error:
     found.append(str(error))
-far = engine.far(order())
-found.append(refusal(order(source="198.18.0.77"), **far.listening))
+far = engine.far(spec())
+found.append(refusal(spec(source="198.18.0.77"), **far.listening))
 far.close()
 print(found)
 """
@@ -377,7 +377,7 @@ def left(word):
         far.close()
     thread = threading.Thread(target=take)
     thread.start()
-    with contextlib.closing(StreamSender([near], "the receiver", order(run_s=2.0))) as sending:
+    with contextlib.closing(StreamSender([near], "the receiver", spec(run_s=2.0))) as sending:
         try:
             return sending.run(lambda: None).facts["cwnd_bytes"] > 0
         except LabError as error:

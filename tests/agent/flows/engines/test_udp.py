@@ -16,7 +16,7 @@ from array import array
 import pytest
 
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.flows.spec import FlowOrder, FlowReport
+from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io
@@ -41,7 +41,7 @@ with tempfile.TemporaryDirectory() as folder, Routed() as hosts:
             run("tc qdisc replace dev right root tbf rate 30mbit burst 16kb limit 30000", hosts.router)
         wires = [Wire(f"{folder}/{end}", end, enter) for end, enter in (("near", ()), ("far", hosts.enter))]
         near, far = hosts.flow(ipver=ipver, rate=rate, run_s=0.3)
-        left, came = [wire.numbers(order_of().ident) for wire in wires]
+        left, came = [wire.numbers(spec_of().ident) for wire in wires]
         found.append({
             "sent": near.facts["sent"], "left": len(left), "unique": far.facts["unique"], "came": len(set(came)),
             "copies": len(came) - len(set(came)), "duplicates": far.facts["duplicates"],
@@ -151,9 +151,9 @@ STOPPED = (
     USED
     + """
 with Hosts() as hosts:
-    order = hosts.listen(order_of(rate=2e7, run_s=1.0))
+    spec = hosts.listen(spec_of(rate=2e7, run_s=1.0))
     stop = started(["sh", "-c", f"sleep 0.4; kill -STOP {os.getpid()}; sleep 0.3; kill -CONT {os.getpid()}"])
-    near = hosts.near(order)
+    near = hosts.near(spec)
     stop.wait()
     far = hosts.finish(near)
     print(json.dumps([near.facts | far.facts, far.attempted, far.failed, near.notes + far.notes, rows(far)]))
@@ -210,7 +210,7 @@ with tempfile.TemporaryDirectory() as folder, Hosts() as hosts:
     run("tc qdisc add dev near root tbf rate 1mbit burst 3000 limit 100000")
     wire = Wire(f"{folder}/far", "far", hosts.enter)
     near, far = hosts.flow(run_s=0.3)
-    came = wire.numbers(order_of().ident)
+    came = wire.numbers(spec_of().ident)
     print(json.dumps([near.facts, far.facts, len(came), near.notes]))
 """
 )
@@ -256,13 +256,13 @@ DEAD = (
     USED
     + """
 with Hosts() as hosts:
-    order = hosts.listen(order_of(ipver=6, run_s=5.0))
+    spec = hosts.listen(spec_of(ipver=6, run_s=5.0))
     hosts.far.kill()
     hosts.far.wait()
     try:
-        hosts.near(order)
+        hosts.near(spec)
     except LabError as error:
-        print(order.far["port"], error)
+        print(spec.far["port"], error)
 """
 )
 
@@ -283,9 +283,9 @@ def listening(rate=1e7, **given):
         "connections": 1, "payload_bytes": 1400, "warmup_s": 0.02, "run_s": 0.1, "deadline_s": 2.0,
         "ident": 0x123456789, **given,
     }  # fmt: skip
-    order = FlowOrder(factors={"rate": rate}, **plain)
-    with contextlib.closing(ENGINES["udp"].far(order)) as far:
-        yield dataclasses.replace(order, far=far.listening), far
+    spec = FlowSpec(factors={"rate": rate}, **plain)
+    with contextlib.closing(ENGINES["udp"].far(spec)) as far:
+        yield dataclasses.replace(spec, far=far.listening), far
 
 
 def rows_of(report):
@@ -294,23 +294,23 @@ def rows_of(report):
 
 
 def nobody():
-    """The sign of life of one who looks for none."""
+    """The progress callback of one who looks for none."""
 
 
-def crafted(order, *words):
+def crafted(spec, *words):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for at, word in enumerate(words):
             sock.sendto(
-                struct.pack("=QQ", word, 1000 * at).ljust(order.payload_bytes, b"x"), ("127.0.0.1", order.far["port"])
+                struct.pack("=QQ", word, 1000 * at).ljust(spec.payload_bytes, b"x"), ("127.0.0.1", spec.far["port"])
             )
-        sock.sendto(b"short", ("127.0.0.1", order.far["port"]))
+        sock.sendto(b"short", ("127.0.0.1", spec.far["port"]))
 
 
 def test_copies_and_such_as_come_late_are_known_and_strays_are_not():
     mine, other = 0x23456789 << 32, 0x23456780 << 32
     run = mine | 1 << 31
-    with listening() as (order, far):
-        crafted(order, mine | 5, run, run | 2, run | 2, other | 1 << 31 | 3, run | 1, run | 4, run | 1, run | 3)
+    with listening() as (spec, far):
+        crafted(spec, mine | 5, run, run | 2, run | 2, other | 1 << 31 | 3, run | 1, run | 4, run | 1, run | 3)
         report = far.finish(FlowReport(facts={"sent": 7}, detail={"clock_marks": [], "began_ns": 1000}))
     assert {name: report.facts[name] for name in ("unique", "duplicates", "reordered")} == {
         "unique": 5, "duplicates": 2, "reordered": 2
@@ -325,11 +325,11 @@ def test_what_the_receiving_host_has_no_room_for_is_said(monkeypatch):
     """A buffer for two or three, which is looked at a thousand times a second."""
     monkeypatch.setattr(sockets, "_RECEIVE_BYTES", 1)
     run = 0x23456789 << 32 | 1 << 31
-    with listening() as (order, far):
-        crafted(order, run)
+    with listening() as (spec, far):
+        crafted(spec, run)
         while not far._catcher._began_s:
             time.sleep(0.01)
-        crafted(order, *range(run + 1, run + 300))
+        crafted(spec, *range(run + 1, run + 300))
         report = far.finish(FlowReport(facts={"sent": 300}, detail={"clock_marks": [], "began_ns": 0}))
     lost = report.failed["lost"]
     assert lost
@@ -346,8 +346,8 @@ def test_plain_calls_do_as_well(monkeypatch, rate):
         raise batch_io.UnableError(f"{name}: none")
 
     monkeypatch.setattr(batch_io, "_found", missing)
-    with listening(rate=rate, run_s=0.05) as (order, far):
-        near = ENGINES["udp"].near(order, nobody)
+    with listening(rate=rate, run_s=0.05) as (spec, far):
+        near = ENGINES["udp"].near(spec, nobody)
         report = far.finish(near)
     assert report.detail["received_by"].startswith("recvmsg; ")
     assert near.detail["sent_by"].startswith("send")
@@ -356,8 +356,8 @@ def test_plain_calls_do_as_well(monkeypatch, rate):
 
 
 def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
-    with listening(rate=1e12, run_s=0.02, warmup_s=0.0) as (order, far):
-        near = ENGINES["udp"].near(order, nobody)
+    with listening(rate=1e12, run_s=0.02, warmup_s=0.0) as (spec, far):
+        near = ENGINES["udp"].near(spec, nobody)
         report = far.finish(near)
     assert near.facts["sent_bit_s"] < 0.9e12
     assert near.facts["sent"] < 0.02 * 1e12 / 8 / 1400
@@ -372,48 +372,48 @@ def test_a_rate_that_cannot_be_had_is_said_and_the_run_ends():
 
 
 def test_more_datagrams_than_have_numbers_are_refused_before_any_is_sent():
-    with listening(rate=9e12, payload_bytes=100) as (order, _), socket.socket(type=socket.SOCK_DGRAM) as sock:
-        sock.bind((order.address, 0))
+    with listening(rate=9e12, payload_bytes=100) as (spec, _), socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind((spec.address, 0))
         sock.settimeout(0)
-        far = {**order.far, "port": sock.getsockname()[1]}
+        far = {**spec.far, "port": sock.getsockname()[1]}
         with pytest.raises(LabError, match=r"^rate 9000 Gbit/s is 11250000000 datagrams of 100 bytes in a run, and "):
-            ENGINES["udp"].near(dataclasses.replace(order, run_s=1.0, backlog_bytes=500, far=far), nobody)
+            ENGINES["udp"].near(dataclasses.replace(spec, run_s=1.0, backlog_bytes=500, far=far), nobody)
         with pytest.raises(BlockingIOError):
             sock.recv(1)
 
 
 def test_where_no_clocks_can_be_compared_the_delay_is_unknown_and_the_rest_is_not(monkeypatch):
     monkeypatch.setattr(clock_exchange, "_MOST_NS", 1)
-    with listening(run_s=0.05) as (order, far):
-        elsewhere = {**order.far, "clock": {}, "clock_port": 9}
-        report = far.finish(ENGINES["udp"].near(dataclasses.replace(order, far=elsewhere), nobody))
+    with listening(run_s=0.05) as (spec, far):
+        elsewhere = {**spec.far, "clock": {}, "clock_port": 9}
+        report = far.finish(ENGINES["udp"].near(dataclasses.replace(spec, far=elsewhere), nobody))
     assert report.facts["clock_error_s"] == math.inf
     assert report.facts["unique"] == report.attempted == len(rows_of(report))
 
 
 def test_what_the_kernel_refuses_is_a_sentence():
     with (
-        listening(payload_bytes=65508) as (order, _),
+        listening(payload_bytes=65508) as (spec, _),
         pytest.raises(
             LabError,
             match=r"^the kernel refuses datagrams of 65508 bytes to 127\.0\.0\.1; smaller ones, or a larger MTU",
         ),
     ):
-        ENGINES["udp"].near(order, nobody)
+        ENGINES["udp"].near(spec, nobody)
     with (
-        listening() as (order, _),
+        listening() as (spec, _),
         pytest.raises(
             LabError, match=r"^no datagrams can be sent from 198\.18\.7\.7 to 127\.0\.0\.1 port \d+: Cannot assign"
         ),
     ):
-        ENGINES["udp"].near(dataclasses.replace(order, source="198.18.7.7"), nobody)
-    with listening() as (order, _), pytest.raises(LabError, match=r"^host 127\.0\.0\.1 is mixed-endian and this one"):
-        ENGINES["udp"].near(dataclasses.replace(order, far={**order.far, "byteorder": "mixed"}), nobody)
+        ENGINES["udp"].near(dataclasses.replace(spec, source="198.18.7.7"), nobody)
+    with listening() as (spec, _), pytest.raises(LabError, match=r"^host 127\.0\.0\.1 is mixed-endian and this one"):
+        ENGINES["udp"].near(dataclasses.replace(spec, far={**spec.far, "byteorder": "mixed"}), nobody)
 
 
 def test_a_clock_that_was_set_meanwhile_is_trouble(monkeypatch):
-    with listening(run_s=0.02) as (order, far):
-        near = ENGINES["udp"].near(order, nobody)
+    with listening(run_s=0.02) as (spec, far):
+        near = ENGINES["udp"].near(spec, nobody)
         far._ahead_ns -= 2_500_000_000
         with pytest.raises(
             LabError, match=r"^the clock of host 127\.0\.0\.1 was set by 2\.500 s during the run, so its"

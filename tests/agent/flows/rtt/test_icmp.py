@@ -90,7 +90,7 @@ import codecs, os
 from pathlib import Path
 from pytest_ipperf.agent.flows.engines.rtt import engine
 from pytest_ipperf.core.portable.errors import LabError
-from rtt_ends import order, rows
+from rtt_ends import spec, rows
 Path("/proc/sys/net/ipv4/ping_group_range").write_text("{groups}")
 codecs.lookup("ascii")  # from where this user may not read
 os.setgroups([])
@@ -101,7 +101,7 @@ try:
     for address in ("127.0.0.1", "::1"):
         for waiting in ("path", "application", "wire"):
             for size in (32, 65499):
-                one = order(address, address, "icmp", waiting, size, far={{"port": 0}})
+                one = spec(address, address, "icmp", waiting, size, far={{"port": 0}})
                 near = engine.near(one, lambda: None)
                 whole = near.attempted == len(rows(near)) > 0 and near.peers == {{address: near.attempted}}
                 report.append((near.detail["socket"], whole))

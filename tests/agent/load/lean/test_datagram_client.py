@@ -20,7 +20,7 @@ from pytest_ipperf.agent.load.lean.datagram_client import DatagramBurst
 from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.reply_script import Script
@@ -230,12 +230,12 @@ def test_load_does_it_for_a_protocol_by_datagrams(client, address, monkeypatch):
     for room in ("worker", "limits"):
         monkeypatch.setattr(f"pytest_ipperf.agent.load.{room}.application", {"numbers": Numbers()}.get)
     with Oracle(address) as oracle:
-        order = LoadOrder(
+        spec = LoadSpec(
             protocol="numbers", client=client, payload_bytes=100, connections=5, bursts=3,
             ipver=6 if ":" in address else 4, resolver="", resolver_port=0, name=address, port=oracle.port,
             source=address, deadline_s=10.0, ident=0,
         )  # fmt: skip
-        told = load(order)
+        told = load(spec)
     assert told["failed"] == {}
     assert len(rows_of(told["rows"])) == told["attempted"] == 15
     assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]

@@ -18,7 +18,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
-from pytest_ipperf.agent.load.spec import LoadOrder
+from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
@@ -184,13 +184,13 @@ def burst(address, port, resolver_port, n=1, *, deadline_s=10.0, payload=1000, s
     return made
 
 
-def order(address, port, resolver_port, **changed):
+def spec(address, port, resolver_port, **changed):
     settings = {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 5, "bursts": 1,
         "ipver": 6 if ":" in address else 4, "resolver": address, "resolver_port": resolver_port, "name": NAME,
         "port": port, "source": address, "deadline_s": 10.0, "ident": 0,
     }  # fmt: skip
-    return LoadOrder(**{**settings, **changed})
+    return LoadSpec(**{**settings, **changed})
 
 
 def rows_of(data):
@@ -304,7 +304,7 @@ def test_every_tenth_reset_leaves_the_others_their_figures(address):
         (resets if number % 10 == 9 else smtp)(conn, number)
 
     with Listener(address, sometimes) as server, Resolver(address) as resolver:
-        receipt = load(order(address, server.port, resolver.port, connections=30))
+        receipt = load(spec(address, server.port, resolver.port, connections=30))
     assert receipt["attempted"] == 30
     assert receipt["failed"] == {"talk reset": 3}
     assert len(rows_of(receipt["rows"])) == 27
@@ -322,7 +322,7 @@ def test_every_tenth_sent_elsewhere_leaves_the_others_their_figures(address):
         return reply(query, elsewhere if len(asked) % 10 == 0 else known)
 
     with Listener(address, smtp) as server, Resolver(address, sometimes) as resolver:
-        receipt = load(order(address, server.port, resolver.port, connections=30))
+        receipt = load(spec(address, server.port, resolver.port, connections=30))
     assert receipt["failed"] == {f"{SIX}AAAA {other}" if address == "::1" else f"{FOUR}A {other}": 3}
     assert len(rows_of(receipt["rows"])) == 27
     assert receipt["peers"] == {address: 27}  # nobody went there
@@ -333,7 +333,7 @@ def test_every_tenth_sent_elsewhere_leaves_the_others_their_figures(address):
 def test_a_silent_resolver_is_asked_again_and_then_given_up(address):
     with Resolver(address, lambda _: b"") as resolver:
         begun = time.monotonic()
-        receipt = load(order(address, 9, resolver.port, connections=3, deadline_s=1.5))
+        receipt = load(spec(address, 9, resolver.port, connections=3, deadline_s=1.5))
         took = time.monotonic() - begun
     assert receipt["failed"] == {"dns deadline": 3}
     assert receipt["dns_retries"] == 3
@@ -409,7 +409,7 @@ def test_an_address_that_is_not_the_servers_is_not_connected_to():
         Listener("127.0.0.1", smtp) as server,
         Resolver("::1", lambda query: record(query, dns.TYPE_AAAA, mapped)) as resolver,
     ):
-        receipt = load(order("::1", server.port, resolver.port, connections=2))
+        receipt = load(spec("::1", server.port, resolver.port, connections=2))
     assert receipt["failed"] == {f"{SIX}AAAA ::ffff:127.0.0.1": 2}
     assert (receipt["peers"], server.accepted) == ({}, 0)
 
@@ -419,7 +419,7 @@ def test_ipv4_in_the_clothes_of_ipv6_is_caught(source):
     """The address ::ffff:127.0.0.1 leads an IPv6 socket over IPv4: it must not pass for IPv6."""
     with Listener("127.0.0.1", smtp) as server:
         to = {"resolver": "", "name": "::ffff:127.0.0.1"}
-        receipt = load(order("::1", server.port, 0, connections=2, source=source, **to))
+        receipt = load(spec("::1", server.port, 0, connections=2, source=source, **to))
     assert receipt["peers"] == {"::ffff:127.0.0.1": 2}
     assert "expected connections to ::1, seen to ::ffff:127.0.0.1" in contradictions("::1", receipt)
     if source:  # a socket with an address of IPv6 does not even get there
@@ -428,7 +428,7 @@ def test_ipv4_in_the_clothes_of_ipv6_is_caught(source):
 
 
 def test_a_source_address_that_is_not_here_is_a_failure_by_kind():
-    receipt = load(order("127.0.0.1", 9, 9, source="192.0.2.1", connections=2))
+    receipt = load(spec("127.0.0.1", 9, 9, source="192.0.2.1", connections=2))
     assert receipt["failed"] == {"dns no source address": 2}
     assert receipt["sources"] == []
 
@@ -527,7 +527,7 @@ def test_ports_of_connections_closed_a_moment_ago_are_no_loss(isolated):
 @both_families
 def test_load_repeats_bursts_and_adds_them_up(address):
     with Listener(address, smtp) as server, Resolver(address) as resolver:
-        receipt = load(order(address, server.port, resolver.port, bursts=3, connections=4, ident=65530))
+        receipt = load(spec(address, server.port, resolver.port, bursts=3, connections=4, ident=65530))
     assert server.accepted == resolver.queries == 12
     assert len(rows_of(receipt["rows"])) == receipt["attempted"] == 12
     assert receipt["failed"] == {}
@@ -548,7 +548,7 @@ def test_who_fails_by_the_deadline_makes_no_burst_longer():
         (smtp if number % 2 else says_nothing)(conn, number)
 
     with Listener("127.0.0.1", some) as server, Resolver("127.0.0.1") as resolver:
-        receipt = load(order("127.0.0.1", server.port, resolver.port, connections=6, bursts=1, deadline_s=1.5))
+        receipt = load(spec("127.0.0.1", server.port, resolver.port, connections=6, bursts=1, deadline_s=1.5))
     assert receipt["failed"] == {"talk deadline": 3}
     assert 0 < receipt["wall_s"] < 1.5
 
@@ -556,7 +556,7 @@ def test_who_fails_by_the_deadline_makes_no_burst_longer():
 def test_load_ends_after_three_bursts_in_a_row_that_nobody_answers():
     with socket.socket() as bound, Resolver("127.0.0.1") as resolver:
         bound.bind(("127.0.0.1", 0))
-        receipt = load(order("127.0.0.1", bound.getsockname()[1], resolver.port, bursts=100))
+        receipt = load(spec("127.0.0.1", bound.getsockname()[1], resolver.port, bursts=100))
     assert (receipt["attempted"], receipt["failed"]) == (15, {"connect refused": 15})
 
 
@@ -576,7 +576,7 @@ def test_real_servers_serve_a_burst(address, name):
             daemon = Daemon(SERVERS[each], site)
             stack.callback(daemon.stop)
             daemon.start()
-        receipt = load(order(address, ports[name], ports["nameserver"], protocol=recipe.protocol, name=protocol.host,
+        receipt = load(spec(address, ports[name], ports["nameserver"], protocol=recipe.protocol, name=protocol.host,
                              connections=50))  # fmt: skip
     assert receipt["failed"] == {}
     assert len(rows_of(receipt["rows"])) == 50
