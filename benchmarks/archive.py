@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_ipperf.core.records.record import ArmSummary, Record
-from pytest_ipperf.store import SCHEMA, Archive, Journal, records_in
+from pytest_ipperf.store import SCHEMA, Archive, EventLog, records_in
 from pytest_ipperf.store.index.index import FILE
 
 BEGAN = 1764000000.0
@@ -101,9 +101,9 @@ def records(cells: int, night: int) -> Iterable[Record]:
         )  # fmt: skip
 
 
-def begin(root: Path, number: int) -> Journal:
+def begin(root: Path, number: int) -> EventLog:
     """A session with its first event."""
-    journal = Journal(root / "runs" / name_of(number), "main")
+    journal = EventLog(root / "runs" / name_of(number), "main")
     facts = {
         "at": BEGAN + number * DAY_S, "schema": SCHEMA, "seed": 7, "design": {"name": "nightly"}, "reference": "ipv4",
         "saved": "night", "arguments": ["suites"], "pytest_ipperf": "0.1",

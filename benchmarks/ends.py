@@ -26,7 +26,7 @@ from pytest_ipperf.agent.flows.engines.base import FarEnd
 from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import receiver, unpaced_sender
 from pytest_ipperf.agent.sockets import batch_io
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
@@ -40,7 +40,7 @@ DEADLINE_S = 1.0
 class Flown:
     """One run of ours: its outcome, and each end's processor time from the order's arrival to the answer's leaving."""
 
-    outcome: Outcome
+    outcome: RunData
     notes: tuple[str, ...]
     detail: Mapping[str, Any]
     near_cpu_s: float
@@ -81,7 +81,7 @@ class Ends:
         near = _asked(self.near, {**asdict(spec), "far": listening})
         far = _asked(self.far, near["told"])
         one, other = _report(near["told"]), _report(far["told"])
-        outcome = Outcome(
+        outcome = RunData(
             attempted=one.attempted + other.attempted,
             failed=one.failed | other.failed,
             columns=kind.columns,

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.portable.units import parse_rate, rate_text
 from pytest_ipperf.lab.agents.leases import leased
 from pytest_ipperf.lab.epoch.build import built
@@ -136,7 +136,9 @@ def _ratios(each: Figures, other: Figures) -> str:
 
 def theory_bit_s(arm: Arm, rate_bit_s: float) -> float:
     """The goodput of TCP that a rate leaves at most on that arm's path."""
-    return ceiling_bit_s(rate_bit_s, Layers(ipver=arm.ipver, overhead_bytes=TRANSPORTS[arm.transport].overhead_bytes))
+    return ceiling_bit_s(
+        rate_bit_s, HeaderOverhead(ipver=arm.ipver, overhead_bytes=TRANSPORTS[arm.transport].overhead_bytes)
+    )
 
 
 def rows(figures: Mapping[Arm, Figures], rate_bit_s: float) -> Iterator[tuple[str, ...]]:

@@ -21,16 +21,16 @@ from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, detectable, minimum_detectable
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.path_proof import (
-    Expected,
+    ExpectedPath,
     goodput_contradictions,
     path_contradictions,
     rate_contradictions,
     run_contradictions,
 )
-from pytest_ipperf.core.nightly.report import Light
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.nightly.report import GateStatus
+from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.portable.units import bytes_text
 from pytest_ipperf.core.stats.interval import t_quantile
@@ -49,7 +49,7 @@ from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
-from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.transports import TRANSPORTS
 from tests.support.project_settings import STRICT
 
@@ -160,7 +160,7 @@ def test_the_projects_inventory_names_no_testbed_until_its_comments_are_taken_aw
 
 
 def test_the_records_are_read_back_as_the_page_shows(tmp_path):
-    journal = Journal(tmp_path, "main")
+    journal = EventLog(tmp_path, "main")
     journal.append("session", {"seed": 1})
     rows = array("d", [0.0, 0.25, 0.5, 0.75, 1.0, 0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 2.0, 0.0, 0.0])
     for block, warmup in ((-1, True), (0, False)):
@@ -175,7 +175,7 @@ def test_the_records_are_read_back_as_the_page_shows(tmp_path):
 
 
 def test_rates_are_made_of_counters_as_the_page_shows(tmp_path):
-    journal = Journal(tmp_path, "main")
+    journal = EventLog(tmp_path, "main")
     for at, (epoch, when, moved) in enumerate((("0", "before", 2**32 - 1000), ("0", "after", 1000), ("1", "before", 0),
                                                ("1", "after", 1000))):  # fmt: skip
         interfaces = {"eth0": {"in_bytes": moved, "out_bytes": 0, "bits": 32}}
@@ -205,7 +205,7 @@ def things(tmp_path, monkeypatch):
     for _, name, code in added:
         (package / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    yield {name: Shelf("added", [str(package)], offered[folder])[name] for folder, name, _ in added}
+    yield {name: Registry("added", [str(package)], offered[folder])[name] for folder, name, _ in added}
     for name in [name for name in sys.modules if name.split(".")[0] == "added"]:
         del sys.modules[name]
 
@@ -375,8 +375,8 @@ def test_hosts_and_their_keys_are_those_of_the_code():
 
 
 def test_exit_statuses_are_pytests_and_ours():
-    statuses = sorted({*range(pytest.ExitCode.NO_TESTS_COLLECTED + 1), NOTHING_DECIDED, *Light})
-    assert sorted(int(row[0]) for row in table("docs/night.md", "status", "the night is")) == sorted(Light)
+    statuses = sorted({*range(pytest.ExitCode.NO_TESTS_COLLECTED + 1), NOTHING_DECIDED, *GateStatus})
+    assert sorted(int(row[0]) for row in table("docs/night.md", "status", "the night is")) == sorted(GateStatus)
     assert [int(row[0]) for row in table("docs/exit-status.md", "status", "when")] == statuses
     assert re.findall(r"^\| exit status \| (.*) \|$", page("README.md"), re.MULTILINE) == [
         " | ".join(map(str, statuses))
@@ -425,7 +425,7 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
 def test_the_proof_says_what_the_page_shows():
     lab = BUILTIN["pair"]
     demanded = {
-        ipver: Expected(
+        ipver: ExpectedPath(
             ipver=ipver,
             client=lab.client.address(ipver),
             server=lab.server.address(ipver),
@@ -478,14 +478,14 @@ def test_the_arms_of_the_proofs_page_have_the_devices_and_carriers_of_the_code()
 
 
 def test_the_proof_says_of_links_with_a_rate_what_the_page_shows():
-    shown, layers = page("docs/proof.md"), Layers(ipver=6, overhead_bytes=20)
+    shown, layers = page("docs/proof.md"), HeaderOverhead(ipver=6, overhead_bytes=20)
     moved = goodput_contradictions(1e8, layers, moved_bytes=11_675_000, time_s=1.0, bucket_bytes=16384)
-    shaped = Expected(ipver=6, client="", server="", exclusive=True, rate_bit_s=1e8)
+    shaped = ExpectedPath(ipver=6, client="", server="", exclusive=True, rate_bit_s=1e8)
     bare = path_contradictions(shaped, {"routes": {}, "fits": {}, "rates": {"server": {"eth0": 0.0}}})
     assert len(bare) == 1
     for sentence in (*rate_contradictions(1e8, {"client": 1.042e8}), *moved, *bare):
         assert sentence in "".join(blocks(shown, ""))
-    ceilings = [ceiling_bit_s(1e8, each) / 1e6 for each in (Layers(ipver=4), Layers(ipver=6), layers)]
+    ceilings = [ceiling_bit_s(1e8, each) / 1e6 for each in (HeaderOverhead(ipver=4), HeaderOverhead(ipver=6), layers)]
     assert "{:.2f} Mbit/s for `ipv4`, {:.2f} for `ipv6`, {:.2f} for `ipv6-tunnel`".format(*ceilings) in shown
 
 

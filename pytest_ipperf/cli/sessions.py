@@ -11,18 +11,18 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ipperf.cli.commands.base import records_root
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
-from pytest_ipperf.core.records.completeness import Extent
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.completeness import Completeness
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import strictest
 from pytest_ipperf.store import (
     LAST,
     VERDICT,
     Archive,
-    Entry,
+    SessionEntry,
     check_verdict_is_there,
-    read_story,
+    read_session_summary,
     read_verdict,
     records_in,
 )
@@ -37,7 +37,7 @@ class SessionRef:
 
     name: str
     folder: Path
-    entry: Entry | None
+    entry: SessionEntry | None
 
 
 class Records:
@@ -95,13 +95,13 @@ class Records:
             return folder.resolve().parent != (self.root / "runs").resolve()
         return True
 
-    def extent(self, session: SessionRef) -> Extent:
+    def extent(self, session: SessionRef) -> Completeness:
         """Return how far a session came."""
         if session.entry is None:
-            return read_story(session.folder).extent
+            return read_session_summary(session.folder).extent
         return replace(session.entry.extent, resume=self.archive.resume_of(session.entry))
 
-    def pasts(self, session: SessionRef) -> dict[Key, Past]:
+    def pasts(self, session: SessionRef) -> dict[HistoryKey, HistoryEntry]:
         """What a session found, by key; of several questions about a cell the strictest stays."""
         if session.entry:
             return self.archive.pasts(session.entry)
@@ -118,14 +118,14 @@ def records(folder: str) -> Iterator[Records]:
         found.close()
 
 
-def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> Story:
+def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = None) -> SessionSummary:
     """The story of a session, with the history of its cells over the sessions of its name, and the night it screened.
 
     DamageError where not all of it can be known; where `damage` is a list, that gains the sentences, and the story has
     what can be known.
     """
     if session.entry is None:
-        return read_story(session.folder, damage=damage)
+        return read_session_summary(session.folder, damage=damage)
     try:
         check_verdict_is_there(found.root, session.name)
         if os.path.lexists(found.root / "nights" / session.name / VERDICT):
@@ -136,7 +136,7 @@ def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = 
         damage.append(str(error))
     more: list[str] = []
     resume = found.archive.resume_of(session.entry)
-    story = read_story(session.folder, resume=resume, damage=None if damage is None else more)
+    story = read_session_summary(session.folder, resume=resume, damage=None if damage is None else more)
     if damage is not None:
         damage += [each for each in more if each not in damage]
     if not story.saved:
@@ -144,7 +144,7 @@ def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = 
     return replace(story, courses=found.archive.courses(session.name, saved=story.saved))
 
 
-def _decided_again(archive: Archive, screening: Path) -> Story:
+def _decided_again(archive: Archive, screening: Path) -> SessionSummary:
     """Decide the night again from the records, as its stored verdict has no measurements."""
     from pytest_ipperf.cli.night.decide import decide_again  # noqa: PLC0415 - loads scipy
 

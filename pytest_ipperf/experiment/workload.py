@@ -14,10 +14,10 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Epoch, Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect
-from pytest_ipperf.core.inference.interim_analysis import effects_at, is_open, judgements
+from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecided, judgements
 from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.link_rate import Trains
-from pytest_ipperf.core.measurement.outcome import Outcome, completed_s
+from pytest_ipperf.core.measurement.outcome import RunData, completed_s
 from pytest_ipperf.core.measurement.path_proof import rate_misses
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.errors import AgentError, InvalidError, IpperfError, LabError, RestoreError
@@ -140,7 +140,7 @@ class _Course:
     def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
         """Takes a look; whether another is worth its time, and has it."""
         answers = {arm: self._answers(arm) for arm in self.open} if self.conditions.design.judges else {}
-        self.answered |= {arm: number + 1 for arm, found in answers.items() if found and not is_open(found)}
+        self.answered |= {arm: number + 1 for arm, found in answers.items() if found and not is_undecided(found)}
         going_on: list[Arm] = []
         if number + 1 < self.plan.looks and self.open:
             self.stopped = refuses(self._needed_s(self.plan.look(number + 1)))
@@ -285,7 +285,7 @@ class _Course:
     def _bursts(self) -> int:
         return self.conditions.design.bursts(self.plan.workload.connections)
 
-    def _values(self, outcome: Outcome) -> dict[str, float | None]:
+    def _values(self, outcome: RunData) -> dict[str, float | None]:
         return {name: METRICS[name].value(outcome) for name in PROTOCOLS[self.plan.workload.protocol].metrics}
 
     def _find_floors(self, standing: Standing, service: Service) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +14,5 @@ class Measure:
     """`value` gives a run's value in the metric's unit, None where the run has none; `lacking` says why, in words."""
 
     metric: Metric
-    value: Callable[[Outcome], float | None]
+    value: Callable[[RunData], float | None]
     lacking: str = "nothing completed"

@@ -1,12 +1,12 @@
 """Buffer delay: by how much the RTT grew while TCP filled the queues on the way, as a share of the empty path's."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.tcp_transfer import buffer_delay
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return buffer_delay(outcome.facts.get("rtt_s", 0.0), outcome.facts.get("base_rtt_s", 0.0))
 
 

@@ -7,7 +7,7 @@ an arm cannot win by losing its slowest datagrams, and of several copies the fir
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.delay_variation import delays
 from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure
@@ -16,17 +16,17 @@ _MOST_ERROR = 0.1
 """Of the delay."""
 
 
-def arrived_s(outcome: Outcome) -> list[float]:
+def arrived_s(outcome: RunData) -> list[float]:
     """The delays of what arrived."""
     return list(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
 
 
-def known(outcome: Outcome, delay_s: float) -> bool:
+def known(outcome: RunData, delay_s: float) -> bool:
     """Whether that is finite, and the clocks' error small in it."""
     return outcome.facts.get("clock_error_s", math.inf) <= _MOST_ERROR * delay_s < math.inf
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     arrived = arrived_s(outcome)
     if not arrived:
         return None

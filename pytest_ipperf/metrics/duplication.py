@@ -1,12 +1,12 @@
 """Duplication: how many copies came beyond the first ones, for each datagram that arrived."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.stream_loss import duplicated_share
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return duplicated_share(int(outcome.facts["duplicates"]), int(outcome.facts["unique"]))
 
 

@@ -1,12 +1,12 @@
 """IPDV: by how much the delays of consecutive datagrams differ (RFC 3393), where both of them arrived."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.delay_variation import delays, ipdv, mean_size
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return mean_size(ipdv(delays(*map(outcome.column, ("sequence", "sent_s", "received_s")))))
 
 

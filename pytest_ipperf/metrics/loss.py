@@ -1,12 +1,12 @@
 """Loss: the share of what was sent that never came, one way (UDP) or there and back (RTT)."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.stream_loss import loss_share
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return loss_share(outcome.attempted - sum(outcome.failed.values()), outcome.attempted)
 
 

@@ -1,12 +1,12 @@
 """PDV: by how much the slow datagrams are behind the fastest one (RFC 5481), as RFC 8219 reads it."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.delay_variation import delays, pdv
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return pdv(delays(*map(outcome.column, ("sequence", "sent_s", "received_s"))).values())
 
 

@@ -1,12 +1,12 @@
 """Reordering: the share of the datagrams that came after one which had been sent later."""
 
 from pytest_ipperf.core.design.metric import AMOUNT, Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.stream_loss import reordered_share
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return reordered_share(int(outcome.facts["reordered"]), int(outcome.facts["unique"]))
 
 

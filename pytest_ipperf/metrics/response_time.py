@@ -5,12 +5,12 @@ that an arm cannot win by losing its slowest connections.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.failures import restricted_mean
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float:
+def _value(outcome: RunData) -> float:
     return restricted_mean(outcome.column("total"), sum(outcome.failed.values()), outcome.deadline_s)
 
 

@@ -6,12 +6,12 @@ A lost reply took for ever, so that an arm cannot win by losing its slowest ones
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.percentile import median
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     found = median([*outcome.column("rtt_s"), *[math.inf] * sum(outcome.failed.values())] or [math.inf])
     return found if found < math.inf else None
 

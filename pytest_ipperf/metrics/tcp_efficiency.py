@@ -4,12 +4,12 @@ The sender's kernel counts them, from Linux 4.19 on.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.tcp_transfer import tcp_efficiency
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     return tcp_efficiency(outcome.facts.get("sent_bytes", 0.0), outcome.facts.get("retransmitted_bytes", 0.0))
 
 

@@ -7,11 +7,11 @@ and the gap which a last one has too.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     facts = outcome.facts
     if "unique" not in facts:
         return 8 * facts["payload_bytes"] / facts["seconds"] or None

@@ -6,12 +6,12 @@ asked, and then the ratio may be below 1.
 """
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.tcp_transfer import ideal_rate, transfer_time_ratio
 from pytest_ipperf.metrics.base import Measure
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     facts = outcome.facts
     window = facts.get("window_bytes")
     windows = None if window is None else outcome.attempted * window

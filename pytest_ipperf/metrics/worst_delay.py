@@ -3,7 +3,7 @@
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.percentile import percentile
 from pytest_ipperf.metrics.base import Measure
 from pytest_ipperf.metrics.delay import arrived_s, known
@@ -11,7 +11,7 @@ from pytest_ipperf.metrics.delay import arrived_s, known
 _SHARE = 0.999
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     arrived = arrived_s(outcome)
     if not arrived:
         return None

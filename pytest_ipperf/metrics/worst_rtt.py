@@ -3,14 +3,14 @@
 import math
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.stats.percentile import percentile
 from pytest_ipperf.metrics.base import Measure
 
 _SHARE = 0.999
 
 
-def _value(outcome: Outcome) -> float | None:
+def _value(outcome: RunData) -> float | None:
     replied = outcome.column("rtt_s")
     if not replied:
         return None

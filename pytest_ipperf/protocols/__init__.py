@@ -1,10 +1,10 @@
 """Protocols: one workload kind, one file. Each offers `protocol`; its name is a pytest marker too."""
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.protocols.base import Application, Flow, Protocol
 
-PROTOCOLS: Shelf[Protocol] = Shelf(__name__, list(__path__), "protocol")
+PROTOCOLS: Registry[Protocol] = Registry(__name__, list(__path__), "protocol")
 
 
 def application(name: str) -> Application:

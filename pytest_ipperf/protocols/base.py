@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import Factor, Value
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 
 IP_BIND_ADDRESS_NO_PORT = 24
@@ -305,7 +305,7 @@ class Application(Protocol):
         return ""
 
     @abstractmethod
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         """The cheapest server that a conversation can be had with, for the floor of the measurement."""
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import CONTENT, Application, Call, ContentError, Conversation, ReplyError, Transaction
 
@@ -98,9 +98,9 @@ class Dns(Application):
     def _question(self, rtype: int) -> bytes:
         return dns.question(self.host, rtype)
 
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         del state
-        return Script(b"", ())  # the null server speaks TCP
+        return CannedReplies(b"", ())  # the null server speaks TCP
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

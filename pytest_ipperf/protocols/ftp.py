@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.portable.content import wrong_content, wrong_size
-from pytest_ipperf.core.portable.reply_script import DATA_PORT, Script
+from pytest_ipperf.core.portable.reply_script import DATA_PORT, CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
@@ -147,7 +147,7 @@ class Ftp(Application):
         del ipver  # EPSV is the same for both
         return Retrieve(state.user(index), state.password, state.content)
 
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         replies = (
             b"331 Password required\r\n",
             b"230 Logged in\r\n",
@@ -156,7 +156,9 @@ class Ftp(Application):
             b"150 Opening data connection\r\n226 Transfer complete\r\n",
             b"221 Goodbye\r\n",
         )
-        return Script(b"220 ftp.ipperf.test\r\n", tuple((b"\r\n", reply) for reply in replies), data=state.content)
+        return CannedReplies(
+            b"220 ftp.ipperf.test\r\n", tuple((b"\r\n", reply) for reply in replies), data=state.content
+        )
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.portable.content import excerpt, wrong_content, wrong_size
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     IP_BIND_ADDRESS_NO_PORT,
@@ -230,9 +230,9 @@ class Http(Application):
         del index, ipver
         return Get(state.content)
 
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-        return Script(b"", ((b"\r\n\r\n", head % len(state.content) + state.content),))
+        return CannedReplies(b"", ((b"\r\n\r\n", head % len(state.content) + state.content),))
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

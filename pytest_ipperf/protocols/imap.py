@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from pytest_ipperf.core.portable.content import wrong_content, wrong_size
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     Application,
@@ -176,9 +176,9 @@ class Imap(Application):
         del ipver
         return Fetch(state.user(index), state.password, state.content)
 
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         lean, library = _answers(b"a", state.content), _answers(b"A", state.content)
-        return Script(
+        return CannedReplies(
             b"* OK IMAP4rev1\r\n",
             tuple((b"\r\n", answer) for answer in lean[1:]),
             asides=tuple((b"A%d " % number, answer) for number, answer in enumerate(library)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_ipperf.core.portable.content import wrong_content, wrong_size
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import (
     Application,
@@ -132,12 +132,12 @@ class Smtp(Application):
         left = kept[trace.end() :] if trace else kept
         return wrong_size(sent, len(left)) if sent.startswith(left) else wrong_content(sent, 0, left)
 
-    def script(self, state: ServerState) -> Script:
+    def script(self, state: ServerState) -> CannedReplies:
         del state
         ok = (b"\r\n", b"250 2.0.0 Ok\r\n")
         queued = (b"\r\n.\r\n", b"250 2.0.0 Ok: queued as 0\r\n")
         go_on, bye = (b"\r\n", b"354 go on\r\n"), (b"\r\n", b"221 2.0.0 Bye\r\n")
-        return Script(b"220 mail.ipperf.test ESMTP\r\n", (ok, ok, ok, go_on, queued, bye))
+        return CannedReplies(b"220 mail.ipperf.test ESMTP\r\n", (ok, ok, ok, go_on, queued, bye))
 
     @asynccontextmanager
     async def library(self, state: ServerState, *, family: int, source: str, port: int) -> AsyncIterator[Transaction]:

@@ -14,9 +14,9 @@ from pathlib import PurePath
 from typing import Any
 
 from pytest_ipperf import __version__
-from pytest_ipperf.core.nightly.aa_check import Sentinel
-from pytest_ipperf.core.nightly.report import CellReport, NightReport, Ruling
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.aa_check import AACheck
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 
@@ -27,7 +27,7 @@ SESSION_SCHEMA = 1
 """The same of a session's."""
 
 
-def session_document(story: Story) -> dict[str, Any]:
+def session_document(story: SessionSummary) -> dict[str, Any]:
     """All that is told of a session but its samples; its night, where it was the screening of one, is part of it."""
     night = story.night and night_document(
         story.night, session=story.name, saved=story.saved, began_at=story.began_at, seconds=story.seconds
@@ -114,10 +114,10 @@ def _maker() -> str:
 def _counts(night: NightReport) -> dict[str, int]:
     """Of every ruling, also of those that no cell has."""
     found = Counter(cell.ruling for cell in night.cells)
-    return {ruling.name.lower(): found[ruling] for ruling in Ruling}
+    return {ruling.name.lower(): found[ruling] for ruling in GateDecision}
 
 
-def _sentinel(found: Sentinel | None) -> dict[str, Any] | None:
+def _sentinel(found: AACheck | None) -> dict[str, Any] | None:
     return {**dataclasses.asdict(found), "stable": found.stable} if found else None
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 
 # Not on the PATH of an ordinary user of Debian.
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-_SILENT = Script(b"", ())
+_SILENT = CannedReplies(b"", ())
 _NOTHING = ServerState()
 
 
@@ -42,7 +42,7 @@ class Site:
     connections: int
     state: ServerState = _NOTHING
     zone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    script: Script = _SILENT
+    script: CannedReplies = _SILENT
     data: str = ""
     ports: tuple[int, int] = (0, 0)
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.servers.base import Entry, Server, Site
 
 _BACKLOG = 65535
@@ -58,7 +58,7 @@ class _Session:
 
     __slots__ = ("asides", "heard", "sock", "turn", "turns", "unsent", "waits")
 
-    def __init__(self, sock: socket.socket, script: Script) -> None:
+    def __init__(self, sock: socket.socket, script: CannedReplies) -> None:
         self.sock = sock
         self.turn = 0
         self.turns = script.turns
@@ -71,7 +71,7 @@ class _Session:
 class _Loop:
     """All connections, level-triggered: a server that is easy to trust. Each listener has the script of its own."""
 
-    def __init__(self, listeners: Sequence[tuple[socket.socket, Script]]) -> None:
+    def __init__(self, listeners: Sequence[tuple[socket.socket, CannedReplies]]) -> None:
         self._epoll = select.epoll()
         self._listeners = {sock.fileno(): (sock, script) for sock, script in listeners}
         self._sessions: dict[int, _Session] = {}
@@ -88,7 +88,7 @@ class _Loop:
                     session = self._sessions[number]
                     self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
 
-    def _accept(self, listener: socket.socket, script: Script) -> None:
+    def _accept(self, listener: socket.socket, script: CannedReplies) -> None:
         for _ in range(_ACCEPTS):
             try:
                 sock, _ = listener.accept()
@@ -175,14 +175,14 @@ def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
-    script = Script.from_bytes(Path(order["script"]).read_bytes())
+    script = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
     listeners = [_listener(address, order["port"]) for address in order["addresses"]]
     data: list[socket.socket] = []
     if script.data is not None:
         data = _data_listeners(order["addresses"], *order["data_ports"])
         script = script.with_port(data[0].getsockname()[1])
     # Whoever connects for data has asked for it, or does so in the same moment: it is sent at once.
-    moved = Script(script.data or b"", ())
+    moved = CannedReplies(script.data or b"", ())
     _Loop([*((sock, script) for sock in listeners), *((sock, moved) for sock in data)]).run()
 
 

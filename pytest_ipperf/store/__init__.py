@@ -6,17 +6,17 @@ from pytest_ipperf.store.history.acceptances import accept, acceptances, withdra
 from pytest_ipperf.store.history.nights import (
     LOST,
     VERDICT,
-    Night,
+    StoredNight,
     check_verdict_is_there,
     read_night,
     read_verdict,
     sealed_verdict,
 )
-from pytest_ipperf.store.index.index import Entry
-from pytest_ipperf.store.log.event_log import Journal, is_being_written, run_folder
+from pytest_ipperf.store.index.index import SessionEntry
+from pytest_ipperf.store.log.event_log import EventLog, is_being_written, run_folder
 from pytest_ipperf.store.log.migration import SCHEMA
-from pytest_ipperf.store.session_reader import KeptSession, KeptWorkload, read_session, records_in
-from pytest_ipperf.store.session_summary import read_story
+from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_session, records_in
+from pytest_ipperf.store.session_summary import read_session_summary
 
 __all__ = [
     "FRESH",
@@ -25,18 +25,18 @@ __all__ = [
     "SCHEMA",
     "VERDICT",
     "Archive",
-    "Entry",
-    "Journal",
-    "KeptSession",
-    "KeptWorkload",
-    "Night",
+    "EventLog",
+    "SessionEntry",
+    "StoredNight",
+    "StoredSession",
+    "StoredWorkload",
     "accept",
     "acceptances",
     "check_verdict_is_there",
     "is_being_written",
     "read_night",
     "read_session",
-    "read_story",
+    "read_session_summary",
     "read_verdict",
     "records_in",
     "run_folder",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.records.history_entry import Key, Past
-from pytest_ipperf.store.history.nights import Night, read_night
-from pytest_ipperf.store.index.index import FILE, Entry, Index
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
+from pytest_ipperf.store.history.nights import StoredNight, read_night
+from pytest_ipperf.store.index.index import FILE, Index, SessionEntry
 from pytest_ipperf.store.index.tables import INTACT
 from pytest_ipperf.store.log.migration import tells_end
 
@@ -67,7 +67,7 @@ class Archive:
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
-    def sessions(self, saved: str = "") -> list[Entry]:
+    def sessions(self, saved: str = "") -> list[SessionEntry]:
         """All that have records or were begun, the oldest first; with `saved` those of that name.
 
         One of which nothing can be read is among them, without a name that it was saved under.
@@ -85,10 +85,10 @@ class Archive:
         )
         return [self._entry(row, counts.get(row[0], {})) for row in rows]
 
-    def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> Entry:
+    def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> SessionEntry:
         _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
         troubles, trouble, light, schema, measured, planned, missing, half = rest
-        return Entry(
+        return SessionEntry(
             name=name,
             folder=self.root / "runs" / name,
             began_at=began_at,
@@ -110,11 +110,11 @@ class Archive:
             running=name in self._index.running,
         )
 
-    def whole(self) -> list[Entry]:
+    def whole(self) -> list[SessionEntry]:
         """Return all sessions but the second ones of nights, which measure a choice of their own; the oldest first."""
         return _whole(self.sessions())
 
-    def find(self, name: str) -> Entry:
+    def find(self, name: str) -> SessionEntry:
         """The session that `name` means; UsageError where there is none, or more than one.
 
         `last`, `last~2` (the last but two; the second sessions of nights do not count), a name under which sessions
@@ -143,7 +143,7 @@ class Archive:
             raise UsageError(f"session {name!r} may be any of {', '.join(entry.name for entry in found[:3])}; say more")
         return found[0]
 
-    def resume_of(self, entry: Entry) -> str:
+    def resume_of(self, entry: SessionEntry) -> str:
         """Return what `--ipperf-resume` takes to go on with a session: `last` where it is the last one of its name."""
         of_name = [each.name for each in self.sessions() if each.saved == entry.saved]
         return LAST if of_name[-1] == entry.name else str(entry.folder)
@@ -159,7 +159,7 @@ class Archive:
 
     # --- cells --------------------------------------------------------------------------------------------------------
 
-    def pasts(self, entry: Entry) -> dict[Key, Past]:
+    def pasts(self, entry: SessionEntry) -> dict[HistoryKey, HistoryEntry]:
         """Return the findings of a session by key; DamageError where its records are damaged."""
         if entry.trouble:
             raise DamageError(entry.trouble)
@@ -169,29 +169,29 @@ class Archive:
             rows = self._index.ask(_OF_SESSION, entry.name)
         return {past.key: past for past in map(_past, rows)}
 
-    def keys(self, text: str) -> list[Key]:
+    def keys(self, text: str) -> list[HistoryKey]:
         """The keys of cells in which that text occurs."""
-        return [Key(*row) for row in self._index.ask(
+        return [HistoryKey(*row) for row in self._index.ask(
             "SELECT cell, metric, version FROM key WHERE instr(cell, ?) ORDER BY cell, metric, version", text
         )]  # fmt: skip
 
-    def course(self, key: Key, *, saved: str = "", most: int = 400) -> list[Past]:
+    def course(self, key: HistoryKey, *, saved: str = "", most: int = 400) -> list[HistoryEntry]:
         """What the last sessions found of a key, the oldest first; with `saved` those of that name."""
         return [_past(row) for row in reversed(self._index.ask(_OF_KEY, *key, saved, saved, most))]
 
-    def courses(self, session: str, *, saved: str, most: int = 60) -> dict[Key, list[Past]]:
+    def courses(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
         """What the last sessions of the name `saved` that began before a session found of each of its cells.
 
         The oldest first; all of them, for a person to look at.
         """
-        keys = {number: Key(*key) for number, *key, _ in self._index.ask(_ORIGINS, session)}
-        found, words = dict[int, list[Past]](), self._words()
+        keys = {number: HistoryKey(*key) for number, *key, _ in self._index.ask(_ORIGINS, session)}
+        found, words = dict[int, list[HistoryEntry]](), self._words()
         for earlier in self._index.ask(_BEFORE, saved, session)[:most]:
             for number, _, past in self._found(earlier, keys, words, everything=True):
                 found.setdefault(number, []).append(past)
         return _by_key(found)
 
-    def nights(self, session: str, *, saved: str, most: int = 60) -> dict[Key, list[Past]]:
+    def nights(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
         """The last nights of the name `saved` that began before a session, of each of its cells: what a gate asks.
 
         The oldest first, of each cell the last `most` that are sound and usable, and beside them what the very last
@@ -199,9 +199,9 @@ class Archive:
         taken over from another session counts once, and never for the session that has it too.
         """
         own = self._index.ask(_ORIGINS, session)
-        wanted = {number: Key(*key) for number, *key, _ in own}
+        wanted = {number: HistoryKey(*key) for number, *key, _ in own}
         seen, left = {(row[0], row[-1]) for row in own}, dict.fromkeys(wanted, most)
-        found, words = dict[int, list[Past]](), self._words()
+        found, words = dict[int, list[HistoryEntry]](), self._words()
         nights = [row for row in self._index.ask(_BEFORE, saved, session) if row[-1] is not None]
         for night in nights:
             for number, origin, past in self._found(night, wanted, words, everything=night is nights[0]):
@@ -220,8 +220,8 @@ class Archive:
         return dict(self._index.ask("SELECT id, text FROM word"))
 
     def _found(
-        self, session: Sequence[Any], keys: Mapping[int, Key], words: Mapping[int, str], *, everything: bool
-    ) -> Iterator[tuple[int, str, Past]]:
+        self, session: Sequence[Any], keys: Mapping[int, HistoryKey], words: Mapping[int, str], *, everything: bool
+    ) -> Iterator[tuple[int, str, HistoryEntry]]:
         """What a session found of these keys, with the name of the session that measured it."""
         at, name, began_at, _ = session
         for number, origin, *row in self._index.ask(_OF_KEYS, at, json.dumps(sorted(keys)), everything):
@@ -231,7 +231,7 @@ class Archive:
                 row[place] = words[row[place]]
             yield number, words[origin] or name, _past((*keys[number], name, began_at, *row))
 
-    def last_night(self, saved: str, *, before: str = "") -> Night | None:
+    def last_night(self, saved: str, *, before: str = "") -> StoredNight | None:
         """The newest night that was saved under that name; with `before` of those that began before that session.
 
         LabError where its verdict cannot be read, or that of a later one which may have the name.
@@ -250,20 +250,20 @@ class Archive:
                 yield name, why
 
 
-def _whole(entries: Sequence[Entry]) -> list[Entry]:
+def _whole(entries: Sequence[SessionEntry]) -> list[SessionEntry]:
     return [entry for entry in entries if not entry.saved.endswith(FRESH)]
 
 
-def _by_key(found: Mapping[int, list[Past]]) -> dict[Key, list[Past]]:
+def _by_key(found: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, list[HistoryEntry]]:
     """The oldest first, of courses that have the newest first."""
     return {course[0].key: course[::-1] for course in found.values()}
 
 
-def _past(row: Sequence[Any]) -> Past:
+def _past(row: Sequence[Any]) -> HistoryEntry:
     cell, metric, version, session, began_at, *rest, sound, usable = row
     change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, header_cost, verdict, digest = rest
-    return Past(
-        key=Key(cell, metric, version),
+    return HistoryEntry(
+        key=HistoryKey(cell, metric, version),
         session=session,
         began_at=began_at,
         change=change,

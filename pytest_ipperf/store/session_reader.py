@@ -16,7 +16,7 @@ from zlib import crc32
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.events import Event, Place, read_events
+from pytest_ipperf.store.log.events import Event, ReadPosition, read_events
 from pytest_ipperf.store.log.migration import Facts
 
 _ANSWERS = frozenset({"plan", "record", "undecided", "trouble", "note", "end"})
@@ -25,7 +25,7 @@ _SHORT = ("arm", "warmup", "columns", "rows", "offset", "samples_crc32", "failed
 
 
 @dataclass(frozen=True, slots=True)
-class KeptWorkload:
+class StoredWorkload:
     """What one process wrote of a workload, since it last began it; each fact as the event has it.
 
     `complete` is empty where the workload was broken off, `broken` says how if it was in order.
@@ -65,7 +65,7 @@ def _packed_bytes(run: Facts) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSession:
+class StoredSession:
     """What a session's folder holds: its question, its workloads, and the folders of what it took over itself.
 
     `half` says that one of its journals ends in half a line.
@@ -73,7 +73,7 @@ class KeptSession:
 
     folder: Path
     facts: Facts
-    workloads: Mapping[str, KeptWorkload]
+    workloads: Mapping[str, StoredWorkload]
     taken_over: Mapping[str, Path]
     half: bool = False
 
@@ -85,7 +85,7 @@ class KeptSession:
 
 def read_session(
     folder: Path, *, answers: list[Event] | None = None, short: bool = False, damage: list[str] | None = None
-) -> KeptSession:
+) -> StoredSession:
     """All of a session; UsageError naming the folder where there is none, or one of another schema.
 
     DamageError where a journal has a line that is none, or the session has ended and one of its journals is no longer
@@ -116,7 +116,7 @@ def read_session(
         damage += map(str, found)
     # Each process says when it began itself.
     first = min(reading.sessions, key=lambda event: float(event["at"]))
-    return KeptSession(folder, first, reading.workloads, reading.taken_over, reading.half)
+    return StoredSession(folder, first, reading.workloads, reading.taken_over, reading.half)
 
 
 def records_in(folder: Path) -> list[Record]:
@@ -166,7 +166,7 @@ class _Reading:
         self.half = False
         self.files: dict[str, int] = {}
         self.sessions: list[Facts] = []
-        self.workloads: dict[str, KeptWorkload] = {}
+        self.workloads: dict[str, StoredWorkload] = {}
 
     @property
     def taken_over(self) -> dict[str, Path]:
@@ -175,8 +175,8 @@ class _Reading:
 
     def journal(self, path: Path) -> None:
         """Read a journal up to where it can be read; DamageError where it cannot be read to its end."""
-        found: dict[str, KeptWorkload] = {}
-        place = Place()
+        found: dict[str, StoredWorkload] = {}
+        place = ReadPosition()
         try:
             for event in read_events(path, place):
                 self._take(event, found, path)
@@ -186,7 +186,7 @@ class _Reading:
                 if workload.complete or name not in self.workloads:  # a worker that died left its share to another
                     self.workloads[name] = workload
 
-    def _take(self, event: Event, found: dict[str, KeptWorkload], path: Path) -> None:
+    def _take(self, event: Event, found: dict[str, StoredWorkload], path: Path) -> None:
         kind, facts = event.kind, event.facts
         if kind in _ANSWERS:
             self._answers.append(event)
@@ -199,11 +199,11 @@ class _Reading:
         elif kind == "anew":
             self._anew.add(facts["workload"])
         elif kind == "workload":
-            found[facts["workload"]] = KeptWorkload(path.with_suffix(".f64"), facts)
+            found[facts["workload"]] = StoredWorkload(path.with_suffix(".f64"), facts)
         elif facts.get("workload") in found:
             self._add(found[facts["workload"]], kind, facts)
 
-    def _add(self, workload: KeptWorkload, kind: str, event: Facts) -> None:
+    def _add(self, workload: StoredWorkload, kind: str, event: Facts) -> None:
         if kind in ("epoch", "run", "floor"):
             {"epoch": workload.epochs, "run": workload.runs, "floor": workload.floors}[kind].append(
                 self._shortened(event) if self._short else event

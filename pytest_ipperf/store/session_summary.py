@@ -9,29 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.nightly.report import NightReport
-from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
-from pytest_ipperf.core.records.completeness import UNMEASURED, Extent, State, extent, state_of
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.completeness import UNMEASURED, Completeness, SessionState, extent, state_of
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log.event_log import is_being_written
 from pytest_ipperf.store.log.events import Event
 from pytest_ipperf.store.log.migration import tells_end
-from pytest_ipperf.store.session_reader import KeptSession, KeptWorkload, read_session
+from pytest_ipperf.store.session_reader import StoredSession, StoredWorkload, read_session
 
 _TIMES = ("total", "rtt_s")
 """The columns whose spread is shown; other samples are no times of single connections or replies."""
 
 
-def read_story(
+def read_session_summary(
     folder: Path,
     *,
-    courses: Mapping[Key, Sequence[Past]] | None = None,
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
     night: NightReport | None = None,
     resume: str = "",
     running: bool | None = None,
     damage: list[str] | None = None,
-) -> Story:
+) -> SessionSummary:
     """Read the story of a session's folder; raises as `read_session` does, and takes `damage` for what that does.
 
     Who goes on with it gives `resume` to `--ipperf-resume`, by default its folder. Whether it is `running` is seen by
@@ -51,7 +51,7 @@ def read_story(
     ended = tells_end(schema) or kept.half
     known = _extent(told, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
     notes = [*(event["text"] for event in told if event["event"] == "note"), *_lost_samples(measured)]
-    return Story(
+    return SessionSummary(
         name=kept.name,
         folder=folder,
         began_at=kept.facts["at"],
@@ -78,7 +78,7 @@ def _extent(
     tells_end: bool,
     running: bool,
     resume: str,
-) -> Extent:
+) -> Completeness:
     """Return how far a session came; of one without an end, its items without any answer are missing."""
     plans = [event["items"] for event in told if event["event"] == "plan"]
     items = {nodeid: cell for plan in plans for nodeid, cell in plan.items()} if plans else None
@@ -91,11 +91,11 @@ def _extent(
         running=running,
         tells_end=tells_end,
     )
-    left = () if missing is None or state is State.WHOLE else missing
+    left = () if missing is None or state is SessionState.WHOLE else missing
     return extent(items, {record.cell for record in records}, left, state=state, resume=resume)
 
 
-def _unmeasured(known: Extent) -> Iterator[Trouble]:
+def _unmeasured(known: Completeness) -> Iterator[Trouble]:
     for nodeid, _ in known.missing:
         yield Trouble(nodeid=nodeid, kind=UNMEASURED, sentence=known.why_missing)
 
@@ -106,8 +106,8 @@ class Samples(Mapping[tuple[str, str], Sequence[float]]):
     What was taken over from an earlier session lies there.
     """
 
-    def __init__(self, measured: Iterable[tuple[str, KeptWorkload]]) -> None:
-        self._found: dict[tuple[str, str], KeptWorkload] = {}
+    def __init__(self, measured: Iterable[tuple[str, StoredWorkload]]) -> None:
+        self._found: dict[tuple[str, str], StoredWorkload] = {}
         for name, workload in measured:
             for run in workload.runs if workload.whole else ():
                 if set(_TIMES) & set(run["columns"]):
@@ -134,10 +134,10 @@ def _trouble(event: Mapping[str, Any]) -> Trouble:
     return Trouble(nodeid=event["nodeid"], kind=event.get("kind", "inconclusive"), sentence=event["sentence"])
 
 
-def _measured(kept: KeptSession) -> Iterator[tuple[str, KeptWorkload]]:
+def _measured(kept: StoredSession) -> Iterator[tuple[str, StoredWorkload]]:
     """Of each workload where it was measured; an earlier session that is no longer there has taken its own along."""
     yield from kept.workloads.items()
-    earlier: dict[Path, Mapping[str, KeptWorkload]] = {}
+    earlier: dict[Path, Mapping[str, StoredWorkload]] = {}
     for name, folder in kept.taken_over.items():
         if folder not in earlier:
             earlier[folder] = _workloads(folder)
@@ -145,21 +145,21 @@ def _measured(kept: KeptSession) -> Iterator[tuple[str, KeptWorkload]]:
             yield name, earlier[folder][name]
 
 
-def _lost_samples(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[str]:
+def _lost_samples(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[str]:
     """A sentence about each workload that was complete, and of which samples are no longer there."""
     for name, workload in measured:
         if workload.complete and not workload.whole:
             yield f"samples of {name} are missing in {workload.packed}: what is made of them is left out"
 
 
-def _workloads(folder: Path) -> Mapping[str, KeptWorkload]:
+def _workloads(folder: Path) -> Mapping[str, StoredWorkload]:
     try:
         return read_session(folder, short=True).workloads
     except (UsageError, DamageError):
         return {}
 
 
-def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
+def _hosts(measured: Iterable[tuple[str, StoredWorkload]]) -> Iterator[HostSummary]:
     """Each host of each testbed once, as the first epoch saw it."""
     seen: set[tuple[str, str]] = set()
     for name, workload in measured:
@@ -170,7 +170,7 @@ def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
                 if (testbed, role) not in seen:
                     seen.add((testbed, role))
                     own = listed.get(role, {})
-                    yield Host(
+                    yield HostSummary(
                         testbed=testbed,
                         role=role,
                         name=own.get("name", ""),
@@ -179,7 +179,7 @@ def _hosts(measured: Iterable[tuple[str, KeptWorkload]]) -> Iterator[Host]:
                     )
 
 
-def _listed(workload: KeptWorkload, roles: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+def _listed(workload: StoredWorkload, roles: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """By role what the inventory says of a host; nothing where the workload was broken off."""
     testbed = workload.complete.get("testbed", {})
     more = {f"client{number}": host for number, host in enumerate(testbed.get("more_clients", ()), start=2)}

@@ -1,6 +1,6 @@
 """Transports: one way for IP to travel, one file. Each offers `transport`."""
 
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.transports.base import Transport
 
-TRANSPORTS: Shelf[Transport] = Shelf(__name__, list(__path__), "transport")
+TRANSPORTS: Registry[Transport] = Registry(__name__, list(__path__), "transport")

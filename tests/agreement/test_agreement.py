@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.arena import BURST_BYTES, ROUTED, arena
 from benchmarks.ends import ends
-from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead
 from pytest_ipperf.lab.netns.namespaces import unusable
 
 # The queue holds an eighth of a second of this: a machine that stalls for less leaves the link as busy as it was.
@@ -54,7 +54,7 @@ def iperf3(path, ipver, offered_bit_s):
 
 def ceiling_bit_s(ipver):
     """A token bucket counts no preamble, check sequence and gap, which are 24 bytes of a frame's 38."""
-    header_bytes = Layers(ipver=ipver, datagram=True).header_bytes + FRAME_BYTES - 24
+    header_bytes = HeaderOverhead(ipver=ipver, datagram=True).header_bytes + FRAME_BYTES - 24
     return RATE_BIT_S * SIZE / (SIZE + header_bytes)
 
 

@@ -26,7 +26,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.plugin.session.plan_text import order_of
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import SCHEMA, Archive, Journal, accept, withdraw
+from pytest_ipperf.store import SCHEMA, Archive, EventLog, accept, withdraw
 from tests.store.kept import BEGAN, HOST, SUITE, events_of, facts, name_of, record, rewrite
 
 GREEN, RED, FRESH, WORKER, RESUMED, NEXT = 0, 3, 4, 5, 6, 8
@@ -112,12 +112,12 @@ def _session(
     taken: Path | None = None,
 ) -> Path:
     folder = root / "runs" / name_of(number)
-    main = Journal(folder, "main")
+    main = EventLog(folder, "main")
     main.append("session", facts(number, saved=saved))
     if taken:
         main.append("taken", {"workload": str(PLAN.workload), "session": taken.name, "folder": str(taken)})
     else:
-        measuring = main if writer == "main" else Journal(folder, writer)
+        measuring = main if writer == "main" else EventLog(folder, writer)
         if measuring is not main:
             measuring.append("session", facts(number, saved=saved, at=BEGAN + 86400 * number + 1))
         _measure(measuring, number)
@@ -132,7 +132,7 @@ def _session(
     return folder
 
 
-def _measure(journal: Journal, seed: int) -> None:
+def _measure(journal: EventLog, seed: int) -> None:
     """A workload as `plugin/display/progress.py` writes it, with samples that give its values."""
     draw, plan = random.Random(seed), PLAN
     name = str(plan.workload)
@@ -156,7 +156,7 @@ def _measure(journal: Journal, seed: int) -> None:
     journal.settle()
 
 
-def _run(journal: Journal, plan: Plan, draw: random.Random, place: dict[str, Any]) -> None:
+def _run(journal: EventLog, plan: Plan, draw: random.Random, place: dict[str, Any]) -> None:
     rows = array("d")
     for _ in range(4):
         total = 0.004 + draw.random() / 1000

@@ -27,7 +27,7 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.cli.commands.night import _check
 from pytest_ipperf.cli.night.decide import decide_night
-from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.plugin.session.resume import Earlier
@@ -113,7 +113,7 @@ def wrong_greens(root: Path) -> Iterator[str]:
             yield f"compare with {name}"
 
 
-def next_night(root: Path) -> Light | None:
+def next_night(root: Path) -> GateStatus | None:
     """Decide the night that lacks a cell; None where it has no verdict."""
     try:
         _check(Namespace(saved="night", rest=[f"--ipperf-records={root}"], baseline="", output=""))
@@ -147,7 +147,7 @@ def read_all(archive: Any, root: Path, draw: random.Random, how: str) -> None:
     light = next_night(root)
     if archive.sealed or UNSEALED.search(how):
         assert greens == [], how
-        assert light is not Light.GREEN, how
+        assert light is not GateStatus.GREEN, how
     for number, runs in archive.runs.items():
         found = resumed(root, number)
         if archive.sealed:
@@ -181,7 +181,7 @@ def test_the_whole_archive_is_told_as_it_was_written(archive, tmp_path):
     shutil.copytree(archive.root, root)
     assert [number for number in (GREEN, RED, WORKER, RESUMED) if is_red(root, name_of(number))] == [RED, WORKER]
     assert list(wrong_greens(root)) == []
-    assert next_night(root) is (None if archive.schema == 5 else Light.SHRUNK)
+    assert next_night(root) is (None if archive.schema == 5 else GateStatus.SHRUNK)
     assert [ask("compare", name_of(GREEN), name_of(each), "--records", root)[0] for each in (1, RED)] == [0, 1]
     for number, runs in archive.runs.items():
         assert resumed(root, number) == runs

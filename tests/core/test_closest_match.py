@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_ipperf.core.closest_match import meant, nearest
+from pytest_ipperf.core.closest_match import closest_match, did_you_mean
 
 THERE = ["smtp", "http", "imap", "loopback"]
 
@@ -11,9 +11,9 @@ THERE = ["smtp", "http", "imap", "loopback"]
     ("name", "found"), [("smpt", "smtp"), ("htpp", "http"), ("lopback", "loopback"), ("zzz", ""), ("", "")]
 )
 def test_the_nearest_is_close_or_none(name, found):
-    assert nearest(name, THERE) == found
-    assert meant(name, iter(THERE)) == (f"; did you mean {found!r}?" if found else "")
+    assert closest_match(name, THERE) == found
+    assert did_you_mean(name, iter(THERE)) == (f"; did you mean {found!r}?" if found else "")
 
 
 def test_a_long_text_is_no_mistyped_name():
-    assert nearest("loopback" * 10_000_000, ["loopback" * 10_000_000]) == ""
+    assert closest_match("loopback" * 10_000_000, ["loopback" * 10_000_000]) == ""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 
@@ -25,7 +25,7 @@ def value(name, outcome):
 
 
 def outcome(protocol, rows, attempted, lost, facts):
-    return Outcome(
+    return RunData(
         attempted=attempted,
         failed={"lost": lost} if lost else {},
         columns=PROTOCOLS[protocol].columns,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers.nameserver import answers, reply
@@ -35,7 +35,7 @@ class Wire:
         self._whole = protocol.datagram
         if protocol.datagram:
             known = answers({protocol.host: ADDRESSES})
-            script = Script(b"", ((b"", reply(self.talk.opening(), known)),))
+            script = CannedReplies(b"", ((b"", reply(self.talk.opening(), known)),))
         self._script = script
         self._turn = 0
         self._heard = b""

@@ -22,8 +22,8 @@ from pytest_ipperf.core.inference.effect import Effect, percent_of_log
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.nightly.gate import decide
-from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
@@ -193,7 +193,7 @@ def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
     draw = random.Random(f"{record.cell} {seed}")
     level = math.log1p(record.estimate / 100) if level is None else level
     return [
-        Past(
+        HistoryEntry(
             key=record.key, session=f"night-{at:02d}", began_at=TODAY - (nights - at) * NIGHT_S,
             change=level + draw.gauss(0, spread) + (0.08 if changed is not None and at >= changed else 0.0),
             sd_epoch=0.03, epochs=10, test_value=record.test.mean, reference_value=record.reference.mean,
@@ -238,7 +238,7 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
         for told in judged
     }
     courses[fresh[0].key] = past_of(fresh[0], nights, level=0.01)
-    gone = Key("lab.100mbit-ftp-c10-1m-ipv6", METRIC.name, "1")
+    gone = HistoryKey("lab.100mbit-ftp-c10-1m-ipv6", METRIC.name, "1")
     accepted = [
         Acceptance(
             cell="*-smtp-c100-*-ipv6-tunnel", metric="", reason="sit has no offloads here, ticket NET-7", by="ada",
@@ -247,7 +247,7 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
     ]  # fmt: skip
     trouble = "suites/response_time/test_response_time.py::test_dns[lab.100mbit-dns-c10-1k-ipv6]"
     troubles = {trouble: "bind did not answer on 198.18.0.6 port 53 within 10 s"}
-    return Story(
+    return SessionSummary(
         name=Path(folder).name, folder=Path(folder), began_at=TODAY, seconds=1510.0,
         question={"schema": 6, "arguments": ["suites", "-m", "a b"], "pytest": "9.2.0", "pytest_ipperf": "0.1.0"},
         records=tuple(screen),
@@ -255,7 +255,9 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
             Trouble(nodeid=name, kind="infrastructure", sentence=sentence) for name, sentence in troubles.items()
         ),
         hosts=tuple(
-            Host(testbed="lab.100mbit", role=role, facts={"kernel": "6.12.5", "cpus": 2, "sysctl": {"net.a": place}})
+            HostSummary(
+                testbed="lab.100mbit", role=role, facts={"kernel": "6.12.5", "cpus": 2, "sysctl": {"net.a": place}}
+            )
             for place, role in enumerate(("client", "router", "server"))
         ),
         samples=samples_of(screen, failures={screen[0].cell}),

@@ -20,7 +20,7 @@ import time
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.servers.server_process import Daemon
 from pytest_ipperf.agent.sockets.ports import free_port
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 from pytest_ipperf.servers import SERVERS
@@ -127,7 +127,7 @@ def main(name: str) -> None:
     try:
         with private_folder() as folder:
             port = free_port(ADDRESSES, 20000, 29999, random.Random(1))
-            script = protocol.script(state) if name == "null" else Script(b"", ())
+            script = protocol.script(state) if name == "null" else CannedReplies(b"", ())
             daemon = Daemon(recipe, Site(str(folder / name), ADDRESSES, port, 50, state, script=script))
             daemon.start()
             try:

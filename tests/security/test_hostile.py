@@ -18,7 +18,7 @@ from pytest_ipperf.lab.agents import client as link_module
 from pytest_ipperf.lab.agents.client import Link
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.store.log.event_log import Journal
+from pytest_ipperf.store.log.event_log import EventLog
 
 CANARY = "canary-of-the-tests"
 HOSTILE = [
@@ -180,7 +180,7 @@ def test_a_key_of_execnet_is_unknown_to_the_inventory(folder, key):
 
 def test_a_community_is_in_no_record(folder, tmp_path):
     testbed = read_inventory(inventory(folder, "host", "snmp", "confidential@192.0.2.9"))["bed"]
-    journal = Journal(tmp_path, "main")
+    journal = EventLog(tmp_path, "main")
     journal.append("complete", {"testbed": testbed})
     journal.close()
     told = (tmp_path / "main.jsonl").read_text()

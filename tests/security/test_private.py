@@ -14,7 +14,7 @@ import pytest
 from pytest_ipperf.agent.host_state import dirty_marks, state_dir
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
-from pytest_ipperf.store.log.event_log import Journal
+from pytest_ipperf.store.log.event_log import EventLog
 
 STRANGER = 65533
 
@@ -87,7 +87,7 @@ def test_root_removes_nothing_in_the_folder_of_another_user(users):
 def test_records_have_the_rights_that_the_umask_leaves(tmp_path):
     before = os.umask(0o077)
     try:
-        journal = Journal(tmp_path / "records", "main")
+        journal = EventLog(tmp_path / "records", "main")
         journal.append("note", {"text": "x"})
         journal.append_samples(b"12345678")
         journal.keep("logs/server.log", b"log")

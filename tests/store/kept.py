@@ -19,7 +19,7 @@ from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.store import SCHEMA, Journal
+from pytest_ipperf.store import SCHEMA, EventLog
 from pytest_ipperf.store.log.seal import KEY, sealed
 
 BEGAN = 1795311000.0
@@ -106,7 +106,7 @@ def keep(
 ) -> Path:
     """The folder of a session with these records; with `troubles` by kind, and an end unless `status` is None."""
     folder = root / "runs" / name_of(number)
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     hosts = more.pop("hosts", {"client": HOST, "server": HOST})
     journal.append("session", facts(number, **more))
     journal.append("workload", {"workload": "lab-http-c1-10k", "seed": 7, "order": []})

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, Journal, read_story, records_in
+from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.store import Archive, EventLog, read_session_summary, records_in
 from pytest_ipperf.store.index.index import FILE
 from tests.store.kept import BEGAN, SUITE, facts, keep, name_of, record, single
 
-ONE, TWO = (Key(record(number).cell, "response_time", "1-apache-ipv4") for number in (1, 2))
+ONE, TWO = (HistoryKey(record(number).cell, "response_time", "1-apache-ipv4") for number in (1, 2))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_course_of_a_cell_is_that_of_its_own_version(archive):
     assert [past.session for past in archive.course(TWO)] == [name_of(0), name_of(1)]
     assert [past.session for past in archive.course(ONE, most=2)] == [name_of(2), name_of(3)]
     assert [past.session for past in archive.course(ONE, saved="main")] == [name_of(0), name_of(1)]
-    assert archive.course(Key("nowhere", "loss")) == []
+    assert archive.course(HistoryKey("nowhere", "loss")) == []
 
 
 def test_courses_are_those_of_each_cell_of_a_session(tmp_path):
@@ -162,7 +162,7 @@ def test_what_was_taken_over_counts_once_and_never_for_who_took_it(tmp_path):
     keep(tmp_path, 4, [record(1)], saved="main")
     assert held_to(tmp_path, 4) == [name_of(3)]
     assert held_to(tmp_path, 3) == []
-    journal = Journal(tmp_path / "runs" / name_of(0), "main")
+    journal = EventLog(tmp_path / "runs" / name_of(0), "main")
     journal.append("end", {"status": 0, "seconds": 1})
     journal.close()
     rule(tmp_path, 0)
@@ -192,12 +192,12 @@ def test_a_session_began_with_the_first_of_its_journals_whichever_was_seen_first
     folder = keep(tmp_path, 1, [record(1)], saved="main")
     Archive(tmp_path).close()
     for writer, at in (("gw0", BEGAN + 90000.0), ("zz", BEGAN + 86000.0)):
-        journal = Journal(folder, writer)
+        journal = EventLog(folder, writer)
         journal.append("session", facts(1, saved="main", at=at))
         journal.close()
     rule(tmp_path, 1)
     with contextlib.closing(Archive(tmp_path)) as archive:
-        assert archive.find("last").began_at == BEGAN + 86000 == read_story(folder).began_at
+        assert archive.find("last").began_at == BEGAN + 86000 == read_session_summary(folder).began_at
     assert held_to(tmp_path, 1) == [name_of(0)]
 
 
@@ -240,7 +240,7 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         assert [past.sound for past in archive.course(TWO)] == [True, True, False]
         archive.close()
         # What was marked stays marked when the session is read on, and when it comes back from elsewhere.
-        journal = Journal(tmp_path / "runs" / name_of(1), "main")
+        journal = EventLog(tmp_path / "runs" / name_of(1), "main")
         journal.append("end", {"status": 0, "seconds": 1})
         journal.close()
     moved = (tmp_path / "runs" / name_of(1)).rename(tmp_path / "elsewhere")

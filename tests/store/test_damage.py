@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, Journal, is_being_written, read_session, read_story, records_in
+from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.store import Archive, EventLog, is_being_written, read_session, read_session_summary, records_in
 from pytest_ipperf.store.index.index import FILE, Index
 from pytest_ipperf.store.index.tables import VERSION
 from pytest_ipperf.store.log import events
@@ -29,7 +29,7 @@ from tests.store.kept import SUITE, facts, keep, name_of, record
 
 ROOT = Path(__file__).parents[2]
 NIGHTS = 4
-ONE = Key(record(1).cell, "response_time", "1-apache-ipv4")
+ONE = HistoryKey(record(1).cell, "response_time", "1-apache-ipv4")
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_a_record_that_was_cut_in_the_middle_of_its_line_is_no_record(root):
         archive = Archive(root)
         entry = archive.find("last")
         assert (entry.verdicts, entry.status, archive.notes) == ({"within": 1}, None, [])
-        assert records_in(folder) == [record(1)] == list(read_story(folder).records)
+        assert records_in(folder) == [record(1)] == list(read_session_summary(folder).records)
         archive.close()
     with path.open("ab") as file:  # no writer goes on behind half a line
         file.write(b"nonsense\n")
@@ -212,7 +212,7 @@ def test_zeros_that_a_loss_of_power_leaves_are_no_record_and_no_end_in_order(roo
     archive = Archive(root)
     entry = archive.find("last")
     assert (entry.verdicts, entry.status, entry.trouble, archive.notes) == ({"within": 1}, None, "", [])
-    assert (records_in(folder), read_story(folder).status) == ([record(1)], None)
+    assert (records_in(folder), read_session_summary(folder).status) == ([record(1)], None)
     archive.close()
 
 
@@ -239,7 +239,7 @@ def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made
     else:
         path.write_bytes(path.read_bytes() + line)
     if not last:
-        journal = Journal(folder, "main")
+        journal = EventLog(folder, "main")
         journal.append("end", {"status": 0, "seconds": 1})
         journal.close()
     damage = damaged(name_of(NIGHTS), number)
@@ -254,12 +254,12 @@ def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made
             archive.pasts(entry)
         assert name_of(NIGHTS) not in {past.session for past in archive.course(ONE)}
         archive.close()
-        for read in (read_story, read_session, records_in):
+        for read in (read_session_summary, read_session, records_in):
             with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
                 read(folder)
     said: list[str] = []
     if number > 1:
-        assert list(read_story(folder, damage=said).records) == [record(1)]
+        assert list(read_session_summary(folder, damage=said).records) == [record(1)]
         assert said == [note]
 
 
@@ -320,7 +320,7 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
     folder = keep(root, NIGHTS, [], status=None)
     path = folder / "main.jsonl"
     number = path.read_bytes().count(b"\n") + 1
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("record", dataclasses.asdict(record(1)) | wrong)
     journal.close()
     for _ in range(2):
@@ -331,14 +331,14 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
         assert [archive.pasts(entry) for entry in archive.sessions()[:-1]] == there[1]
         archive.close()
     with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
-        read_story(folder)
+        read_session_summary(folder)
 
 
 @pytest.mark.parametrize("wrong", [{"status": [0], "seconds": 1}, {"status": 0, "seconds": "1"}])
 def test_an_end_that_is_none_is_damage_of_its_line(root, wrong):
     folder = keep(root, NIGHTS, [record(1)], status=None)
     number = (folder / "main.jsonl").read_bytes().count(b"\n") + 1
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("end", wrong)
     journal.close()
     archive = Archive(root)
@@ -370,7 +370,7 @@ def test_records_of_a_version_that_is_not_read_are_said_and_the_others_are_there
         with contextlib.closing(Archive(root)) as archive:  # nobody who asks for the last one gets another
             assert (archive.find("last").name, archive.find("last").verdicts) == (folder.name, {})
     with pytest.raises(UsageError, match=re.escape(f"session {folder.name} {sentence}")):
-        read_story(folder)
+        read_session_summary(folder)
 
 
 def test_a_session_that_was_removed_is_gone_without_a_word(root):
@@ -447,7 +447,7 @@ def test_records_that_may_not_be_read_are_one_sentence(tmp_path, monkeypatch):
 
 
 def test_of_two_writers_of_a_journal_the_second_is_refused(root):
-    first, second = (Journal(root / "runs" / "20261201T000000Z-aa", "main") for _ in range(2))
+    first, second = (EventLog(root / "runs" / "20261201T000000Z-aa", "main") for _ in range(2))
     first.append("session", facts(9))
     with pytest.raises(LabError) as refused:
         second.append("session", facts(9))
@@ -466,10 +466,10 @@ def test_of_two_writers_of_a_journal_the_second_is_refused(root):
 WRITER = """
 import dataclasses, json, sys
 from pathlib import Path
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import EventLog
 from tests.store.kept import facts, record
 number, most = int(sys.argv[2]), int(sys.argv[3])
-journal = Journal(Path(sys.argv[1]) / "runs" / sys.argv[4], "main")
+journal = EventLog(Path(sys.argv[1]) / "runs" / sys.argv[4], "main")
 journal.append("session", facts(number))
 plain = dataclasses.asdict(record(1))
 for each in range(most):
@@ -534,7 +534,7 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
         kept = [each.cell for each in records_in(entry.folder)]
         assert kept[:finished] == [f"lab-{each}" for each in range(finished)]
         assert len(kept) == len(archive.pasts(entry)) == sum(entry.verdicts.values())
-        assert len(read_story(entry.folder).records) == len(kept)
+        assert len(read_session_summary(entry.folder).records) == len(kept)
         archive.close()
 
 
@@ -544,7 +544,7 @@ DISK = """
 import contextlib, dataclasses, json, sys
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.store import Archive, Journal
+from pytest_ipperf.store import Archive, EventLog
 from tests.store.kept import facts, keep, name_of, record
 root = Path(sys.argv[1])
 def told():
@@ -558,7 +558,7 @@ FULL = """
 (root / "spare").write_bytes(bytes(300_000))
 keep(root, 0, [record(1)])
 before = told()
-journal = Journal(root / "runs" / name_of(1), "main")
+journal = EventLog(root / "runs" / name_of(1), "main")
 journal.append("session", facts(1))
 plain, written = dataclasses.asdict(record(1)), 0
 try:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import SCHEMA, Archive, Journal, read_session, records_in
+from pytest_ipperf.store import SCHEMA, Archive, EventLog, read_session, records_in
 from pytest_ipperf.store.log.seal import sealed
 from tests.store.kept import HOST, events_of, facts, keep, record, rewrite
 
@@ -24,7 +24,7 @@ ROW = tuple(0.1 * column for column in range(len(PHASES)))
 
 def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
     """Two workloads of three runs each, whole."""
-    journal = Journal(folder, writer)
+    journal = EventLog(folder, writer)
     journal.append("session", facts(0, schema=schema))
     for name in workloads:
         journal.append("workload", {"workload": name, "seed": 7, "order": []})
@@ -160,7 +160,7 @@ def test_every_event_is_checked_for_the_types_of_what_it_has(whole, tmp_path, ki
 
 def test_what_a_later_version_writes_beside_that_is_left_alone(whole, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "one")
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("weather", {"text": 5, "rows": "many"})
     journal.append("note", {"text": "so", "colour": 5})
     journal.close()
@@ -189,7 +189,7 @@ def test_samples_that_are_not_those_that_were_written_are_damage(whole, tmp_path
 def test_a_workers_journal_that_is_no_longer_whole_after_the_end_is_damage(whole, tmp_path, lost):
     folder = shutil.copytree(whole, tmp_path / "one")
     write(folder, writer="gw0")
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("end", {"status": 0, "seconds": 1, "files": journal.sizes()})
     journal.close()
     assert read_session(folder).facts["seed"] == 7
@@ -217,7 +217,7 @@ def test_a_workload_that_was_begun_again_counts_from_there(tmp_path):
 
 def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
     write(tmp_path / "one", writer="gw1")
-    half = Journal(tmp_path / "one", "gw0")
+    half = EventLog(tmp_path / "one", "gw0")
     half.append("session", facts(0))
     half.append("workload", {"workload": WORKLOADS[0], "seed": 7, "order": []})
     half.append("broken", {"workload": WORKLOADS[0], "sentence": "the agent died"})
@@ -227,7 +227,7 @@ def test_what_a_worker_left_is_taken_from_the_one_that_ended_it(tmp_path):
 
 
 def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
-    journal = Journal(tmp_path / "two", "main")
+    journal = EventLog(tmp_path / "two", "main")
     journal.append("session", facts(0))
     journal.append("taken", {"workload": WORKLOADS[0], "session": "one", "folder": str(tmp_path / "one")})
     journal.close()
@@ -236,7 +236,7 @@ def test_what_it_took_over_itself_is_told_with_its_folder(tmp_path):
 
 def test_what_could_not_be_taken_over_was_not_whoever_says_so(tmp_path):
     for writer, event in (("gw0", "anew"), ("main", "taken")):
-        journal = Journal(tmp_path / "two", writer)
+        journal = EventLog(tmp_path / "two", writer)
         journal.append("session", facts(0))
         for workload in WORKLOADS if event == "taken" else WORKLOADS[:1]:
             journal.append(event, {"workload": workload, "session": "one", "folder": str(tmp_path / "one"), "why": ""})
@@ -259,7 +259,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_session_is_read_whatever_its_seed(tmp_path, seed):
     """`--ipperf-seed` takes whole numbers of up to 4000 digits."""
     folder = keep(tmp_path, 0, [dataclasses.replace(record(1), seed=seed)], seed=seed)
-    journal = Journal(folder, "gw0")
+    journal = EventLog(folder, "gw0")
     journal.append("session", facts(0, seed=seed))
     journal.append("workload", {"workload": WORKLOADS[0], "seed": seed, "order": []})
     journal.close()

@@ -10,10 +10,10 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.core.nightly.session_summary import Host, Trouble
+from pytest_ipperf.core.nightly.session_summary import HostSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
-from pytest_ipperf.core.records.completeness import State
-from pytest_ipperf.store import Archive, Journal, read_session, read_story, session_reader
+from pytest_ipperf.core.records.completeness import SessionState
+from pytest_ipperf.store import Archive, EventLog, read_session, read_session_summary, session_reader
 from pytest_ipperf.store.index import update
 from pytest_ipperf.store.log import events
 from tests.store.kept import BEGAN, HOST, SUITE, facts, keep, name_of, record
@@ -23,7 +23,7 @@ COLUMNS = ["start", "total"]
 
 def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
     """A warm-up and two runs of an arm, of which one had a failed connection."""
-    journal = Journal(folder, "gw0")
+    journal = EventLog(folder, "gw0")
     journal.append("session", facts(0))
     journal.append("workload", {"workload": workload, "seed": 7, "order": []})
     for block, failed in ((-1, {}), (0, {}), (1, {"deadline": 1})):
@@ -40,7 +40,7 @@ def write_samples(folder, workload="lab-http-c1-10k", *, cut=False):
 def test_a_story_has_all_that_was_kept(tmp_path):
     cells = [record(1), record(2, 1.3)]
     folder = keep(tmp_path, 0, cells, saved="main", status=1, troubles={"invalid": f"{SUITE}::x", "inconclusive": "y"})
-    story = read_story(folder)
+    story = read_session_summary(folder)
     assert (story.name, story.folder, story.began_at, story.seconds) == (name_of(0), folder, BEGAN, 61.5)
     assert (story.status, story.saved, story.question["seed"], story.records) == (1, "main", 7, tuple(cells))
     assert story.troubles == (
@@ -48,18 +48,18 @@ def test_a_story_has_all_that_was_kept(tmp_path):
         Trouble(nodeid="y", kind="inconclusive", sentence="inconclusive indeed"),
     )
     seen = {**HOST, "server": "apache 2.4"}
-    assert story.hosts == tuple(Host(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
+    assert story.hosts == tuple(HostSummary(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
     assert (story.night, dict(story.courses), dict(story.samples)) == (None, {}, {})
 
 
 def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):
     folder = keep(tmp_path, 0, [record(1)], hosts={"client": HOST, "server": HOST, "client2": HOST})
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     alpha, beta = ({"name": name, "ipv4": "", "ipv6": f"2001:db8::{name}"} for name in ("a", "b"))
     testbed = {"name": "lab", "client": alpha, "server": {**beta, "ipv4": "192.0.2.2"}, "router": None}
     journal.append("complete", {"workload": "lab-http-c1-10k", "testbed": {**testbed, "more_clients": [beta]}})
     journal.close()
-    assert [(host.role, host.name, host.addresses) for host in read_story(folder).hosts] == [
+    assert [(host.role, host.name, host.addresses) for host in read_session_summary(folder).hosts] == [
         ("client", "a", ("2001:db8::a",)),
         ("server", "b", ("192.0.2.2", "2001:db8::b")),
         ("client2", "b", ("2001:db8::b",)),
@@ -69,7 +69,7 @@ def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):
 def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     write_samples(folder)
-    samples = read_story(folder).samples
+    samples = read_session_summary(folder).samples
     assert list(samples) == [("lab-http-c1-10k", "ipv6")]
     assert list(samples["lab-http-c1-10k", "ipv6"]) == [0.1, 0.2, 1.1, 1.2, math.inf]
 
@@ -77,25 +77,25 @@ def test_samples_are_those_of_runs_that_count_and_failures_are_infinite(tmp_path
 def test_samples_that_are_not_whole_are_none(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     write_samples(folder, cut=True)
-    assert dict(read_story(folder).samples) == {}
+    assert dict(read_session_summary(folder).samples) == {}
 
 
 def test_samples_that_were_taken_over_lie_where_they_were_measured(tmp_path):
     earlier = keep(tmp_path, 0, [])
     write_samples(earlier)
     folder = tmp_path / "runs" / name_of(1)
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("session", facts(1))
     journal.append("taken", {"workload": "lab-http-c1-10k", "session": earlier.name, "folder": str(earlier)})
     journal.append("note", {"text": "so"})
     journal.append("note", {"text": "so"})
     journal.close()
-    story = read_story(folder)
+    story = read_session_summary(folder)
     assert len(story.samples["lab-http-c1-10k", "ipv6"]) == 5
     assert (story.notes, story.seconds, story.status) == (("so",), None, None)
     (earlier / "gw0.jsonl").unlink()
     (earlier / "main.jsonl").unlink()
-    assert dict(read_story(folder).samples) == {}
+    assert dict(read_session_summary(folder).samples) == {}
 
 
 def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_path, monkeypatch):
@@ -104,7 +104,7 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
     for number in range(3):
         write_samples(earlier, f"lab-http-c{number}-10k")
     folder = tmp_path / "runs" / name_of(1)
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("session", facts(1))
     for number in range(3):
         taken = {"workload": f"lab-http-c{number}-10k", "session": earlier.name, "folder": str(earlier)}
@@ -118,7 +118,7 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
         return read_line(line, *where)
 
     monkeypatch.setattr(events, "_event", counted)
-    story = read_story(folder)
+    story = read_session_summary(folder)
     assert len(story.samples) == 3
     written = [
         path.read_bytes().splitlines(keepends=True) for each in (earlier, folder) for path in each.glob("*.jsonl")
@@ -131,27 +131,27 @@ def test_each_journal_is_read_once_and_of_a_run_only_what_tells_its_samples(tmp_
 
 def test_a_record_that_lacks_something_is_told(tmp_path):
     folder = keep(tmp_path, 0, [])
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("record", {"cell": "lab-x", "metric": "loss", "test": {}, "reference": {}})
     journal.close()
     with pytest.raises(
         DamageError, match=rf"^session {name_of(0)}: main.jsonl:5 is damaged \(of a record 'alpha' is missing\)"
     ):
-        read_story(folder)
+        read_session_summary(folder)
 
 
 def test_a_folder_without_a_session_is_told(tmp_path):
     with pytest.raises(UsageError, match=rf"^session {tmp_path}/x is not there$"):
-        read_story(tmp_path / "x")
+        read_session_summary(tmp_path / "x")
     with pytest.raises(UsageError, match=rf"^session {tmp_path} has no records: no journal in it begins with an event"):
-        read_story(tmp_path)
+        read_session_summary(tmp_path)
 
 
 @pytest.fixture
 def ending(tmp_path, monkeypatch):
     """Give the folder of a session that ends while its journal is being read, behind what was read of it."""
     folder = tmp_path / "runs" / name_of(0)
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("session", facts(0))
     journal.append("plan", {"items": {record(1).nodeid: record(1).cell, "b": "lab-b"}})
     read, ends = events.read_events, [{"status": 0, "seconds": 1.0, "missing": []}]
@@ -168,8 +168,8 @@ def ending(tmp_path, monkeypatch):
 
 
 def test_a_session_that_ends_while_it_is_read_was_running(ending):
-    assert read_story(ending).extent.state is State.RUNNING
-    assert read_story(ending).extent.state is State.WHOLE
+    assert read_session_summary(ending).extent.state is SessionState.RUNNING
+    assert read_session_summary(ending).extent.state is SessionState.WHOLE
 
 
 def test_a_session_that_ends_while_the_index_reads_it_was_running(ending):
@@ -177,4 +177,4 @@ def test_a_session_that_ends_while_the_index_reads_it_was_running(ending):
     for _ in range(2):
         with contextlib.closing(Archive(ending.parents[1])) as archive:
             states += [entry.extent.state for entry in archive.sessions()]
-    assert states == [State.RUNNING, State.WHOLE]
+    assert states == [SessionState.RUNNING, SessionState.WHOLE]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.core.portable.errors import DamageError
-from pytest_ipperf.store import Archive, read_story
+from pytest_ipperf.store import Archive, read_session_summary
 from tests.store.kept import keep, name_of, record
 
 NOBODY = 65534
@@ -59,7 +59,7 @@ def test_a_folder_that_may_not_be_listed_is_the_only_one_that_is_not_read(root, 
     with as_somebody():
         assert told(root) == ([first, (name_of(1), sentence, {})], [sentence])
         with pytest.raises(DamageError) as error:
-            read_story(folder)
+            read_session_summary(folder)
     assert str(error.value) == sentence
     folder.chmod(0o755)
     with as_somebody():
@@ -74,4 +74,4 @@ def test_names_that_are_not_utf_8_are_somebody_elses(root):
     assert told(root) == here
     (root / "index.sqlite").unlink()
     assert told(root) == here
-    assert read_story(root / "runs" / name_of(1)).extent.is_whole
+    assert read_session_summary(root / "runs" / name_of(1)).extent.is_whole

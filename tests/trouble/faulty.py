@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import cast
 
 from pytest_ipperf.core.portable.dns import TYPE_A
-from pytest_ipperf.core.portable.reply_script import DATA_PORT, Script
+from pytest_ipperf.core.portable.reply_script import DATA_PORT, CannedReplies
 from pytest_ipperf.protocols import application, applications
 from pytest_ipperf.servers import aiosmtpd
 from pytest_ipperf.servers.base import Entry, Kept, Server, Site
@@ -74,7 +74,7 @@ class Talk(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, script: Script, family: int, number: int) -> None:
+    def __init__(self, script: CannedReplies, family: int, number: int) -> None:
         self.script = script
         self.family = family
         self.number = number
@@ -400,7 +400,7 @@ class Slow(Talk):
     pause_s = 0.01
 
 
-async def _accept(talk: type[Talk], script: Script, listener: socket.socket) -> None:
+async def _accept(talk: type[Talk], script: CannedReplies, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     number = 0
     while True:
@@ -490,7 +490,7 @@ class LookUps(asyncio.DatagramProtocol):
 
 
 @contextlib.contextmanager
-def served(fault: str, script: Script | None, address: str) -> Iterator[tuple[int, set[Talk]]]:
+def served(fault: str, script: CannedReplies | None, address: str) -> Iterator[tuple[int, set[Talk]]]:
     """A server in a thread; gives its port and its open connections. Without a script it is one of names, by UDP."""
     ready, ended, talks = threading.Event(), asyncio.Event(), set[Talk]()
     port: list[int] = []
@@ -551,7 +551,7 @@ def _kinds(of: type[Talk]) -> Iterator[type[Talk]]:
 _TALKS = {each.__name__.lower(): each for each in _kinds(Talk)}
 
 
-async def _serve(talk: type[Talk], script: Script, listeners: Sequence[socket.socket]) -> None:
+async def _serve(talk: type[Talk], script: CannedReplies, listeners: Sequence[socket.socket]) -> None:
     await asyncio.gather(*(_accept(talk, script, listener) for listener in listeners))
 
 
@@ -568,7 +568,7 @@ def main(name: str, argv: Sequence[str]) -> None:
     order = json.loads(argv[0])
     talk = _TALKS[name.partition("_")[0]]
     talk.keep = aiosmtpd.Keep(order["kept"])
-    script = Script.from_bytes(Path(order["script"]).read_bytes())
+    script = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
     asyncio.run(_serve(talk, script, [_listener(address, order["port"]) for address in order["addresses"]]))
 
 

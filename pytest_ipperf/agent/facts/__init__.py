@@ -3,6 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 
-FACTS: Shelf[Callable[[Mapping[str, Any]], dict[str, Any]]] = Shelf(__name__, list(__path__), "facts")
+FACTS: Registry[Callable[[Mapping[str, Any]], dict[str, Any]]] = Registry(__name__, list(__path__), "facts")

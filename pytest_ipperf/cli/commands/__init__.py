@@ -1,6 +1,6 @@
 """Registry of commands: one subcommand of the program, one file. Each offers `command`."""
 
 from pytest_ipperf.cli.commands.base import Command
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 
-COMMANDS: Shelf[Command] = Shelf(__name__, list(__path__), "command")
+COMMANDS: Registry[Command] = Registry(__name__, list(__path__), "command")

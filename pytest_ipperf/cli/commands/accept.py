@@ -17,7 +17,7 @@ from pytest_ipperf.cli.sessions import SESSION, Records, records
 from pytest_ipperf.core.nightly.acceptance import Acceptance
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_percent, parse_points
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.tables.layout import Row, aligned
 from pytest_ipperf.store import accept, acceptances, withdraw
@@ -134,7 +134,7 @@ def _number(text: str) -> int:
 # --- of what, and how much --------------------------------------------------------------------------------------------
 
 
-def _keys(found: Records, pattern: str, metric: str) -> list[Key]:
+def _keys(found: Records, pattern: str, metric: str) -> list[HistoryKey]:
     """Those that the acceptance covers; UsageError where there are none, or not of one kind."""
     there = found.archive.keys("")
     keys = [key for key in there if fnmatchcase(key.cell, pattern) and not key.cell.endswith(_TWIN)]
@@ -151,11 +151,11 @@ def _keys(found: Records, pattern: str, metric: str) -> list[Key]:
     return of_metric
 
 
-def _metrics(keys: Sequence[Key]) -> str:
+def _metrics(keys: Sequence[HistoryKey]) -> str:
     return ", ".join(dict.fromkeys(key.metric for key in keys))
 
 
-def _one_metric(keys: Sequence[Key]) -> str:
+def _one_metric(keys: Sequence[HistoryKey]) -> str:
     metrics = list(dict.fromkeys(key.metric for key in keys))
     if len(metrics) > 1:
         raise UsageError(f"these cells have several metrics ({_metrics(keys)}); say by --metric which one is worse")
@@ -175,11 +175,11 @@ def _given(text: str, name: str) -> float:
 class _Worst:
     """The worst cell of a session, and how much worse than the reference it may be."""
 
-    past: Past
+    past: HistoryEntry
     share: float
 
 
-def _level(found: Records, keys: Sequence[Key], name: str, session: str) -> float:
+def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) -> float:
     """The far end of the interval of the worst cell, up to the next whole percent."""
     from pytest_ipperf.core.inference.power import slowdown_fraction  # noqa: PLC0415
     from pytest_ipperf.core.records.comparison import interval_of  # noqa: PLC0415 - loads scipy
@@ -201,7 +201,7 @@ def _level(found: Records, keys: Sequence[Key], name: str, session: str) -> floa
     return math.ceil(round(100 * worst.share, 6)) / 100
 
 
-def _check_level(found: Records, keys: Sequence[Key], up_to: float, session: str) -> None:
+def _check_level(found: Records, keys: Sequence[HistoryKey], up_to: float, session: str) -> None:
     """UsageError where the margins allow as much anyway: these cells' histories would begin anew for nothing."""
     pasts = _newest(found, keys, session)
     least = min((past.margin_fraction for past in pasts if past.margin_fraction is not None), default=0.0)
@@ -212,7 +212,7 @@ def _check_level(found: Records, keys: Sequence[Key], up_to: float, session: str
         )
 
 
-def _newest(found: Records, keys: Sequence[Key], session: str) -> Iterator[Past]:
+def _newest(found: Records, keys: Sequence[HistoryKey], session: str) -> Iterator[HistoryEntry]:
     """What the last session that measured any of them found, or the one that is named."""
     if session:
         pasts = found.pasts(found.session(session))

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
 from pytest_ipperf.cli.sessions import records
-from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.tables.layout import aligned
-from pytest_ipperf.store import Entry
+from pytest_ipperf.store import SessionEntry
 
 _HEAD = ("session", ["began (UTC)", "lasted", "design", "saved as", "cells", "troubles", "ended", "night"])
 
@@ -38,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(entry: Entry) -> tuple[str, list[str]]:
+def _row(entry: SessionEntry) -> tuple[str, list[str]]:
     began = dt.datetime.fromtimestamp(entry.began_at, dt.UTC)
     return entry.name, [
         f"{began:%Y-%m-%d %H:%M}",
@@ -48,7 +48,7 @@ def _row(entry: Entry) -> tuple[str, list[str]]:
         _cells(entry.verdicts),
         str(entry.troubles or ""),
         _end(entry),
-        "" if entry.light is None else Light(entry.light).name.lower().replace("_", " "),
+        "" if entry.light is None else GateStatus(entry.light).name.lower().replace("_", " "),
     ]
 
 
@@ -61,7 +61,7 @@ def _cells(verdicts: Mapping[str, int]) -> str:
     return ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in known)
 
 
-def _end(entry: Entry) -> str:
+def _end(entry: SessionEntry) -> str:
     if entry.trouble:
         return "unreadable"
     if entry.extent.is_whole:

@@ -11,10 +11,10 @@ from typing import Any
 
 from pytest_ipperf.cli.commands.base import Command, records_argument, screen_width, write_lines
 from pytest_ipperf.cli.sessions import SESSION, Records, SessionRef, records, story_of
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.core.records.completeness import UNMEASURED, State
+from pytest_ipperf.core.records.completeness import UNMEASURED, SessionState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store import VERDICT
 
@@ -72,7 +72,7 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
 
     damage: list[str] = []
     story = story_of(found, session, damage=damage)
-    if not damage and story.extent.state is State.BROKEN_OFF:
+    if not damage and story.extent.state is SessionState.BROKEN_OFF:
         _write_page(story, session)
     chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
@@ -86,7 +86,7 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
     write_lines(_places(found, session))
 
 
-def _write_page(story: Story, session: SessionRef) -> None:
+def _write_page(story: SessionSummary, session: SessionRef) -> None:
     """Write the page of a session that was killed before it could; whoever may not write there does without."""
     from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
@@ -95,7 +95,7 @@ def _write_page(story: Story, session: SessionRef) -> None:
             write(story, session.folder / _FILES["page"])
 
 
-def _head(story: Story) -> Iterator[str]:
+def _head(story: SessionSummary) -> Iterator[str]:
     if story.extent.banner:
         yield story.extent.banner
     question = story.question
@@ -113,7 +113,7 @@ def _head(story: Story) -> Iterator[str]:
     yield f"pytest {shlex.join(question.get('arguments', []))}"
 
 
-def _reasons(story: Story, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
+def _reasons(story: SessionSummary, chosen: Sequence[Record], *, everything: bool) -> Iterator[str]:
     """As pytest says them below its tables; then what has no answer."""
     from pytest_ipperf.report.terminal.reasons import reasons, twin_reasons  # noqa: PLC0415 - as above
 
@@ -128,7 +128,7 @@ def _reasons(story: Story, chosen: Sequence[Record], *, everything: bool) -> Ite
             yield f"{trouble.kind.upper()} {trouble.nodeid}: {trouble.sentence}"
 
 
-def _hosts(story: Story) -> Iterator[str]:
+def _hosts(story: SessionSummary) -> Iterator[str]:
     for host in story.hosts:
         yield f"{host.role} of {host.testbed}: {'; '.join(_facts(host.facts))}"
 

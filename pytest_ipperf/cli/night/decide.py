@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.nightly.gate import decide
-from pytest_ipperf.core.nightly.report import Light, NightReport
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.report import GateStatus, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.errors import DamageError
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.store import LOST, Archive, acceptances, read_story
+from pytest_ipperf.store import LOST, Archive, acceptances, read_session_summary
 
 _FAILED = 1
 _OTHERWISE = (
@@ -30,8 +30,8 @@ class NightDecision:
     """A night's report, with the summaries of its screening, which holds it, and of its fresh session if it had one."""
 
     report: NightReport
-    story: Story
-    fresh: Story | None
+    story: SessionSummary
+    fresh: SessionSummary | None
 
 
 _VERDICT = "verdict"
@@ -53,8 +53,8 @@ def decide_night(
     says that an answer could not be kept, which its sessions cannot know; `troubles` are further ones. DamageError
     where not all of its own sessions can be read; of earlier ones a warning says what had to be left out.
     """
-    story = read_story(screening)
-    again = read_story(fresh) if fresh else None
+    story = read_session_summary(screening)
+    again = read_session_summary(fresh) if fresh else None
     for each in (story, again):
         if each is not None and each.status is None and not lost:
             raise DamageError(
@@ -100,7 +100,7 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     now = {(each.key.cell, each.key.metric): each.ruling.name.lower() for each in found.report.cells}
     if found.report.light == verdict["status"] and then == now:
         return found
-    before, after = Light(verdict["status"]).word, found.report.light.word
+    before, after = GateStatus(verdict["status"]).word, found.report.light.word
     other = sum(then.get(cell) != now.get(cell) for cell in then.keys() | now.keys())
     sentence = (
         f"night {screening.name} ended as {before}, and what is kept of it gives {after} now, with another ruling of "
@@ -109,7 +109,7 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     return again(troubles={_VERDICT: sentence})
 
 
-def _troubles(screening: Story, fresh: Story | None) -> dict[str, str]:
+def _troubles(screening: SessionSummary, fresh: SessionSummary | None) -> dict[str, str]:
     """What the budget left out is no trouble: the gate reports that it is missing, or that it has no fresh data."""
     both = [*screening.troubles, *(fresh.troubles if fresh else ())]
     found = {each.nodeid: each.sentence for each in both if each.kind != "inconclusive"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
 
 
@@ -122,5 +122,5 @@ def never_judges(design: str) -> str:
 def design_named(name: str) -> Design:
     """The design of that name, or a sentence that lists them."""
     if name not in DESIGNS:
-        raise UsageError(f"design {name!r} does not exist; there are {', '.join(DESIGNS)}{meant(name, DESIGNS)}")
+        raise UsageError(f"design {name!r} does not exist; there are {', '.join(DESIGNS)}{did_you_mean(name, DESIGNS)}")
     return DESIGNS[name]

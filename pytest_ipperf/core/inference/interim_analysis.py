@@ -53,6 +53,6 @@ def judgements(
     return answers
 
 
-def is_open(answers: Mapping[Question, Judgement]) -> bool:
+def is_undecided(answers: Mapping[Question, Judgement]) -> bool:
     """Whether a question is left that more epochs could answer."""
     return any(answer.verdict is Verdict.INCONCLUSIVE for answer in answers.values())

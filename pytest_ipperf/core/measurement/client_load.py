@@ -37,7 +37,7 @@ class ClientFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Instrument:
+class ClientLoad:
     """The client's part in the runs of one arm; what was not measured is None.
 
     `share` is an upper bound of the part of the response time that is the client's own, the smaller of two measures:
@@ -76,7 +76,7 @@ def instrument(
     *,
     mean_s: float,
     floor_s: float | None,
-) -> Instrument:
+) -> ClientLoad:
     """What the runs of an arm (at least one), whose completed connections took `mean_s`, tell together.
 
     `late_s` and `behind_s` have one for each connection, `late_s` nan where the kernel did not tell.
@@ -89,7 +89,7 @@ def instrument(
     cpu_s = sum(run.cpu_s for run in runs)
     cpu_share = min(1.0, cpu_s / (sum(walls) if walls else mean_s * sum(run.connections for run in runs)))
     shares = [cpu_share] * (bool(walls) or floor_s is None) + ([] if floor_s is None else [floor_s / mean_s])
-    return Instrument(
+    return ClientLoad(
         floor_s=floor_s,
         share=min(1.0, *shares),
         cpu_share=cpu_share,

@@ -18,7 +18,7 @@ _FRAGMENT_BYTES = 8  # RFC 8200, section 4.5; IPv4 has room for it in its header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
+class HeaderOverhead:
     """What lies around the payload of each packet on a path.
 
     `overhead_bytes` is what the transport adds beside the IP header itself, `mtu` the link's, under the transport. With
@@ -62,12 +62,12 @@ class Layers:
         return held + fragments * (around + FRAME_BYTES)
 
 
-def ceiling_bit_s(rate_bit_s: float, layers: Layers, payload_bytes: int = 0) -> float:
-    """The highest goodput, in payload bits a second, at that rate, with packets as `Layers.share` has them."""
+def ceiling_bit_s(rate_bit_s: float, layers: HeaderOverhead, payload_bytes: int = 0) -> float:
+    """The highest goodput, in payload bits a second, at that rate, with packets as `HeaderOverhead.share` has them."""
     return rate_bit_s * layers.share(payload_bytes)
 
 
-def header_cost(test: Layers, reference: Layers, payload_bytes: int = 0) -> float:
+def header_cost(test: HeaderOverhead, reference: HeaderOverhead, payload_bytes: int = 0) -> float:
     """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`, if they do."""
     return max(0.0, 1 - test.share(payload_bytes) / reference.share(payload_bytes))
 
@@ -77,14 +77,14 @@ def goodput_excess(
     time_s: float,
     *,
     rate_bit_s: float,
-    layers: Layers,
+    layers: HeaderOverhead,
     bucket_bytes: float = 0.0,
     payload_bytes: int = 0,
 ) -> float:
     """By how much, as a share, payload moved in a time exceeds what a rate allows; 0 where it does not.
 
     A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate. The packets are full, or as
-    `Layers.share` has them with `payload_bytes`.
+    `HeaderOverhead.share` has them with `payload_bytes`.
     """
     allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * layers.share(payload_bytes)
     return max(0.0, moved_bytes / allowed_bytes - 1) if allowed_bytes else float(moved_bytes > 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.run import Run
 
 TOLERANCE = 0.01
@@ -19,7 +19,7 @@ Empty where none was sent.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class LinkRate:
     """An arm on links of `rate_bit_s`.
 
     `ceiling_bit_s` is the highest goodput that they allow. `goodput_bit_s` is the content that the completed
@@ -39,7 +39,7 @@ class Pace:
         return self.path_bit_s is not None and below_rate(self.rate_bit_s, self.path_bit_s)
 
 
-def pace(rate_bit_s: float, layers: Layers, runs: Iterable[Run], trains: Iterable[Trains]) -> Pace | None:
+def pace(rate_bit_s: float, layers: HeaderOverhead, runs: Iterable[Run], trains: Iterable[Trains]) -> LinkRate | None:
     """The pace of an arm's runs, with the trains of its epochs; None on links without a rate."""
     if not rate_bit_s:
         return None
@@ -48,7 +48,7 @@ def pace(rate_bit_s: float, layers: Layers, runs: Iterable[Run], trains: Iterabl
     moved_bytes = [client.content_bytes for client in own if client.content_bytes is not None]
     known = len(wall_s) == len(moved_bytes) == len(own) and sum(moved_bytes) > 0 and sum(wall_s) > 0
     seen = [found or 0.0 for each in trains for found in each.values()]
-    return Pace(
+    return LinkRate(
         rate_bit_s=rate_bit_s,
         ceiling_bit_s=ceiling_bit_s(rate_bit_s, layers),
         goodput_bit_s=8 * sum(moved_bytes) / sum(wall_s) if known else None,

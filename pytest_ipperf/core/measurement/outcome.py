@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunData:
     """One run's data. What did not complete is counted in `failed` by kind and has no sample.
 
     `samples` holds the rows one after another, in base units, each with a value for every one of `columns`. `facts` are
@@ -34,7 +34,7 @@ class Outcome:
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
-def completed_s(outcome: Outcome) -> float | None:
+def completed_s(outcome: RunData) -> float | None:
     """The mean time of the connections that completed, of a run that has such; None where none did."""
     if "total" not in outcome.columns or not outcome.samples:
         return None

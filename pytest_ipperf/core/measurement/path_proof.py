@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s, goodput_excess
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s, goodput_excess
 from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Trains, above_rate, below_rate
 from pytest_ipperf.core.portable.units import rate_text
 
@@ -21,7 +21,7 @@ _DONE = {"in": "received", "out": "sent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedPath:
     """What an arm's sockets and packets must be.
 
     `exclusive` says that nothing but the measurement lives in the client's network namespace, so that packets of the
@@ -47,7 +47,7 @@ class Expected:
     outer_counted: bool = False
 
 
-def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+def run_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against one run.
 
     `seen` holds `families` (of the sockets that completed), `peers` (address -> connections), `sources`, `completed`,
@@ -67,7 +67,7 @@ def run_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]
     return found + _packet_contradictions(expected, seen)
 
 
-def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+def _packet_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
     found = []
     own, other = (f"ipv{version}" for version in (expected.ipver, 10 - expected.ipver))
     least = expected.least_packets[0] * seen["completed"]
@@ -84,7 +84,7 @@ def _packet_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[
 
 
 def carrier_contradictions(
-    expected: Expected, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
+    expected: ExpectedPath, protocol41: Mapping[str, Mapping[str, int] | None], completed: int
 ) -> list[str]:
     """What speaks against a run of which so many completed, by its packets of protocol 41 alone."""
     found, least = [], expected.least_packets[0] * completed
@@ -102,7 +102,7 @@ def carrier_contradictions(
     return found
 
 
-def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
+def _outer(expected: ExpectedPath, seen: Mapping[str, Any]) -> float:
     """How many packets of the other version the client's tunnel may have sent; without end where nobody can tell."""
     if not expected.carriers or not expected.outer_counted:
         return 0
@@ -111,7 +111,7 @@ def _outer(expected: Expected, seen: Mapping[str, Any]) -> float:
     return math.inf if counts is None else max(counts["out"], seen["packets"][f"ipv{expected.ipver}"])
 
 
-def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
+def _missed(expected: ExpectedPath, host: str, counts: Mapping[str, int], completed: int) -> list[str]:
     """What speaks against a carrier, which meets all that goes there, and at a tunnel's ends all that comes back."""
     there, back = expected.least_packets
     ends = {expected.carriers[0]: {"out": there, "in": back}, expected.carriers[-1]: {"in": there, "out": back}}
@@ -122,7 +122,7 @@ def _missed(expected: Expected, host: str, counts: Mapping[str, int], completed:
     ]
 
 
-def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+def path_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
     """What speaks against an arm's path in an epoch.
 
     `seen` holds `routes` (by host: device, gateway, source, mtu, type, path_mtu, mss, or error), a router's to the
@@ -140,7 +140,7 @@ def path_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str
     )
 
 
-def _fit_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str]:
+def _fit_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list[str]:
     found = []
     for (size, answer), wanted in zip(sorted(seen["fits"].items()), ("yes", "too big"), strict=False):
         if answer == "silence":
@@ -155,7 +155,7 @@ def _fit_contradictions(expected: Expected, seen: Mapping[str, Any]) -> list[str
     return found
 
 
-def _route_contradictions(expected: Expected, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
+def _route_contradictions(expected: ExpectedPath, place: str, host: str, route: Mapping[str, Any]) -> list[str]:
     if "error" in route:
         return [f"expected a route at the {place}, seen: {route['error']}"]
     devices, seen = expected.devices.get(host, {}), route["device"]
@@ -171,7 +171,7 @@ def _route_contradictions(expected: Expected, place: str, host: str, route: Mapp
 
 
 def _size_contradictions(
-    expected: Expected, seen: Mapping[str, Any], place: str, route: Mapping[str, Any]
+    expected: ExpectedPath, seen: Mapping[str, Any], place: str, route: Mapping[str, Any]
 ) -> list[str]:
     """What speaks against a route that has packets smaller than the client's device lets them be, whoever set that.
 
@@ -186,7 +186,7 @@ def _size_contradictions(
     return []
 
 
-def _port_contradictions(expected: Expected, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
+def _port_contradictions(expected: ExpectedPath, rates: Mapping[str, Mapping[str, float]]) -> list[str]:
     """What speaks against the ports of a lab, of which trains see only the slowest on their way."""
     wanted = expected.rate_bit_s
     return [
@@ -216,7 +216,13 @@ def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
 
 
 def goodput_contradictions(
-    rate_bit_s: float, layers: Layers, *, moved_bytes: float, time_s: float, bucket_bytes: int, payload_bytes: int = 0
+    rate_bit_s: float,
+    layers: HeaderOverhead,
+    *,
+    moved_bytes: float,
+    time_s: float,
+    bucket_bytes: int,
+    payload_bytes: int = 0,
 ) -> list[str]:
     """What speaks against a run that moved so much payload in that time, over links whose rate lets less through.
 

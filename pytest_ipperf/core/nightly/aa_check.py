@@ -20,7 +20,7 @@ _RARE = 0.00105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentinel:
+class AACheck:
     """How many of so many `cells` of a twin have an interval that `excludes` 0, and how many chance gives `at_most`."""
 
     cells: int
@@ -47,7 +47,7 @@ def by_chance(cells: int, share: float) -> int:
     return cells
 
 
-def watched(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> Sentinel | None:
+def aa_check(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> AACheck | None:
     """The twins among the records, each cell once; None where there is none with an interval.
 
     Of a cell with several metrics the first counts, as what a run is by one of them it is by others too.
@@ -57,7 +57,7 @@ def watched(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> Se
     if not twins:
         return None
     confidence = min(record.confidence for record in twins.values())
-    return Sentinel(
+    return AACheck(
         cells=len(twins),
         excludes=sum(_excludes_zero(record, metric_of(record.metric)) for record in twins.values()),
         at_most=by_chance(len(twins), 1 - confidence),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Acceptance:
     up_to: float | None
     withdrawn: str = ""
 
-    def covers(self, key: Key) -> bool:
+    def covers(self, key: HistoryKey) -> bool:
         """Whether it speaks of that cell and metric; `*` in its pattern stands for any text."""
         return fnmatchcase(key.cell, self.cell) and self.metric in ("", key.metric)
 
@@ -38,7 +38,7 @@ class Acceptance:
         return today <= self.until
 
 
-def acceptance_of(key: Key, accepted: Iterable[Acceptance], today: dt.date) -> Acceptance | None:
+def acceptance_of(key: HistoryKey, accepted: Iterable[Acceptance], today: dt.date) -> Acceptance | None:
     """The newest that speaks of a cell and has not expired."""
     found = [each for each in accepted if each.covers(key) and each.holds(today)]
     return max(found, key=lambda each: each.at, default=None)

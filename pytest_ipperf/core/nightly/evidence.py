@@ -8,13 +8,13 @@ from typing import NamedTuple
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.inference.power import slowdown_size
 from pytest_ipperf.core.nightly.acceptance import Acceptance
-from pytest_ipperf.core.nightly.prediction import Night, Prediction
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.nightly.prediction import NightlyChange, Prediction
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import t_probability
 
 
-class Levels(NamedTuple):
+class ErrorRates(NamedTuple):
     """At which error over all cells a night rules: of the fresh data, and against history."""
 
     family: float
@@ -60,7 +60,7 @@ class Evidence:
     compared: int = 0
 
     @property
-    def key(self) -> Key:
+    def key(self) -> HistoryKey:
         """By what its history is one."""
         return self.screen.key
 
@@ -70,11 +70,11 @@ class Evidence:
         return self.fresh or self.screen
 
 
-def tonight(record: Record) -> Night:
+def nightly_change(record: Record) -> NightlyChange:
     """The change of a usable record on the metric's scale, and its standard error."""
     if record.change is None or record.sd_epoch is None:
         raise ValueError(f"{record.key} has no change")
-    return Night.of(record.change, record.sd_epoch, record.epochs)
+    return NightlyChange.of(record.change, record.sd_epoch, record.epochs)
 
 
 def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
@@ -85,7 +85,7 @@ def p_beyond(record: Record, metric: Metric, fraction: float) -> float:
     if metric.scale == "ratio" and metric.direction == "higher_is_better" and fraction >= 1:
         return 1.0
     allowed = slowdown_size(fraction, metric.direction, metric.scale)
-    now = tonight(record)
+    now = nightly_change(record)
     slowdown = now.change if metric.direction == "lower_is_better" else -now.change
     if now.standard_error == 0:
         return 0.0 if slowdown > allowed else 1.0

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.nightly import sentences
-from pytest_ipperf.core.nightly.aa_check import Sentinel, watched
+from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check
 from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
-from pytest_ipperf.core.nightly.evidence import Confirmation, Evidence, Levels, p_beyond, tonight
+from pytest_ipperf.core.nightly.evidence import Confirmation, ErrorRates, Evidence, nightly_change, p_beyond
 from pytest_ipperf.core.nightly.prediction import nights_that_count, predicted
-from pytest_ipperf.core.nightly.report import RED, CellReport, Light, NightReport, Ruling, cell_of
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.report import RED, CellReport, GateDecision, GateStatus, NightReport, cell_of
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.holm import adjusted
 
@@ -42,26 +42,26 @@ class _Accepted:
     all: Sequence[Acceptance]
     today: dt.date
 
-    def of(self, key: Key) -> Acceptance | None:
+    def of(self, key: HistoryKey) -> Acceptance | None:
         """The newest that holds of something worse; one without a figure accepts nothing of a cell that is there."""
         return acceptance_of(key, (each for each in self.all if each.up_to is not None), self.today)
 
-    def of_absent(self, key: Key) -> Acceptance | None:
+    def of_absent(self, key: HistoryKey) -> Acceptance | None:
         """The newest that holds of a cell being gone; one of something worse lets nobody leave it out."""
         return acceptance_of(key, (each for each in self.all if each.up_to is None), self.today)
 
-    def lapsed(self, key: Key) -> Acceptance | None:
+    def lapsed(self, key: HistoryKey) -> Acceptance | None:
         """The last one to expire; of interest where none holds."""
         over = [each for each in self.all if each.covers(key) and not each.holds(self.today)]
         return max(over, key=lambda each: each.until, default=None)
 
-    def since(self, key: Key) -> float:
+    def since(self, key: HistoryKey) -> float:
         """When a level was last accepted: what was measured before is of another one, also after the expiry."""
         return max((each.at for each in self.all if each.up_to is not None and each.covers(key)), default=-math.inf)
 
 
 # Several tests may ask different margins of one cell and metric; the second is the item's name.
-_Name = tuple[Key, str]
+_Name = tuple[HistoryKey, str]
 
 
 def flagged(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -73,8 +73,8 @@ def decide(
     *,
     screen: Sequence[Record],
     fresh: Sequence[Record],
-    expected: Collection[Key],
-    courses: Mapping[Key, Sequence[Past]],
+    expected: Collection[HistoryKey],
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
     accepted: Sequence[Acceptance],
     today: dt.date,
     troubles: Mapping[str, str],
@@ -93,14 +93,14 @@ def decide(
     known = _Accepted(accepted, today)
     evidence = _confirmed(_seen(screen, fresh, known, troubles, metric_of))
     evidence = _against_history(evidence, courses, known, metric_of, min_nights=min_nights, prior_df=prior_df)
-    levels = Levels(family_alpha, history_alpha)
+    levels = ErrorRates(family_alpha, history_alpha)
     measured = {(record.cell, record.metric) for record in screen}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     cells = (
         *(_report(each, levels) for each in evidence.values()),
         *_absentees(sorted(absent.values()), known, _trouble_by_cell({*measured, *absent}, troubles)),
     )
-    sentinel = watched(screen, metric_of)
+    sentinel = aa_check(screen, metric_of)
     light = _light(cells, sentinel, troubles, evidence.values())
     return NightReport(
         cells=cells,
@@ -171,7 +171,7 @@ def _p_fresh(each: Evidence, *, accepted: bool) -> float:
 
 def _against_history(
     evidence: Mapping[_Name, Evidence],
-    courses: Mapping[Key, Sequence[Past]],
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
     accepted: _Accepted,
     metric_of: Callable[[str], Metric],
     *,
@@ -189,7 +189,7 @@ def _against_history(
         for key, each in cells.items()
         if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and each.screen.usable
     ]
-    now = {key: tonight(cells[key].screen) for key in asked}
+    now = {key: nightly_change(cells[key].screen) for key in asked}
     foretold = predicted(now, nights, metric_of, prior_df=prior_df)
     by_holm = adjusted({key: each.p for key, each in foretold.items()})
     return {
@@ -204,7 +204,7 @@ def _against_history(
     }
 
 
-def _report(each: Evidence, levels: Levels) -> CellReport:
+def _report(each: Evidence, levels: ErrorRates) -> CellReport:
     ruling = _ruling(each, levels)
     return CellReport(
         key=each.key,
@@ -221,37 +221,39 @@ def _report(each: Evidence, levels: Levels) -> CellReport:
     )
 
 
-def _ruling(each: Evidence, levels: Levels) -> Ruling:
+def _ruling(each: Evidence, levels: ErrorRates) -> GateDecision:
     against_margin = _of_fresh(each, levels.family) if each.flagged else _of_screening(each.screen)
-    if against_margin is not Ruling.EXCEEDS and each.p_history is not None and each.p_history <= levels.history:
-        return Ruling.WORSE
+    if against_margin is not GateDecision.EXCEEDS and each.p_history is not None and each.p_history <= levels.history:
+        return GateDecision.WORSE
     return against_margin
 
 
-def _of_screening(record: Record) -> Ruling:
-    known = {"within": Ruling.WITHIN, "invalid": Ruling.TROUBLE, "unjudged": Ruling.UNJUDGED}
-    return known.get(record.verdict, Ruling.INCONCLUSIVE)
+def _of_screening(record: Record) -> GateDecision:
+    known = {"within": GateDecision.WITHIN, "invalid": GateDecision.TROUBLE, "unjudged": GateDecision.UNJUDGED}
+    return known.get(record.verdict, GateDecision.INCONCLUSIVE)
 
 
-def _of_fresh(each: Evidence, alpha: float) -> Ruling:
+def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
     said = each.confirmation
     if said is None:
-        return Ruling.INCONCLUSIVE
+        return GateDecision.INCONCLUSIVE
     if said.adjusted <= alpha:
-        return Ruling.EXCEEDS
+        return GateDecision.EXCEEDS
     if each.acceptance is not None and said.beyond_margin <= alpha:
-        return Ruling.ACCEPTED
-    return Ruling.WITHIN if said.within else Ruling.INCONCLUSIVE
+        return GateDecision.ACCEPTED
+    return GateDecision.WITHIN if said.within else GateDecision.INCONCLUSIVE
 
 
-def _absentees(absent: Iterable[Key], accepted: _Accepted, trouble_of: Mapping[str, str]) -> Iterable[CellReport]:
+def _absentees(
+    absent: Iterable[HistoryKey], accepted: _Accepted, trouble_of: Mapping[str, str]
+) -> Iterable[CellReport]:
     """What earlier nights measured and this one did not: in trouble, given up, or missing without a word."""
     for key in absent:
         acceptance = accepted.of_absent(key)
         if key.cell in trouble_of:
-            yield CellReport(key=key, ruling=Ruling.TROUBLE, sentence=trouble_of[key.cell])
+            yield CellReport(key=key, ruling=GateDecision.TROUBLE, sentence=trouble_of[key.cell])
         else:
-            ruling = Ruling.GONE if acceptance else Ruling.MISSING
+            ruling = GateDecision.GONE if acceptance else GateDecision.MISSING
             words = sentences.absence(acceptance, accepted.lapsed(key))
             yield CellReport(key=key, ruling=ruling, sentence=words)
 
@@ -268,18 +270,18 @@ def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, st
 
 def _light(
     cells: Sequence[CellReport],
-    sentinel: Sentinel | None,
+    sentinel: AACheck | None,
     troubles: Mapping[str, str],
     evidence: Iterable[Evidence],
-) -> Light:
+) -> GateStatus:
     """A flagged cell that nobody could measure again is no reason for red, and none for green."""
     rulings = {cell.ruling for cell in cells}
     unsettled = any(each.flagged and each.confirmation is None for each in evidence)
     if sentinel is not None and not sentinel.stable:
-        return Light.UNSTABLE
-    if rulings & RED or Ruling.TROUBLE in rulings or troubles:
-        return Light.RED
-    if Ruling.MISSING in rulings:
-        return Light.SHRUNK
-    decided = rulings & {Ruling.WITHIN, Ruling.ACCEPTED}
-    return Light.GREEN if decided and not unsettled else Light.NOTHING_DECIDED
+        return GateStatus.UNSTABLE
+    if rulings & RED or GateDecision.TROUBLE in rulings or troubles:
+        return GateStatus.RED
+    if GateDecision.MISSING in rulings:
+        return GateStatus.SHRUNK
+    decided = rulings & {GateDecision.WITHIN, GateDecision.ACCEPTED}
+    return GateStatus.GREEN if decided and not unsettled else GateStatus.NOTHING_DECIDED

@@ -15,7 +15,7 @@ from typing import TypeGuard
 from scipy.special import polygamma, psi
 
 from pytest_ipperf.core.design.metric import Metric
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_probability
 
 MOST_NIGHTS = 60
@@ -26,7 +26,7 @@ _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class NightlyChange:
     """A cell's change in one night, with its standard error, which is worth `df` degrees of freedom."""
 
     change: float
@@ -34,7 +34,7 @@ class Night:
     df: int
 
     @classmethod
-    def of(cls, change: float, sd_epoch: float, epochs: int) -> Night:
+    def of(cls, change: float, sd_epoch: float, epochs: int) -> NightlyChange:
         """From the spread of so many epochs."""
         return cls(change, sd_epoch / math.sqrt(epochs), epochs - 1)
 
@@ -54,10 +54,10 @@ class Prediction:
     p: float
 
 
-def nights_that_count(course: Iterable[Past], after: float = -math.inf) -> tuple[Night, ...]:
+def nights_that_count(course: Iterable[HistoryEntry], after: float = -math.inf) -> tuple[NightlyChange, ...]:
     """The last sound and usable nights that began later than `after` (seconds since 1970), the oldest first."""
     found = [
-        Night.of(each.change, each.sd_epoch, each.epochs)
+        NightlyChange.of(each.change, each.sd_epoch, each.epochs)
         for each in course
         if each.sound
         and each.usable
@@ -77,12 +77,12 @@ _Spread = tuple[float, float]
 
 
 def predicted(
-    tonight: Mapping[Key, Night],
-    nights: Mapping[Key, Sequence[Night]],
+    tonight: Mapping[HistoryKey, NightlyChange],
+    nights: Mapping[HistoryKey, Sequence[NightlyChange]],
     metric_of: Callable[[str], Metric],
     *,
     prior_df: float = 20,
-) -> dict[Key, Prediction]:
+) -> dict[HistoryKey, Prediction]:
     """The prediction for each cell, which has at least 2 `nights`: t = (y - mean) / (s sqrt(1 + 1/K)).
 
     y is tonight's change in the bad direction, K the number of nights. s is their spread; where tonight's epochs spread
@@ -106,7 +106,7 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def _moderated(own: Mapping[Key, tuple[float, int]], most_df: float) -> dict[Key, _Spread]:
+def _moderated(own: Mapping[HistoryKey, tuple[float, int]], most_df: float) -> dict[HistoryKey, _Spread]:
     """Each cell's variance averaged with what all of its metric have in common, by their degrees of freedom."""
     common = {
         metric: common_variance([own[key] for key in own if key.metric == metric], most_df=most_df)
@@ -119,7 +119,7 @@ def _moderated(own: Mapping[Key, tuple[float, int]], most_df: float) -> dict[Key
     return found
 
 
-def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[Night]) -> _Spread:
+def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[NightlyChange]) -> _Spread:
     """Of one more night: what nights do beside their epochs, and what tonight's epochs do; at least the usual.
 
     The first is the usual variance less the mean of the squared standard errors, of which there are so many that their
@@ -133,7 +133,7 @@ def _of_one_more(usual: _Spread, error: _Spread, nights: Sequence[Night]) -> _Sp
     return whole, 1 / (part**2 / usual[1] + (error[0] / whole) ** 2 / error[1])
 
 
-def _prediction(now: Night, nights: Sequence[Night], metric: Metric, spread: _Spread) -> Prediction:
+def _prediction(now: NightlyChange, nights: Sequence[NightlyChange], metric: Metric, spread: _Spread) -> Prediction:
     mean, (variance, df) = statistics.fmean(night.change for night in nights), spread
     sd = math.sqrt(variance)
     worse_by = now.change - mean if metric.direction == "lower_is_better" else mean - now.change

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_ipperf.core.nightly.aa_check import Sentinel
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.nightly.aa_check import AACheck
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 
 
-class Ruling(enum.Enum):
+class GateDecision(enum.Enum):
     """What became of a cell; the value is its wording."""
 
     WITHIN = "within margin"
@@ -29,25 +29,25 @@ class Ruling(enum.Enum):
     TROUBLE = "not measured: trouble"
 
 
-RED = frozenset({Ruling.EXCEEDS, Ruling.WORSE})
+RED = frozenset({GateDecision.EXCEEDS, GateDecision.WORSE})
 """The rulings that a regression is."""
 
 
 RANK = (
-    Ruling.EXCEEDS,
-    Ruling.WORSE,
-    Ruling.MISSING,
-    Ruling.TROUBLE,
-    Ruling.ACCEPTED,
-    Ruling.GONE,
-    Ruling.INCONCLUSIVE,
-    Ruling.UNJUDGED,
-    Ruling.WITHIN,
+    GateDecision.EXCEEDS,
+    GateDecision.WORSE,
+    GateDecision.MISSING,
+    GateDecision.TROUBLE,
+    GateDecision.ACCEPTED,
+    GateDecision.GONE,
+    GateDecision.INCONCLUSIVE,
+    GateDecision.UNJUDGED,
+    GateDecision.WITHIN,
 )
 """The order in which a reader wants them."""
 
 
-class Light(enum.IntEnum):
+class GateStatus(enum.IntEnum):
     """The night's one answer; the value is the exit status."""
 
     GREEN = 0
@@ -71,8 +71,8 @@ class CellReport:
     flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` tells it all.
     """
 
-    key: Key
-    ruling: Ruling
+    key: HistoryKey
+    ruling: GateDecision
     sentence: str
     screen: Record | None = None
     fresh: Record | None = None
@@ -98,15 +98,15 @@ class NightReport:
     """
 
     cells: tuple[CellReport, ...]
-    sentinel: Sentinel | None
+    sentinel: AACheck | None
     troubles: Mapping[str, str]
-    light: Light
+    light: GateStatus
     headline: str
     family_alpha: float
     history_alpha: float
     warnings: tuple[str, ...] = ()
 
-    def having(self, *rulings: Ruling) -> tuple[CellReport, ...]:
+    def having(self, *rulings: GateDecision) -> tuple[CellReport, ...]:
         """The cells of which one of that was ruled."""
         return tuple(cell for cell in self.cells if cell.ruling in rulings)
 

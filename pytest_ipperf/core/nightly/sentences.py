@@ -7,24 +7,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.inference.power import slowdown_fraction
-from pytest_ipperf.core.nightly.aa_check import Sentinel
+from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.acceptance import Acceptance
-from pytest_ipperf.core.nightly.evidence import Confirmation, Evidence, Levels
-from pytest_ipperf.core.nightly.report import CellReport, Light, Ruling
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.evidence import Confirmation, ErrorRates, Evidence
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStatus
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
 # So many cells are named in a headline.
 _NAMED = 3
 
 
-def sentence(each: Evidence, ruling: Ruling, levels: Levels) -> str:
+def sentence(each: Evidence, ruling: GateDecision, levels: ErrorRates) -> str:
     """What was ruled of a measured cell, with the figures behind it."""
     against_margin = _of_fresh(each, levels) if each.flagged else _of_screening(each.screen)
-    parts = [_of_nights(each, levels), against_margin] if ruling is Ruling.WORSE else [against_margin]
-    if ruling is not Ruling.WORSE and each.prediction is not None:
+    parts = [_of_nights(each, levels), against_margin] if ruling is GateDecision.WORSE else [against_margin]
+    if ruling is not GateDecision.WORSE and each.prediction is not None:
         parts.append(f"nothing worse is shown against {_nights(each)}")
-    if each.lapsed is not None and each.acceptance is None and ruling in (Ruling.EXCEEDS, Ruling.WORSE):
+    if each.lapsed is not None and each.acceptance is None and ruling in (GateDecision.EXCEEDS, GateDecision.WORSE):
         parts.append(_over(each.lapsed))
     return "; ".join(parts)
 
@@ -37,33 +37,38 @@ def absence(acceptance: Acceptance | None, lapsed: Acceptance | None) -> str:
     return f"{told}; {_over(lapsed)}" if lapsed else told
 
 
-def headline(light: Light, cells: Sequence[CellReport], sentinel: Sentinel | None, troubles: Mapping[str, str]) -> str:
+def headline(
+    light: GateStatus, cells: Sequence[CellReport], sentinel: AACheck | None, troubles: Mapping[str, str]
+) -> str:
     """The night's answer in one sentence."""
-    found = {ruling: [str(cell.key) for cell in cells if cell.ruling is ruling] for ruling in Ruling}
+    found = {ruling: [str(cell.key) for cell in cells if cell.ruling is ruling] for ruling in GateDecision}
     parts = []
-    if light is Light.UNSTABLE and sentinel is not None:
+    if light is GateStatus.UNSTABLE and sentinel is not None:
         parts.append(
             f"in {sentinel.excludes} of {_count(sentinel.cells, 'cell')} the reference differs from its twin, where "
             f"chance gives {sentinel.at_most} at most, so that nothing else of this night is to be believed"
         )
     for ruling, words in (
-        (Ruling.EXCEEDS, "beyond the margin, confirmed in fresh epochs"),
-        (Ruling.WORSE, "worse than in the last nights"),
-        (Ruling.MISSING, "no longer measured"),
+        (GateDecision.EXCEEDS, "beyond the margin, confirmed in fresh epochs"),
+        (GateDecision.WORSE, "worse than in the last nights"),
+        (GateDecision.MISSING, "no longer measured"),
     ):
         if found[ruling]:
             parts.append(f"{_share(len(found[ruling]), len(cells))} {words}: {_names(found[ruling])}")
-    if troubles or found[Ruling.TROUBLE]:
-        parts.append(f"trouble with {_count(max(len(troubles), len(found[Ruling.TROUBLE])), 'item')}")
+    if troubles or found[GateDecision.TROUBLE]:
+        parts.append(f"trouble with {_count(max(len(troubles), len(found[GateDecision.TROUBLE])), 'item')}")
     if unsettled := sum(_is_unsettled(cell) for cell in cells):
         parts.append(f"{_share(unsettled, len(cells))} flagged and not measured again")
-    parts.append(f"{_share(len(found[Ruling.WITHIN]), len(cells))} within the margin")
+    parts.append(f"{_share(len(found[GateDecision.WITHIN]), len(cells))} within the margin")
     parts += _rest(cells, found)
     return f"{light.word}: {'; '.join(parts)}"
 
 
 def warnings(
-    screen: Sequence[Record], expected: Iterable[Key], courses: Mapping[Key, Sequence[Past]], sentinel: Sentinel | None
+    screen: Sequence[Record],
+    expected: Iterable[HistoryKey],
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
+    sentinel: AACheck | None,
 ) -> tuple[str, ...]:
     """What a reader should know of the night and that decides nothing."""
     cells = {record.key: record for record in screen}
@@ -83,7 +88,7 @@ def warnings(
     return tuple(told)
 
 
-def _is_changed(record: Record, course: Sequence[Past]) -> bool:
+def _is_changed(record: Record, course: Sequence[HistoryEntry]) -> bool:
     """Whether the last night's is known too, and another."""
     before = course[-1].fingerprint if course else ""
     return before not in ("", record.fingerprint)
@@ -104,7 +109,7 @@ def _of_screening(record: Record) -> str:
     return f"{_change(record)} {beside}"
 
 
-def _of_fresh(each: Evidence, levels: Levels) -> str:
+def _of_fresh(each: Evidence, levels: ErrorRates) -> str:
     said, now = each.confirmation, each.tells
     if said is None:
         seemed = f"{_change(each.screen)} seems beyond {_margin(each.screen)}"
@@ -124,7 +129,7 @@ def _of_fresh(each: Evidence, levels: Levels) -> str:
     return f"{found} ({screened}) does not show that it is beyond {_margin(now)}: {_by_holm(said.adjusted, said)}"
 
 
-def _of_nights(each: Evidence, levels: Levels) -> str:
+def _of_nights(each: Evidence, levels: ErrorRates) -> str:
     found = each.prediction
     if found is None or each.p_history is None:
         return ""
@@ -182,24 +187,24 @@ def _over(lapsed: Acceptance) -> str:
 # --- all cells --------------------------------------------------------------------------------------------------------
 
 
-def _rest(cells: Sequence[CellReport], found: Mapping[Ruling, Sequence[str]]) -> list[str]:
+def _rest(cells: Sequence[CellReport], found: Mapping[GateDecision, Sequence[str]]) -> list[str]:
     refuted = sum(cell.flagged and cell.ruling in _REFUTED and not _is_unsettled(cell) for cell in cells)
-    without = sum(cell.ruling is Ruling.INCONCLUSIVE and not cell.flagged for cell in cells)
+    without = sum(cell.ruling is GateDecision.INCONCLUSIVE and not cell.flagged for cell in cells)
     counts = (
-        (len(found[Ruling.ACCEPTED]), "worse, as is accepted"),
+        (len(found[GateDecision.ACCEPTED]), "worse, as is accepted"),
         (refuted, "flagged and not confirmed"),
         (without, "without enough evidence"),
-        (len(found[Ruling.UNJUDGED]), "unjudged"),
-        (len(found[Ruling.GONE]), "no longer measured, as is accepted"),
+        (len(found[GateDecision.UNJUDGED]), "unjudged"),
+        (len(found[GateDecision.GONE]), "no longer measured, as is accepted"),
     )
     return [f"{count} {words}" for count, words in counts if count]
 
 
-_REFUTED = (Ruling.WITHIN, Ruling.INCONCLUSIVE)
+_REFUTED = (GateDecision.WITHIN, GateDecision.INCONCLUSIVE)
 
 
 def _is_unsettled(cell: CellReport) -> bool:
-    return cell.flagged and cell.ruling is Ruling.INCONCLUSIVE and cell.p_adjusted is None
+    return cell.flagged and cell.ruling is GateDecision.INCONCLUSIVE and cell.p_adjusted is None
 
 
 def _share(count: int, cells: int) -> str:

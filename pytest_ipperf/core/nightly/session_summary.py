@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.nightly.report import NightReport
-from pytest_ipperf.core.records.completeness import WHOLE, Extent
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.completeness import WHOLE, Completeness
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 
 
@@ -27,7 +27,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class HostSummary:
     """What the fingerprint of a testbed's host in that role says, fact by fact.
 
     `name` and measured `addresses` are those of the inventory, empty where they were not kept.
@@ -41,7 +41,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class SessionSummary:
     """A session: its question, its answers, and what it was measured with.
 
     `name` is that of its `folder`; it began at `began_at`, lasted `seconds` and ended with pytest's `status` (both None
@@ -60,11 +60,11 @@ class Story:
     question: Mapping[str, Any]
     records: tuple[Record, ...]
     troubles: tuple[Trouble, ...] = ()
-    hosts: tuple[Host, ...] = ()
+    hosts: tuple[HostSummary, ...] = ()
     samples: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
-    courses: Mapping[Key, Sequence[Past]] = field(default_factory=dict)
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
     night: NightReport | None = None
     saved: str = ""
     notes: tuple[str, ...] = ()
     status: int | None = None
-    extent: Extent = WHOLE
+    extent: Completeness = WHOLE

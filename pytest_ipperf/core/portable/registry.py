@@ -16,7 +16,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 Thing = TypeVar("Thing")
 
 
-class Shelf(Mapping[str, Thing], Generic[Thing]):
+class Registry(Mapping[str, Thing], Generic[Thing]):
     """The modules of package `package` by name; each is imported when first asked for."""
 
     def __init__(self, package: str, path: list[str], offers: str) -> None:

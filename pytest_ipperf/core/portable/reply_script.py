@@ -10,7 +10,7 @@ DATA_PORT = b"<data port>"
 
 
 @dataclass(frozen=True)
-class Script:
+class CannedReplies:
     """What a server says that does nothing else.
 
     `greeting` is said first; each of `turns` is what has to end the bytes heard since the last one, and the answer. The
@@ -32,7 +32,7 @@ class Script:
         return json.dumps([self.greeting.decode("latin-1"), turns, data, asides]).encode("ascii")
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Script:
+    def from_bytes(cls, data: bytes) -> CannedReplies:
         """The inverse of `to_bytes`."""
         greeting, turns, moved, asides = json.loads(data)
         made, beside = (
@@ -41,7 +41,7 @@ class Script:
         )
         return cls(greeting.encode("latin-1"), made, None if moved is None else moved.encode("latin-1"), beside)
 
-    def with_port(self, port: int) -> Script:
+    def with_port(self, port: int) -> CannedReplies:
         """The same with the number of the data's port in its place."""
         turns = tuple((ending, answer.replace(DATA_PORT, b"%d" % port)) for ending, answer in self.turns)
         return replace(self, turns=turns)

@@ -16,7 +16,7 @@ from pytest_ipperf.core.inference.effect import percent_of_log
 from pytest_ipperf.core.inference.power import MIN_EPOCHS, slowdown_size
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import Interval, check_share, t_quantile
 
 
@@ -30,8 +30,8 @@ class Difference:
     little evidence. `better` is that by more than the margin, shown as a verdict is.
     """
 
-    now: Past
-    then: Past
+    now: HistoryEntry
+    then: HistoryEntry
     metric: Metric | None
     verdict: Verdict | None = None
     why: str = ""
@@ -69,8 +69,8 @@ class Comparison:
     """All cells of two sessions: those that both have, and those that only one of them has."""
 
     differences: tuple[Difference, ...]
-    only_now: tuple[Key, ...]
-    only_then: tuple[Key, ...]
+    only_now: tuple[HistoryKey, ...]
+    only_then: tuple[HistoryKey, ...]
 
     def having(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
         """Those of these verdicts; of None those that cannot be compared."""
@@ -83,8 +83,8 @@ class Comparison:
 
 
 def compared(
-    now: Past,
-    then: Past,
+    now: HistoryEntry,
+    then: HistoryEntry,
     metric: Metric,
     *,
     margin: Margin | None = None,
@@ -137,8 +137,8 @@ def compared(
 
 
 def comparison(
-    now: Mapping[Key, Past],
-    then: Mapping[Key, Past],
+    now: Mapping[HistoryKey, HistoryEntry],
+    then: Mapping[HistoryKey, HistoryEntry],
     metric_of: Callable[[str], Metric],
     *,
     margin: Margin | None = None,
@@ -152,7 +152,7 @@ def comparison(
     )
 
 
-def interval_of(past: Past, confidence: float = 0.95) -> Interval | None:
+def interval_of(past: HistoryEntry, confidence: float = 0.95) -> Interval | None:
     """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
     if past.epochs < MIN_EPOCHS or past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
         return None
@@ -162,8 +162,8 @@ def interval_of(past: Past, confidence: float = 0.95) -> Interval | None:
 
 
 def matched(
-    now: Mapping[Key, Past], then: Mapping[Key, Past]
-) -> tuple[tuple[tuple[Past, Past], ...], tuple[Key, ...], tuple[Key, ...]]:
+    now: Mapping[HistoryKey, HistoryEntry], then: Mapping[HistoryKey, HistoryEntry]
+) -> tuple[tuple[tuple[HistoryEntry, HistoryEntry], ...], tuple[HistoryKey, ...], tuple[HistoryKey, ...]]:
     """Pairs (now, then) of the same key, else of the same cell and metric; and the keys that only one of them has."""
     by_cell = {key[:2]: key for key in then if key not in now}
     partner = {key: key if key in then else by_cell.get(key[:2]) for key in now}
@@ -171,12 +171,14 @@ def matched(
     return pairs, _without(now, (pair[0].key for pair in pairs)), _without(then, (pair[1].key for pair in pairs))
 
 
-def _without(keys: Iterable[Key], gone: Iterable[Key]) -> tuple[Key, ...]:
+def _without(keys: Iterable[HistoryKey], gone: Iterable[HistoryKey]) -> tuple[HistoryKey, ...]:
     paired = set(gone)
     return tuple(key for key in keys if key not in paired)
 
 
-def _known(now: Past, then: Past, metric_of: Callable[[str], Metric], margin: Margin | None) -> Difference:
+def _known(
+    now: HistoryEntry, then: HistoryEntry, metric_of: Callable[[str], Metric], margin: Margin | None
+) -> Difference:
     """A record may have a metric that this version does not know."""
     try:
         metric = metric_of(now.key.metric)
@@ -190,7 +192,7 @@ def _margin(text: str) -> Margin:
     return Margin.parse(text)
 
 
-def _interval(now: Past, then: Past, confidence: float) -> tuple[Interval | None, str]:
+def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple[Interval | None, str]:
     """The change of the change, or why there is none."""
     for past in (now, then):
         if past.verdict == Verdict.INVALID.name.lower():
@@ -206,16 +208,16 @@ def _interval(now: Past, then: Past, confidence: float) -> tuple[Interval | None
     return Interval(estimate=estimate, low=estimate - half, high=estimate + half, confidence=confidence, df=df), ""
 
 
-def _variances(*pasts: Past) -> list[float]:
+def _variances(*pasts: HistoryEntry) -> list[float]:
     """Of each mean over the epochs."""
     return [(past.sd_epoch or 0.0) ** 2 / past.epochs for past in pasts]
 
 
-def _standard_error(now: Past, then: Past) -> float:
+def _standard_error(now: HistoryEntry, then: HistoryEntry) -> float:
     return math.sqrt(sum(_variances(now, then)))
 
 
-def _degrees(now: Past, then: Past) -> float:
+def _degrees(now: HistoryEntry, then: HistoryEntry) -> float:
     """By Welch and Satterthwaite; of two exact values those of both."""
     one, other = _variances(now, then)
     if one + other == 0:
@@ -224,7 +226,7 @@ def _degrees(now: Past, then: Past) -> float:
     return 1 / (one**2 / (now.epochs - 1) + other**2 / (then.epochs - 1))
 
 
-def _too_few(now: Past, then: Past) -> str:
+def _too_few(now: HistoryEntry, then: HistoryEntry) -> str:
     """Why nothing is judged at all, nor any interval given: a design that never judges has fewer epochs than others."""
     fewest = min(now, then, key=lambda past: past.epochs)
     if fewest.epochs >= MIN_EPOCHS or Verdict.INVALID.name.lower() in (now.verdict, then.verdict):
@@ -233,7 +235,7 @@ def _too_few(now: Past, then: Past) -> str:
     return f"{fewest.session} has {epochs} of it, too few to judge"
 
 
-def _no_evidence(now: Past, then: Past) -> str:
+def _no_evidence(now: HistoryEntry, then: HistoryEntry) -> str:
     """Why figures that can be shown decide nothing; empty where they may."""
     return next((f"its figures in {past.session} are no evidence" for past in (now, then) if not past.usable), "")
 

@@ -15,7 +15,7 @@ _STOPPED = (2, 3)
 """pytest's statuses of a session that was interrupted, or ended by an internal error."""
 
 
-class State(enum.Enum):
+class SessionState(enum.Enum):
     """How a session stands; the value is the word for it."""
 
     WHOLE = "whole"
@@ -24,14 +24,14 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class Completeness:
     """How far a session came: `measured` cells of `planned` ones, None where its records do not say how many.
 
     `missing` are the items (pytest's node ids) that have no answer, with their cells. `resume` is what
     `--ipperf-resume` takes to measure the rest; empty where there is nothing to go on with.
     """
 
-    state: State
+    state: SessionState
     measured: int = 0
     planned: int | None = None
     missing: tuple[tuple[str, str], ...] = ()
@@ -40,14 +40,14 @@ class Extent:
     @property
     def is_whole(self) -> bool:
         """Whether its answers are those to all that was asked."""
-        return self.state is State.WHOLE
+        return self.state is SessionState.WHOLE
 
     @property
     def banner(self) -> str:
         """The line with which every report of it begins; empty of a whole session."""
         if self.is_whole:
             return ""
-        word, so_far = self.state.value.upper(), " so far" if self.state is State.RUNNING else ""
+        word, so_far = self.state.value.upper(), " so far" if self.state is SessionState.RUNNING else ""
         go_on = f"; go on with --ipperf-resume={self.resume}" if self.resume and not so_far else ""
         return f"{word}: {self.counts} measured{so_far}{go_on}"
 
@@ -61,12 +61,12 @@ class Extent:
     @property
     def why_missing(self) -> str:
         """The sentence about each missing item."""
-        if self.state is State.RUNNING:
+        if self.state is SessionState.RUNNING:
             return "not measured yet: the session is running"
         return "not measured: the session was broken off before"
 
 
-WHOLE = Extent(state=State.WHOLE)
+WHOLE = Completeness(state=SessionState.WHOLE)
 
 
 def extent(
@@ -74,23 +74,23 @@ def extent(
     measured: Collection[str],
     missing: Collection[str],
     *,
-    state: State,
+    state: SessionState,
     resume: str = "",
-) -> Extent:
+) -> Completeness:
     """Return the extent of a session that was to answer `items` (cells by node id; None where that was not kept).
 
     `measured` are the cells that have a record, `missing` the node ids of items that the session has not come to.
     """
-    return Extent(
+    return Completeness(
         state=state,
         measured=len(set(measured)),
         planned=None if items is None else len(set(items.values())),
         missing=tuple((nodeid, cell) for nodeid, cell in (items or {}).items() if nodeid in missing),
-        resume=resume if state is State.BROKEN_OFF else "",
+        resume=resume if state is SessionState.BROKEN_OFF else "",
     )
 
 
-def state_of(status: int | None, missing: int | None, *, running: bool, tells_end: bool = True) -> State:
+def state_of(status: int | None, missing: int | None, *, running: bool, tells_end: bool = True) -> SessionState:
     """Return the state of a session that ended with pytest's `status`, None where it has no end.
 
     `missing` counts the items that it had not come to by then; None where that was not kept: then its status decides.
@@ -99,7 +99,7 @@ def state_of(status: int | None, missing: int | None, *, running: bool, tells_en
     """
     if status is not None:
         stopped = status in _STOPPED if missing is None else missing > 0
-        return State.BROKEN_OFF if stopped else State.WHOLE
+        return SessionState.BROKEN_OFF if stopped else SessionState.WHOLE
     if running:
-        return State.RUNNING
-    return State.BROKEN_OFF if tells_end else State.WHOLE
+        return SessionState.RUNNING
+    return SessionState.BROKEN_OFF if tells_end else SessionState.WHOLE

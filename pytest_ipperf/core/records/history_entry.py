@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Key(NamedTuple):
+class HistoryKey(NamedTuple):
     """By what a history is one: the same cell, metric and version of the workload.
 
     A change of the hosts is none of it: it is told beside the history and does not begin a new one.
@@ -24,7 +24,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class HistoryEntry:
     """What the session of that name, which began at `began_at` (seconds since 1970), found of `key`.
 
     `change` is on the metric's scale: the log ratio of the arm to the reference, or the difference of shares;
@@ -34,7 +34,7 @@ class Past:
     compared with it. `usable` is that of the record: where it is False nothing is compared with it.
     """
 
-    key: Key
+    key: HistoryKey
     session: str
     began_at: float
     change: float | None

@@ -12,7 +12,7 @@ from pytest_ipperf.core.records.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class ObservedSpread:
     """The spread of a cell's changes over epochs and over the `blocks` of an epoch, in the `session` of that name.
 
     `reference_value` is the reference's mean in the metric's unit, `margin_fraction` the margin that counted; None
@@ -29,7 +29,7 @@ class Sighting:
     header_cost: float = 0.0
 
     @classmethod
-    def of(cls, record: Record, session: str) -> Sighting | None:
+    def of(cls, record: Record, session: str) -> ObservedSpread | None:
         """What a record tells; None where its design has too few epochs or blocks to tell a spread."""
         if record.sd_epoch is None or record.sd_block is None:
             return None
@@ -45,6 +45,6 @@ class Sighting:
         )
 
 
-def comparable(sightings: Sequence[Sighting]) -> list[Sighting]:
+def comparable(sightings: Sequence[ObservedSpread]) -> list[ObservedSpread]:
     """Those of the server that was seen last, as another program has another spread; the oldest first."""
     return [each for each in sightings if each.server == sightings[-1].server]

@@ -15,18 +15,18 @@ from pytest_ipperf.core.design.design import Design
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.inference.power import block_share, epoch_spread, epochs_needed, minimum_detectable
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.observed_spread import Sighting
+from pytest_ipperf.core.records.observed_spread import ObservedSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class VarianceComponents:
     """The variance components of a cell: of its change from block to block, and from epoch to epoch beside that."""
 
     sd_block: float
     sd_interaction: float
 
     @classmethod
-    def pooled(cls, sightings: Sequence[Sighting], metric: Metric) -> Spread:
+    def pooled(cls, sightings: Sequence[ObservedSpread], metric: Metric) -> VarianceComponents:
         """The root mean squares over the sessions, whatever number of blocks each of them had.
 
         What an epoch's spread has beyond that of its blocks is the interaction; it cannot be negative.
@@ -64,7 +64,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foresight:
+class PowerForecast:
     """What is to be expected of a cell: the `fraction` that is settled, at the spread of so many earlier `sessions`.
 
     `unit` is what people read of it, `%` or `pp`; of those, the fractions are differences of shares.
@@ -86,16 +86,16 @@ class Foresight:
         return self.margin_fraction is not None and self.margin_fraction < self.fraction
 
 
-def foresee(
-    sightings: Sequence[Sighting],
+def forecast(
+    sightings: Sequence[ObservedSpread],
     margin_fraction: float | None,
     design: Design,
     others: Iterable[Design],
     metric: Metric,
-) -> Foresight:
+) -> PowerForecast:
     """What `design` will settle, and where it falls short, which of the `others`, with runs as long, settles more."""
-    spread = Spread.pooled(sightings, metric)
-    found = Foresight(
+    spread = VarianceComponents.pooled(sightings, metric)
+    found = PowerForecast(
         sessions=len(sightings),
         fraction=spread.settles(design, metric),
         margin_fraction=margin_fraction,

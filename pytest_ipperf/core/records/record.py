@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.design.cell import Arm, Cell, levels_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.measurement.client_load import Instrument, instrument
-from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.client_load import ClientLoad, instrument
+from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.factor import values_of
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
     from pytest_ipperf.core.inference.verdict import Judgement
@@ -47,9 +47,9 @@ class ArmSummary:
     completed: int
     failed: dict[str, int]
     phases: dict[str, float]
-    instrument: Instrument | None = None
+    instrument: ClientLoad | None = None
     completed_values: tuple[float, ...] = ()
-    pace: Pace | None = None
+    pace: LinkRate | None = None
     figures: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -196,9 +196,9 @@ class Record:
     p_exceeds: float | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> HistoryKey:
         """By what its history is one."""
-        return Key(self.cell, self.metric, self.workload_version)
+        return HistoryKey(self.cell, self.metric, self.workload_version)
 
     @property
     def change(self) -> float | None:
@@ -217,9 +217,9 @@ class Record:
             and not _NO_EVIDENCE & set(self.reasons)
         )
 
-    def past(self, session: str, began_at: float) -> Past:
-        """What is kept of it for later sessions; it is of the session of that name, see `Past`."""
-        return Past(
+    def past(self, session: str, began_at: float) -> HistoryEntry:
+        """What is kept of it for later sessions; it is of the session of that name, see `HistoryEntry`."""
+        return HistoryEntry(
             key=self.key,
             session=session,
             began_at=began_at,
@@ -266,14 +266,14 @@ class Record:
         )
 
 
-def strictest(records: Iterable[Record], session: str, began_at: float = 0.0) -> dict[Key, Past]:
+def strictest(records: Iterable[Record], session: str, began_at: float = 0.0) -> dict[HistoryKey, HistoryEntry]:
     """What a session found, by key: of several questions about a cell the strictest stays, of two alike the last."""
     asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
     return {record.key: record.past(session, began_at) for record in asked}
 
 
 def _side(plain: Mapping[str, Any]) -> ArmSummary:
-    parts = {"instrument": Instrument, "pace": Pace}
+    parts = {"instrument": ClientLoad, "pace": LinkRate}
     made = {name: part(**plain[name]) for name, part in parts.items() if plain[name]}
     lists = {name: tuple(plain[name]) for name in ("values", "completed_values", "notes")}
     return ArmSummary(**{**plain, **lists, **made})

@@ -13,7 +13,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import LEAN, Arm, Workload
 from pytest_ipperf.core.measurement.path_proof import (
-    Expected,
+    ExpectedPath,
     path_contradictions,
     rate_contradictions,
     run_contradictions,
@@ -133,7 +133,7 @@ class Standing:
         found += rate_contradictions(testbed.links.rate_bit_s, trains)
         return {**facts, "trains": trains, "contradictions": found}
 
-    def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> Expected:
+    def _expected(self, arm: Arm, workload: Workload, role: str = CLIENT) -> ExpectedPath:
         testbed, name = self._testbed.seen_by(role), self.tunnels.backends.get(arm.transport, "")
         return dataclasses.replace(
             expected(testbed, arm, PROTOCOLS[workload.protocol].least_packets),

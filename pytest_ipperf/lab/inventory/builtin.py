@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Host, Links, Testbed
@@ -129,7 +129,7 @@ def testbed_of(name: str, inventory: Mapping[str, Testbed]) -> Testbed:
     there = ", ".join(inventory)
     raise UsageError(
         f"testbed {name!r} does not exist; there are {there}, and labs with any rate, such as lab.100mbit"
-        f"{meant(name, inventory)}"
+        f"{did_you_mean(name, inventory)}"
     )
 
 

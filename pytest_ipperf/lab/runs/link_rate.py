@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
 from pytest_ipperf.core.design.cell import Arm, Workload
-from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, Layers, header_cost
+from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
 from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
 from pytest_ipperf.core.portable.factor import values_of
@@ -24,10 +24,12 @@ from pytest_ipperf.transports.base import CLIENT, SERVER
 _TRIES = 8
 
 
-def layers(arm: Arm, workload: Workload) -> Layers:
+def layers(arm: Arm, workload: Workload) -> HeaderOverhead:
     """What lies around the payload of an arm, on links of Ethernet's own MTU."""
     overhead_bytes = TRANSPORTS[arm.transport].overhead_bytes
-    return Layers(ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram)
+    return HeaderOverhead(
+        ipver=arm.ipver, overhead_bytes=overhead_bytes, datagram=PROTOCOLS[workload.protocol].datagram
+    )
 
 
 def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.measurement.path_proof import Expected, carrier_contradictions, run_contradictions
+from pytest_ipperf.core.measurement.path_proof import ExpectedPath, carrier_contradictions, run_contradictions
 from pytest_ipperf.lab.agents.client import Link
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import ports
@@ -17,14 +17,14 @@ _TRIES = 8
 _MOST_BYTES = 65535  # of an IPv4 packet
 
 
-def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expected:
+def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> ExpectedPath:
     """What an arm's sockets, packets and routes must be."""
     path = testbed.path(arm)
     devices = {
         role: {name: each.devices[role] for name, each in testbed.paths.items() if role in each.devices}
         for role in testbed.roles
     }
-    return Expected(
+    return ExpectedPath(
         ipver=arm.ipver,
         client=path.client,
         server=path.server,
@@ -43,7 +43,7 @@ def seen_links(links: Mapping[str, Link], role: str) -> dict[str, Link]:
     return {CLIENT: links[role], **{each: links[each] for each in (SERVER, ROUTER) if each in links}}
 
 
-def run_troubles(expected: Mapping[str, Expected], proof: Mapping[str, Any]) -> list[str]:
+def run_troubles(expected: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
     """What speaks against a run; of one that several clients made, against the part of each of them, with its name.
 
     `expected` is by the clients' roles. What server and router have met is of all of them together.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.core.measurement.client_load import ClientFacts
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Receipt:
         """How many there are."""
         return len(self.samples) // len(self.columns)
 
-    def outcome(self, deadline_s: float) -> Outcome:
+    def outcome(self, deadline_s: float) -> RunData:
         """What metrics take of it."""
-        return Outcome(
+        return RunData(
             attempted=self.attempted,
             failed=self.failed,
             columns=self.columns,

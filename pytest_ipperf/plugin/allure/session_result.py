@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.records.completeness import Extent, State
+from pytest_ipperf.core.records.completeness import Completeness, SessionState
 from pytest_ipperf.plugin.session.journal import KEEPER
 from pytest_ipperf.plugin.session.session_end import ENDING
 from pytest_ipperf.plugin.session.stash import SESSION
@@ -57,15 +57,15 @@ class Whole:
         else:
             self._write(found)
 
-    def _running(self) -> Extent:
-        return dataclasses.replace(self._config.stash[KEEPER].extent, state=State.RUNNING, resume="")
+    def _running(self) -> Completeness:
+        return dataclasses.replace(self._config.stash[KEEPER].extent, state=SessionState.RUNNING, resume="")
 
     @property
     def _path(self) -> Path:
         folder: Path = self._config.invocation_params.dir / self._config.getoption("allure_report_dir")
         return folder / f"{self._uuid}-result.json"
 
-    def _write(self, found: Extent) -> None:
+    def _write(self, found: Completeness) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             part = self._path.with_suffix(".part")
@@ -76,9 +76,9 @@ class Whole:
             troubles = self._config.stash[ENDING].troubles
             troubles += [trouble] * (trouble not in troubles)
 
-    def _result(self, found: Extent) -> dict[str, Any]:
+    def _result(self, found: Completeness) -> dict[str, Any]:
         """Return the result as Allure 2 and 3 read it."""
-        running = found.state is State.RUNNING
+        running = found.state is SessionState.RUNNING
         names = [f"- {nodeid}" for nodeid, _ in found.missing[:_NAMED]]
         more = [f"- and {len(found.missing) - _NAMED} more"] * (len(found.missing) > _NAMED)
         return {

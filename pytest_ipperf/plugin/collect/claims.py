@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.portable.errors import UsageError
@@ -85,7 +85,7 @@ def _functions(path: str, *_: int) -> dict[tuple[str, int], ast.FunctionDef | as
 
 def _mistakes(node: ast.AST, metric: Metric) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and _is_measured(node.value) and not _known(node.attr):
-        remedy = meant(node.attr, ATTRIBUTES) or f"; it has {', '.join(ATTRIBUTES)}"
+        remedy = did_you_mean(node.attr, ATTRIBUTES) or f"; it has {', '.join(ATTRIBUTES)}"
         yield f"measured has no {node.attr!r}{remedy}"
     if isinstance(node, ast.Compare):
         yield from _wrong_comparison(node, metric)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ipperf.core.closest_match import nearest
+from pytest_ipperf.core.closest_match import closest_match
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.plugin.activation import asks, may_be_skipped
 from pytest_ipperf.plugin.collect.claims import check_claims
@@ -74,7 +74,7 @@ def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> Non
         return
     there = registered | {mark.name for item in items for mark in item.iter_markers()}
     for name in sorted(names - there):
-        if close := nearest(name, there):
+        if close := closest_match(name, there):
             raise pytest.UsageError(f"-m: no marker is called {name!r}; the nearest is {close!r}")
 
 
@@ -120,7 +120,7 @@ def _check_unmeasured(metafunc: pytest.Metafunc, known: Mapping[str, Any], unkno
     """Raise UsageError where a test has something of a measurement, and no measurement to go with it."""
     marked = any(mark.name in PROTOCOLS for mark in metafunc.definition.iter_markers())
     for name in unknown:
-        if marked and nearest(name, ("measured", *_FACTORS, *_OF_MEASUREMENTS)) == "measured":
+        if marked and closest_match(name, ("measured", *_FACTORS, *_OF_MEASUREMENTS)) == "measured":
             raise UsageError(_unknown(name, ["measured"]))
     for name in _OF_MEASUREMENTS:
         if name in metafunc.fixturenames and _ours(known, name) and "protocol" in unknown:
@@ -128,7 +128,7 @@ def _check_unmeasured(metafunc: pytest.Metafunc, known: Mapping[str, Any], unkno
 
 
 def _unknown(name: str, there: Sequence[str]) -> str:
-    close = nearest(name, there)
+    close = closest_match(name, there)
     remedy = f"the nearest is {close!r}" if close else "pytest --fixtures lists those that there are"
     return f"{name!r}, which it asks for, itself or by a fixture, is no fixture; {remedy}"
 

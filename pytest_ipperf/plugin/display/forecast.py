@@ -13,7 +13,7 @@ from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.spread_cache import Seen, foresights
 
 if TYPE_CHECKING:  # scipy comes with it
-    from pytest_ipperf.core.records.power_forecast import Foresight
+    from pytest_ipperf.core.records.power_forecast import PowerForecast
 
 
 def forecast_lines(session: Session, *, each: bool) -> list[str]:
@@ -57,7 +57,7 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, Foresight]) -> list[str]:
+def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, PowerForecast]) -> list[str]:
     runs = _range(str(plan.first_runs), str(plan.runs))
     about = duration_text(session, session.forecast_s(plan))
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
@@ -69,7 +69,7 @@ def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, Foresi
     return lines
 
 
-def _settled_text(found: Foresight) -> str:
+def _settled_text(found: PowerForecast) -> str:
     margin = "" if found.margin_fraction is None else f" (margin {_share(found.margin_fraction, found)})"
     return f"{_share(found.fraction, found)}{margin}"
 
@@ -86,7 +86,7 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
     return []
 
 
-def _settled_lines(session: Session, foreseen: Mapping[Seen, Foresight]) -> list[str]:
+def _settled_lines(session: Session, foreseen: Mapping[Seen, PowerForecast]) -> list[str]:
     """What the design settles here, from the best cell to the worst, and where that is not enough."""
     if not foreseen:
         return []
@@ -103,7 +103,7 @@ def _settled_lines(session: Session, foreseen: Mapping[Seen, Foresight]) -> list
     return lines + [_warning(seen, found) for seen, found in foreseen.items() if found.falls_short]
 
 
-def _warning(seen: Seen, found: Foresight) -> str:
+def _warning(seen: Seen, found: PowerForecast) -> str:
     if found.epochs is None:
         remedy = "no number of epochs would do"
     elif found.better is not None:
@@ -115,5 +115,5 @@ def _warning(seen: Seen, found: Foresight) -> str:
     return f"{seen}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
 
 
-def _share(fraction: float, found: Foresight) -> str:
+def _share(fraction: float, found: PowerForecast) -> str:
     return f"{100 * fraction:.{3 if fraction >= 0.1 else 2}g} {found.unit}"

@@ -21,13 +21,13 @@ from pytest_ipperf.plugin.display.screen import Screen
 from pytest_ipperf.plugin.session.journal import journal_of
 from pytest_ipperf.plugin.session.plan_text import order_of
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import EventLog
 
 
 class Progress:
     """The listener of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
 
-    def __init__(self, plan: Plan, journal: Journal, screen: Screen) -> None:
+    def __init__(self, plan: Plan, journal: EventLog, screen: Screen) -> None:
         self._plan = plan
         self._journal = journal
         self._screen = screen

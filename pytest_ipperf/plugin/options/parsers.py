@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_ipperf.agent.tunnels.backends import preferred
-from pytest_ipperf.core.closest_match import meant
+from pytest_ipperf.core.closest_match import did_you_mean
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_seconds
@@ -34,7 +34,7 @@ def one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in choices:
-            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}{meant(text, choices)}")
+            raise UsageError(f"{text!r} does not exist; there are {', '.join(choices)}{did_you_mean(text, choices)}")
         return text
 
     return read

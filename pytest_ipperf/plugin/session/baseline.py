@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.plugin.options.settings import Settings
-from pytest_ipperf.store import LAST, Archive, Entry, acceptances, read_session
+from pytest_ipperf.store import LAST, Archive, SessionEntry, acceptances, read_session
 
-Baseline = Entry | Path | None
+Baseline = SessionEntry | Path | None
 
 
 def check_night(settings: Settings) -> None:

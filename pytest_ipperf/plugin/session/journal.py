@@ -12,23 +12,23 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.records.completeness import Extent, State, extent
+from pytest_ipperf.core.records.completeness import Completeness, SessionState, extent
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.session.plan_text import asked_texts
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import LAST, SCHEMA, Journal
+from pytest_ipperf.store import LAST, SCHEMA, EventLog
 
 if TYPE_CHECKING:
     from pytest_ipperf.experiment import Measurement
 
-_JOURNAL = pytest.StashKey[Journal]()
+_JOURNAL = pytest.StashKey[EventLog]()
 
 
-def journal_of(session: Session) -> Journal:
+def journal_of(session: Session) -> EventLog:
     """The journal of this process, opened at the first call and closed with the session."""
     stash = session.config.stash
     if _JOURNAL not in stash:
-        stash[_JOURNAL] = Journal(session.folder, session.writer)
+        stash[_JOURNAL] = EventLog(session.folder, session.writer)
         session.config.add_cleanup(stash[_JOURNAL].close)
         stash[_JOURNAL].append("session", _facts(session))
         # Whoever reads what is left of a session that was broken off has to know what it was to measure.
@@ -103,10 +103,10 @@ class Keeper:
         self.trouble = ""
 
     @property
-    def extent(self) -> Extent:
+    def extent(self) -> Completeness:
         """How far the session has come; whole as soon as each of its items is done and kept."""
         missing = self._missing()
-        state = State.BROKEN_OFF if missing or self.trouble else State.WHOLE
+        state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
         resume = LAST if self._session.folder.exists() else ""
         return extent(self._session.items, self._measured, missing, state=state, resume=resume)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.measurement.client_load import ClientFacts
-from pytest_ipperf.core.measurement.outcome import Outcome, completed_s
+from pytest_ipperf.core.measurement.outcome import RunData, completed_s
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import DamageError, InvalidError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -19,10 +19,10 @@ from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
-from pytest_ipperf.store import KeptWorkload
+from pytest_ipperf.store import StoredWorkload
 
 
-def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
+def rebuild(found: StoredWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
     """The measurement of `plan`, of a workload that is complete.
 
     UsageError where the server held another `state`, or the records contradict themselves.
@@ -37,11 +37,11 @@ def rebuild(found: KeptWorkload, plan: Plan, state: ServerState, deadline_s: flo
         raise UsageError(f"its records cannot be used ({type(error).__name__}: {error})") from error
 
 
-def _measurement(found: KeptWorkload, plan: Plan, deadline_s: float) -> Measurement:
+def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measurement:
     told, runs = found.complete, []
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = {}
     for facts, samples in zip(found.runs, found.samples(), strict=True):
-        outcome = Outcome(
+        outcome = RunData(
             attempted=facts["attempted"],
             failed=facts["failed"],
             columns=tuple(facts["columns"]),
@@ -79,7 +79,7 @@ def _network(told: Mapping[str, Any]) -> Network:
     return Network(**{**told, "links": Links(**told["links"]), "client_hosts": clients})
 
 
-def _run(facts: Mapping[str, Any], outcome: Outcome) -> Run:
+def _run(facts: Mapping[str, Any], outcome: RunData) -> Run:
     """One run; InvalidError where its samples are not those that its values were made of."""
     values = {name: METRICS[name].value(outcome) for name in facts["values"]}
     for name, value in values.items():

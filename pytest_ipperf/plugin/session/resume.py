@@ -23,7 +23,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
-from pytest_ipperf.store import LAST, Archive, KeptSession, KeptWorkload, read_session
+from pytest_ipperf.store import LAST, Archive, StoredSession, StoredWorkload, read_session
 
 if TYPE_CHECKING:  # execnet and scipy come with it
     from pytest_ipperf.experiment import Measurement
@@ -63,7 +63,7 @@ def _last(settings: Settings) -> Path:
     return there[-1].folder
 
 
-def _check_question(kept: KeptSession, settings: Settings) -> None:
+def _check_question(kept: StoredSession, settings: Settings) -> None:
     """What holds for all workloads of a session must be the same: else nothing of it could be taken over."""
     version = kept.facts.get("pytest_ipperf")
     if version != __version__:
@@ -105,11 +105,11 @@ class Earlier:
     read; the workloads that are complete before that can be taken over.
     """
 
-    def __init__(self, kept: KeptSession, damage: Sequence[str] = ()) -> None:
+    def __init__(self, kept: StoredSession, damage: Sequence[str] = ()) -> None:
         self.kept = kept
         self.damage = tuple(damage)
         self.anew: dict[Workload, str] = {}
-        self._taken: dict[Workload, tuple[KeptSession, KeptWorkload]] = {}
+        self._taken: dict[Workload, tuple[StoredSession, StoredWorkload]] = {}
         self._known = {kept.folder: kept}
 
     def choose(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
@@ -129,7 +129,7 @@ class Earlier:
             else:
                 self._taken[plan.workload] = found
 
-    def _source(self, workload: Workload) -> tuple[KeptSession, KeptWorkload] | None:
+    def _source(self, workload: Workload) -> tuple[StoredSession, StoredWorkload] | None:
         """The session that measured it, which may be an earlier one that the resumed session resumed."""
         name, kept = str(workload), self.kept
         if name in kept.taken_over and not (name in kept.workloads and kept.workloads[name].complete):
@@ -172,7 +172,7 @@ class Earlier:
             self.anew[workload] = told[str(workload)]
             del self._taken[workload]
 
-    def hosts_changed(self, here: KeptSession) -> list[str]:
+    def hosts_changed(self, here: StoredSession) -> list[str]:
         """What is different of the hosts on which this session measured, from those where the earlier one did."""
         now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}
         lines = [
@@ -185,7 +185,7 @@ class Earlier:
         return list(dict.fromkeys(lines))
 
 
-def _check_workload(found: KeptWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
+def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
                     settings: Settings) -> None:  # fmt: skip
     """UsageError with the reason why what is kept of a workload does not answer what this session asks of it."""
     complete, order = found.complete, order_of(plan)
@@ -213,7 +213,7 @@ def _arms(order: Any) -> list[str]:
     return sorted({arm for epoch in order for arm in epoch["warmups"]})
 
 
-def _hosts(found: KeptWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
+def _hosts(found: StoredWorkload) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """The fingerprints of a workload's hosts, fact by fact; names of devices come and go."""
     testbed = found.begun["workload"].partition("-")[0]
     for epoch in found.epochs[:1]:

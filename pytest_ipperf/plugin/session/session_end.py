@@ -17,7 +17,7 @@ from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.journal import KEEPER
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.store import LAST, Archive, Entry, read_story, records_in
+from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in
 
 PAGE = "report.html"
 
@@ -82,7 +82,7 @@ class Ending:
         """With the course of every cell where the session has a name, and so a history."""
         from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
-        story = read_story(self._session.folder, resume=LAST, running=False)
+        story = read_session_summary(self._session.folder, resume=LAST, running=False)
         if not story.records and not story.troubles and story.extent.is_whole:
             return
         if saved := self._session.settings.saved:
@@ -97,7 +97,7 @@ class Ending:
 
         then = self._session.baseline
         now = strictest(self._records, self._session.folder.name)
-        if isinstance(then, Entry):
+        if isinstance(then, SessionEntry):
             with self._archive() as archive:
                 past = archive.pasts(then)
         elif then is None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.design import DESIGNS, Design
 from pytest_ipperf.core.design.margin import Margin
-from pytest_ipperf.core.records.observed_spread import Sighting, comparable
+from pytest_ipperf.core.records.observed_spread import ObservedSpread, comparable
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import PROTOCOLS, flow
 
 if TYPE_CHECKING:  # scipy comes with it, which no session has to wait for that has nothing to foresee
-    from pytest_ipperf.core.records.power_forecast import Foresight
+    from pytest_ipperf.core.records.power_forecast import PowerForecast
 
 _CACHE_KEY = "ipperf/sightings-1"
 _SESSIONS = 10
@@ -38,7 +38,7 @@ class Memory:
         What was taken over has been seen already, by the session that measured it.
         """
         cache, here = self._session.cache, self._session.folder.name
-        seen = Sighting.of(record, here)
+        seen = ObservedSpread.of(record, here)
         if cache is None or seen is None or record.taken_from:
             return
         size = _size(self._session.settings.design, record.protocol, record.connections)
@@ -74,7 +74,7 @@ class Seen:
         return str(self.cell) if self.metric == usual else f"{self.cell} {self.metric}"
 
 
-def foresights(session: Session) -> Iterator[tuple[Seen, Foresight]]:
+def foresights(session: Session) -> Iterator[tuple[Seen, PowerForecast]]:
     """What this session's design will settle of its cells, as far as earlier ones have seen them."""
     design = session.settings.design
     kept = _kept(session) if design.judges else {}
@@ -89,11 +89,11 @@ def foresights(session: Session) -> Iterator[tuple[Seen, Foresight]]:
                 yield Seen(cell, metric), _foreseen(session, Seen(cell, metric), entries, margins)
 
 
-def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margins: list[Margin]) -> Foresight:
-    from pytest_ipperf.core.records.power_forecast import foresee  # noqa: PLC0415 - see above
+def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margins: list[Margin]) -> PowerForecast:
+    from pytest_ipperf.core.records.power_forecast import forecast  # noqa: PLC0415 - see above
 
     design, workload = session.settings.design, what.cell.workload
-    seen = comparable([Sighting(**each) for each in entries])
+    seen = comparable([ObservedSpread(**each) for each in entries])
     last = seen[-1]
     everywhere = session.settings.margin
     asked = margins or ([] if everywhere is None else [everywhere])
@@ -102,4 +102,4 @@ def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margi
     margin_fraction = min(fractions) if fractions else last.margin_fraction
     size = _size(design, workload.protocol, workload.connections)
     others = [each for each in DESIGNS.values() if _size(each, workload.protocol, workload.connections) == size]
-    return foresee(seen, margin_fraction, design, others, metric)
+    return forecast(seen, margin_fraction, design, others, metric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 
 
 class Report(ABC):
@@ -15,7 +15,7 @@ class Report(ABC):
     suffix: str
 
     @abstractmethod
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         """The whole file. Where the session was the screening of a night, what the night ruled stands for its answers.
 
         The same story gives the same bytes: no clock is read, and nothing is loaded.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.formats.base import Report
@@ -34,7 +34,7 @@ class Csv(Report):
     title: str = "CSV"
     suffix: str = ".csv"
 
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         rows = [{name: _safe(value) for name, value in row.items()} for row in _rows(story)]
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, list(rows[0] if rows else _session(story)))
@@ -46,7 +46,7 @@ class Csv(Report):
 report = Csv()
 
 
-def _rows(story: Story) -> Iterator[dict[str, Any]]:
+def _rows(story: SessionSummary) -> Iterator[dict[str, Any]]:
     """All with the same columns, in the same order."""
     told = (*findings(story), *map(_unruled, unruled(story)))
     found = [finding.record for finding in told if finding.record]
@@ -72,7 +72,7 @@ def _unruled(record: Record) -> Finding:
     )
 
 
-def _session(story: Story) -> dict[str, Any]:
+def _session(story: SessionSummary) -> dict[str, Any]:
     began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
     return {"session": story.name, "state": story.extent.state.value, "saved": story.saved, "began_at": began}
 

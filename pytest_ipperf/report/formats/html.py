@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.page import encoded, page
 
@@ -17,7 +17,7 @@ class Html(Report):
     title: str = "HTML page"
     suffix: str = ".html"
 
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         return encoded(page(story))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.json_document import session_document
 
@@ -18,7 +18,7 @@ class Json(Report):
     title: str = "JSON"
     suffix: str = ".json"
 
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         return json.dumps(session_document(story), indent=1, allow_nan=False).encode() + b"\n"
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pytest_ipperf.core.nightly.report import Light, NightReport
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.report import GateStatus, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import unit_of
@@ -46,7 +46,7 @@ class JUnit(Report):
     title: str = "JUnit XML"
     suffix: str = ".xml"
 
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         cases = [*_session(story), *_night(story.night), *_cases(findings(story))]
         counted = Counter(each.tag for case in cases for each in case)
         counts = {
@@ -72,13 +72,13 @@ def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
     return {name: count for name, count in counts.items() if name != "skipped"}
 
 
-def _about(story: Story) -> dict[str, str]:
+def _about(story: SessionSummary) -> dict[str, str]:
     """What every test of the session has in common."""
     night = {"light": story.night.light.name.lower(), "headline": story.night.headline} if story.night else {}
     return {"state": story.extent.banner, "session": story.name, "saved": story.saved, **asked(story), **night}
 
 
-def _session(story: Story) -> Iterator[Element]:
+def _session(story: SessionSummary) -> Iterator[Element]:
     """Yield the test that stands for a session which was broken off, or is running."""
     if banner := story.extent.banner:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
@@ -93,7 +93,7 @@ def _night(night: NightReport | None) -> Iterator[Element]:
         return
     case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})
     text = _clean("\n".join((night.headline, *night.warnings)))
-    if night.light in (Light.GREEN, Light.RED):
+    if night.light in (GateStatus.GREEN, GateStatus.RED):
         SubElement(case, "system-out").text = text
     else:
         about = {"message": _clean(night.headline), "type": night.light.name.lower()}

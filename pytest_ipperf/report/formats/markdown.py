@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pytest_ipperf.core.nightly.report import Light, NightReport
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.report import GateStatus, NightReport
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
@@ -24,11 +24,11 @@ _NAMED = 25
 _LONGEST, _LONGEST_HEADLINE = 300, 2000
 _HEAD = ("| cell | result | change | margin | why |", "|---|---|---|---|---|")
 _LIGHTS = {
-    Light.GREEN: "green",
-    Light.RED: "red",
-    Light.NOTHING_DECIDED: "nothing decided",
-    Light.UNSTABLE: "not to be believed",
-    Light.SHRUNK: "cells are missing",
+    GateStatus.GREEN: "green",
+    GateStatus.RED: "red",
+    GateStatus.NOTHING_DECIDED: "nothing decided",
+    GateStatus.UNSTABLE: "not to be believed",
+    GateStatus.SHRUNK: "cells are missing",
 }
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 # What would begin a list, a heading or a quotation; a number does with its dot.
@@ -47,7 +47,7 @@ class Markdown(Report):
     title: str = "Markdown summary"
     suffix: str = ".md"
 
-    def render(self, story: Story) -> bytes:
+    def render(self, story: SessionSummary) -> bytes:
         told = findings(story)
         first, last = _first(story, told), _last(story)
         room = _MOST_BYTES - _size(first) - _size(last)
@@ -57,7 +57,7 @@ class Markdown(Report):
 report = Markdown()
 
 
-def _first(story: Story, told: Sequence[Finding]) -> list[str]:
+def _first(story: SessionSummary, told: Sequence[Finding]) -> list[str]:
     night = story.night
     title = f"Night: {_LIGHTS[night.light]} (exit status {night.light.value})" if night else "Measurements"
     lines = [f"### {title}", ""]
@@ -105,11 +105,11 @@ def _row(finding: Finding) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _last(story: Story) -> list[str]:
+def _last(story: SessionSummary) -> list[str]:
     return [_text(". ".join(_about(story))) + ".", "", *_where(story)]
 
 
-def _about(story: Story) -> Iterator[str]:
+def _about(story: SessionSummary) -> Iterator[str]:
     began = datetime.fromtimestamp(story.began_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ""
     saved = f", saved as {story.saved}" if story.saved else ""
@@ -123,7 +123,7 @@ def _about(story: Story) -> Iterator[str]:
         )
 
 
-def _where(story: Story) -> list[str]:
+def _where(story: SessionSummary) -> list[str]:
     if story.night:
         return [f"The full page is `report.html` of the same folder or artifact. Records: {_code(str(story.folder))}"]
     return [f"Records, and the full page `report.html`: {_code(str(story.folder))}"]

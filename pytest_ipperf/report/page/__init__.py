@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.document import page
 
 __all__ = ["anchor", "encoded", "page", "write"]
 
 
-def write(story: Story, path: Path) -> None:
+def write(story: SessionSummary, path: Path) -> None:
     """Writes the page, whole or not at all; raises OSError where that cannot be."""
     part = path.with_name(f"{path.name}.part")
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 
 
-def anchor(key: Key) -> str:
+def anchor(key: HistoryKey) -> str:
     """The name of a cell's row within the page, without the sign `#`: `cell-lab-smtp-c10-1k-ipv6-response_time`.
 
     No two cells share one: what may not stand in a link is there by its number.

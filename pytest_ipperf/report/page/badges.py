@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_ipperf.core.nightly.report import Light, Ruling
+from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.report.page.markup import Markup, element
 
@@ -21,17 +21,17 @@ _VERDICTS = {
     "measured": PLAIN,
 }
 _RULINGS = {
-    Ruling.WITHIN: GOOD,
-    Ruling.EXCEEDS: BAD,
-    Ruling.WORSE: BAD,
-    Ruling.ACCEPTED: KNOWN,
-    Ruling.INCONCLUSIVE: OPEN,
-    Ruling.UNJUDGED: BARE,
-    Ruling.MISSING: BROKEN,
-    Ruling.GONE: KNOWN,
-    Ruling.TROUBLE: BROKEN,
+    GateDecision.WITHIN: GOOD,
+    GateDecision.EXCEEDS: BAD,
+    GateDecision.WORSE: BAD,
+    GateDecision.ACCEPTED: KNOWN,
+    GateDecision.INCONCLUSIVE: OPEN,
+    GateDecision.UNJUDGED: BARE,
+    GateDecision.MISSING: BROKEN,
+    GateDecision.GONE: KNOWN,
+    GateDecision.TROUBLE: BROKEN,
 }
-_LIGHTS = {Light.GREEN: GOOD, Light.RED: BAD, Light.NOTHING_DECIDED: OPEN}
+_LIGHTS = {GateStatus.GREEN: GOOD, GateStatus.RED: BAD, GateStatus.NOTHING_DECIDED: OPEN}
 _TROUBLES = {"inconclusive": OPEN, "failed": BAD, UNMEASURED: PLAIN}
 
 
@@ -45,12 +45,12 @@ def verdict_class(verdict: str) -> str:
     return _VERDICTS.get(verdict, PLAIN)
 
 
-def ruling_class(ruling: Ruling) -> str:
+def ruling_class(ruling: GateDecision) -> str:
     """That of what a night ruled."""
     return _RULINGS[ruling]
 
 
-def light_class(light: Light) -> str:
+def light_class(light: GateStatus) -> str:
     """That of a night."""
     return _LIGHTS.get(light, BROKEN)
 

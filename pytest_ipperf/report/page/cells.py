@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.nightly.report import CellReport, NightReport
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.flow.tables import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
@@ -27,7 +27,7 @@ _WIDE, _HIGH = 160.0, 16.0
 class _Told:
     """What a row says; `record` is missing of a cell that was not measured; `data` tells which one it is."""
 
-    key: Key
+    key: HistoryKey
     record: Record | None
     found: Markup
     sentence: str
@@ -47,7 +47,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
         if record.key not in ruled
     ]
     judged = night is not None or any(record.judges for record in records)
-    bodies, seen = list[Markup](), set[Key]()
+    bodies, seen = list[Markup](), set[HistoryKey]()
     for each in told:
         name = {} if each.key in seen else {"id": anchor(each.key)}  # of several questions about one cell the first
         bodies.append(element("tbody", *_rows(each, judged=judged), role="rowgroup", **name))

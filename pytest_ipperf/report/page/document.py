@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.nightly.aa_check import watched
-from pytest_ipperf.core.nightly.report import Ruling
-from pytest_ipperf.core.nightly.session_summary import Story
+from pytest_ipperf.core.nightly.aa_check import aa_check
+from pytest_ipperf.core.nightly.report import GateDecision
+from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.tables import latest, placed
@@ -44,7 +44,7 @@ Section = tuple[str, str, Markup]
 """Its name for links, its heading, and what it holds; empty ones are left out."""
 
 
-def page(story: Story) -> str:
+def page(story: SessionSummary) -> str:
     """The whole page, the same in whatever order tests ran: plugins shuffle them."""
     story = dataclasses.replace(story, records=tuple(placed(story.records)))
     sections = [each for each in _sections(story) if each[2]]
@@ -73,12 +73,12 @@ def page(story: Story) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
-def _title(story: Story) -> str:
+def _title(story: SessionSummary) -> str:
     told = story.extent.banner or (story.night.headline if story.night else question(story.records))
     return f"{told} - pytest-ipperf {story.name}"
 
 
-def _head(story: Story) -> Iterator[Markup]:
+def _head(story: SessionSummary) -> Iterator[Markup]:
     yield element("p", f"pytest-ipperf, {day_text(story.began_at)}", class_="kicker")
     if banner := story.extent.banner:
         word, _, rest = banner.partition(": ")
@@ -93,7 +93,7 @@ def _head(story: Story) -> Iterator[Markup]:
     yield element("p", _where(story), class_="soft")
 
 
-def _where(story: Story) -> str:
+def _where(story: SessionSummary) -> str:
     """Testbed, design and time in a line."""
     beds = dict.fromkeys(record.testbed for record in story.records)
     told = [testbed_text([each for each in story.records if each.testbed == bed]) for bed in beds]
@@ -107,7 +107,7 @@ def _section(name: str, title: str, content: Markup) -> Markup:
     return element("section", element("h2", title), content, id=name)
 
 
-def _sections(story: Story) -> Iterator[Section]:
+def _sections(story: SessionSummary) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
     told = latest(story.records)
     answer = "The answer" if story.extent.is_whole else "The answer so far"
@@ -122,13 +122,13 @@ def _sections(story: Story) -> Iterator[Section]:
     yield "environment", "Environment", environment(story)
 
 
-def _answer(story: Story) -> Markup:
+def _answer(story: SessionSummary) -> Markup:
     """By arm; what a night says above is not said again."""
     night = story.night
     left = [each for each in story.troubles if night is None or each.nodeid not in night.troubles]
     records = [record for record in story.records if not record.twin]
     parts = [counted(records, left), element("div", *answers(records), class_="arms")]
-    sentinel = None if night else watched(story.records, lambda name: METRICS[name].metric)
+    sentinel = None if night else aa_check(story.records, lambda name: METRICS[name].metric)
     parts += [sentinel_line(sentinel)] if sentinel else []
     parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)
@@ -143,7 +143,7 @@ def _levels(records: Sequence[Record], files: str) -> Markup:
     return _figures(figures, len(lines) - len(figures), f"they are in the tables, and {files}")
 
 
-def _spreads(story: Story, records: Sequence[Record]) -> Markup:
+def _spreads(story: SessionSummary, records: Sequence[Record]) -> Markup:
     """Of more workloads than are drawn those that a reader wants to see, in the order of the others."""
     kept = {workload for workload, _ in story.samples}
     by_workload = {workload_of(record): record for record in records if workload_of(record) in kept}
@@ -156,7 +156,7 @@ def _spreads(story: Story, records: Sequence[Record]) -> Markup:
     return _figures([each for each in found if each], len(chosen) - len(shown), f"the samples lie in {story.folder}")
 
 
-def _trends(story: Story, records: Sequence[Record]) -> Markup:
+def _trends(story: SessionSummary, records: Sequence[Record]) -> Markup:
     by_key = {record.key: record for record in records}
     if story.night:
         ruled = [cell.record for cell in story.night.cells if cell.record]
@@ -170,15 +170,15 @@ def _trends(story: Story, records: Sequence[Record]) -> Markup:
     return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
 
 
-def _bad(record: Record, noticed: Collection[Key]) -> bool:
+def _bad(record: Record, noticed: Collection[HistoryKey]) -> bool:
     """Whether a reader wants to see how it came to that."""
     return record.verdict == "exceeds" or record.key in noticed
 
 
-def _noticed(story: Story) -> set[Key]:
+def _noticed(story: SessionSummary) -> set[HistoryKey]:
     """The cells that a night flagged or found something in."""
     cells_ = story.night.cells if story.night else ()
-    return {cell.key for cell in cells_ if cell.flagged or cell.ruling is not Ruling.WITHIN}
+    return {cell.key for cell in cells_ if cell.flagged or cell.ruling is not GateDecision.WITHIN}
 
 
 def _same(record: Record, among: Iterable[Record]) -> list[Record]:

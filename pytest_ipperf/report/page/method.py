@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm, client_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.nightly.session_summary import Host, Story
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
@@ -27,16 +27,16 @@ _NOTES = 12
 """Of more notes of a session the others are counted."""
 
 
-def method(story: Story) -> Markup:
+def method(story: SessionSummary) -> Markup:
     """Estimand, numbers, intervals, design, margins, order and ends, as a list of terms."""
     records = answered(story.records)
     facts = [*_of_records(records), *_of_question(story)] if records else _of_question(story)
     return joined((_terms(facts), *_definitions(records)))
 
 
-def environment(story: Story) -> Markup:
+def environment(story: SessionSummary) -> Markup:
     """Versions, command line and what the hosts said of themselves."""
-    beds: dict[str, list[Host]] = defaultdict(list)
+    beds: dict[str, list[HostSummary]] = defaultdict(list)
     for host in story.hosts:
         beds[host.testbed].append(host)
     shown = [_hosts(name, hosts) for name, hosts in beds.items()]
@@ -115,7 +115,7 @@ def _failures(records: Sequence[Record]) -> Facts:
     return [("Failures", f"{counted}; one that fails counts with the deadline of {deadlines}")]
 
 
-def _of_question(story: Story) -> Facts:
+def _of_question(story: SessionSummary) -> Facts:
     lasted = f"{day_text(story.began_at)}; " + (
         f"it took {seconds_text(story.seconds)}"
         if story.seconds is not None
@@ -150,7 +150,7 @@ def _definitions(records: Iterable[Record]) -> list[Markup]:
     return [element("h3", "What was measured"), _terms(found)] if found else []
 
 
-def _versions(story: Story) -> Facts:
+def _versions(story: SessionSummary) -> Facts:
     asked = story.question
     arguments = asked.get("arguments")
     command = shlex.join(["pytest", *map(str, arguments)]) if isinstance(arguments, list) else ""
@@ -162,7 +162,7 @@ def _versions(story: Story) -> Facts:
     ]
 
 
-def _hosts(testbed: str, hosts: Sequence[Host]) -> Markup:
+def _hosts(testbed: str, hosts: Sequence[HostSummary]) -> Markup:
     """A column for each host; a fact that all share stands once."""
     facts = [dict(_flat(host.facts)) for host in hosts]
     names = list(dict.fromkeys(name for each in facts for name in each))
@@ -181,7 +181,7 @@ def _hosts(testbed: str, hosts: Sequence[Host]) -> Markup:
     return element("details", element("summary", f"{title} ({len(names)} facts)"), boxed(title, made))
 
 
-def _called(host: Host) -> str:
+def _called(host: HostSummary) -> str:
     """`client: alpha (198.18.0.1, 2001:2::1)`; a host of a lab is called by its role."""
     name = f": {host.name}" if host.name not in ("", host.role) else ""
     return f"{host.role}{name}" + (f" ({', '.join(host.addresses)})" if host.addresses else "")

@@ -6,19 +6,19 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pytest_ipperf.core.nightly.aa_check import Sentinel
-from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport, Ruling
+from pytest_ipperf.core.nightly.aa_check import AACheck
+from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
 from pytest_ipperf.report.page.anchors import anchor
 from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _TITLES = {
-    Ruling.EXCEEDS: "Regressions",
-    Ruling.WORSE: "Regressions",
-    Ruling.ACCEPTED: "Accepted",
-    Ruling.GONE: "Accepted",
-    Ruling.WITHIN: "",
+    GateDecision.EXCEEDS: "Regressions",
+    GateDecision.WORSE: "Regressions",
+    GateDecision.ACCEPTED: "Accepted",
+    GateDecision.GONE: "Accepted",
+    GateDecision.WITHIN: "",
 }
 """Of those that are told under another heading than their wording; what is within its margin is counted."""
 _NAMED = 40
@@ -75,7 +75,7 @@ def _sentinel(night: NightReport) -> Markup:
     return sentinel_line(found)
 
 
-def sentinel_line(found: Sentinel) -> Markup:
+def sentinel_line(found: AACheck) -> Markup:
     """What the reference's twin says of the environment."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
     stable = "no sign that anything but the networks made differences"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_ipperf.core.design.cell import Arm
-from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, Instrument
+from pytest_ipperf.core.measurement.client_load import CLIENT_BOUND, ClientLoad
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import ArmSummary, Record
@@ -91,7 +91,7 @@ def _failed(kind: str, side: ArmSummary) -> str:
     return str(side.failed.get(kind, 0))
 
 
-def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple[str, dict[int, str]]]:
+def _client_rows(told: Mapping[int, ClientLoad], sides: Sides) -> Iterator[tuple[str, dict[int, str]]]:
     """The client's share always, the rest where it is not as it should be."""
     shares = {count: _share(each) for count, each in told.items()}
     fewer = {count: str(each.peak) for count, each in told.items() if each.peak < count}
@@ -115,10 +115,10 @@ def _client_rows(told: Mapping[int, Instrument], sides: Sides) -> Iterator[tuple
         yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in told.items() if counter in each.tcp}
 
 
-def _share(each: Instrument) -> str:
+def _share(each: ClientLoad) -> str:
     return f"{100 * each.share:.0f} %{' client-bound' if each.client_bound else ''}"
 
 
-def _held_up(each: Instrument, side: ArmSummary) -> bool:
+def _held_up(each: ClientLoad, side: ArmSummary) -> bool:
     """Against the floor, where it is known: what holds the client up makes the response time longer too."""
     return each.lag_s > max(_HELD_UP_S, side.completed_mean if each.floor_s is None else each.floor_s)

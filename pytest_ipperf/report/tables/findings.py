@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.inference.verdict import Verdict
-from pytest_ipperf.core.nightly.report import CellReport, Ruling, cell_of
-from pytest_ipperf.core.nightly.session_summary import Story, Trouble
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision, cell_of
+from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.core.records.completeness import UNMEASURED
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 
@@ -33,15 +33,15 @@ class Kind(enum.Enum):
 
 
 _OF_RULING = {
-    Ruling.WITHIN: Kind.GREEN,
-    Ruling.EXCEEDS: Kind.RED,
-    Ruling.WORSE: Kind.RED,
-    Ruling.ACCEPTED: Kind.ACCEPTED,
-    Ruling.INCONCLUSIVE: Kind.UNDECIDED,
-    Ruling.UNJUDGED: Kind.UNJUDGED,
-    Ruling.MISSING: Kind.BROKEN,
-    Ruling.GONE: Kind.ACCEPTED,
-    Ruling.TROUBLE: Kind.BROKEN,
+    GateDecision.WITHIN: Kind.GREEN,
+    GateDecision.EXCEEDS: Kind.RED,
+    GateDecision.WORSE: Kind.RED,
+    GateDecision.ACCEPTED: Kind.ACCEPTED,
+    GateDecision.INCONCLUSIVE: Kind.UNDECIDED,
+    GateDecision.UNJUDGED: Kind.UNJUDGED,
+    GateDecision.MISSING: Kind.BROKEN,
+    GateDecision.GONE: Kind.ACCEPTED,
+    GateDecision.TROUBLE: Kind.BROKEN,
 }
 _OF_VERDICT = {
     Verdict.WITHIN: Kind.GREEN,
@@ -71,7 +71,7 @@ class Finding:
     word: str
     sentence: str
     nodeid: str = ""
-    key: Key | None = None
+    key: HistoryKey | None = None
     record: Record | None = None
     cell: CellReport | None = None
 
@@ -81,7 +81,7 @@ class Finding:
         return str(self.key) if self.key else self.nodeid
 
 
-def findings(story: Story) -> tuple[Finding, ...]:
+def findings(story: SessionSummary) -> tuple[Finding, ...]:
     """One for each cell and metric of the night, or for each record; then one for each test without an answer."""
     if story.night is None:
         return (*_of_session(story),)
@@ -91,7 +91,7 @@ def findings(story: Story) -> tuple[Finding, ...]:
         kind = told[nodeid].kind if nodeid in told else "infrastructure"
         told[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
     ruled = {cell.key.cell for cell in story.night.cells}
-    broken = {cell.key.cell for cell in story.night.having(Ruling.TROUBLE)}
+    broken = {cell.key.cell for cell in story.night.having(GateDecision.TROUBLE)}
     return (
         *cells,
         *(
@@ -115,7 +115,7 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
-def headline(story: Story, told: Sequence[Finding]) -> str:
+def headline(story: SessionSummary, told: Sequence[Finding]) -> str:
     """The answer in one sentence: the night's own, or what came of the session's cells.
 
     Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
@@ -155,7 +155,7 @@ def _so_far(count: int, beyond: int, within: int, more: str) -> str:
     )
 
 
-def asked(story: Story) -> dict[str, str]:
+def asked(story: SessionSummary) -> dict[str, str]:
     """What was the same for all cells of a session, as far as its question tells it: design, seed, reference."""
     question = story.question
     design = question.get("design", "")
@@ -171,13 +171,13 @@ def counts_text(told: Iterable[Finding]) -> str:
     return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))
 
 
-def unruled(story: Story) -> tuple[Record, ...]:
+def unruled(story: SessionSummary) -> tuple[Record, ...]:
     """What was measured in a night and is none of its cells: the reference's twins."""
     ruled = {cell.key for cell in story.night.cells} if story.night else {record.key for record in story.records}
     return tuple(record for record in story.records if record.key not in ruled)
 
 
-def _of_session(story: Story) -> Iterator[Finding]:
+def _of_session(story: SessionSummary) -> Iterator[Finding]:
     told = {trouble.nodeid: trouble for trouble in story.troubles}
     for record in story.records:
         # A test may break after its answer, and what broke is the worse news.

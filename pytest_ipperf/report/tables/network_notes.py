@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Pace
+from pytest_ipperf.core.measurement.link_rate import TOLERANCE, LinkRate
 from pytest_ipperf.core.portable.units import milliseconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.model import Links
@@ -80,24 +80,24 @@ def missed_notes(records: Sequence[Record]) -> list[str]:
     return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
 
 
-def pace_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+def pace_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
     """The goodput against its ceiling where there is one, and the paths that were slower than their rate."""
     moved = {count: pace for count, pace in paces.items() if pace.goodput_bit_s is not None}
     rows = [row("  goodput, of at most", moved, columns, _goodput)] if moved else []
     return rows + missed_rows(paces, columns)
 
 
-def missed_rows(paces: Mapping[int, Pace], columns: Sequence[int]) -> list[Row]:
+def missed_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
     """The paths that were slower than their rate, where any was."""
     missed = {count: pace for count, pace in paces.items() if pace.misses}
     return [row("  path misses its rate", missed, columns, _missed)] if missed else []
 
 
-def _goodput(pace: Pace) -> str:
+def _goodput(pace: LinkRate) -> str:
     return rate_of(pace.goodput_bit_s or 0.0, pace.ceiling_bit_s)
 
 
-def _missed(pace: Pace) -> str:
+def _missed(pace: LinkRate) -> str:
     return rate_of(pace.path_bit_s or 0.0, pace.rate_bit_s)
 
 

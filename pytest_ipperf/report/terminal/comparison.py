@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pytest_ipperf.core.inference.effect import percent_text
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.records.comparison import Comparison, Difference
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 
 _NAMED = 3
 """Of more cells of which the same is said only the number is told."""
@@ -87,7 +87,7 @@ def _signed(found: Difference, change: float) -> str:
 
 def _grouped(word: str, found: Iterable[Difference], *, everything: bool) -> Iterator[str]:
     """By what is said of them."""
-    reasons: dict[str, list[Key]] = {}
+    reasons: dict[str, list[HistoryKey]] = {}
     for each in found:
         reasons.setdefault(each.why, []).append(each.now.key)
     for why, keys in reasons.items():
@@ -95,12 +95,12 @@ def _grouped(word: str, found: Iterable[Difference], *, everything: bool) -> Ite
             yield f"{word} {name}: {why}"
 
 
-def _lonely(keys: Iterable[Key], session: str, *, everything: bool) -> Iterator[str]:
+def _lonely(keys: Iterable[HistoryKey], session: str, *, everything: bool) -> Iterator[str]:
     for name in _named(list(keys), everything=everything):
         yield f"ONLY IN {session}: {name}"
 
 
-def _named(keys: list[Key], *, everything: bool) -> list[str]:
+def _named(keys: list[HistoryKey], *, everything: bool) -> list[str]:
     return [str(key) for key in keys] if everything or len(keys) <= _NAMED else [f"{len(keys)} cells"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pytest_ipperf.core.nightly.report import RANK, CellReport, NightReport, Ruling
+from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
 
 _MOST = 20
 _INDENT = "    "
@@ -13,8 +13,10 @@ _INDENT = "    "
 
 def lines(report: NightReport, width: int | None = None) -> list[str]:
     """The night as lines of `width` characters at most."""
-    found = [line for ruling in RANK if ruling is not Ruling.WITHIN for line in _group(ruling, report.having(ruling))]
-    calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is Ruling.WITHIN]
+    found = [
+        line for ruling in RANK if ruling is not GateDecision.WITHIN for line in _group(ruling, report.having(ruling))
+    ]
+    calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is GateDecision.WITHIN]
     found += _listed("flagged, and not confirmed", calmed)
     found += [f"warning: {each}" for each in report.warnings]
     if twins := report.sentinel:
@@ -25,7 +27,7 @@ def lines(report: NightReport, width: int | None = None) -> list[str]:
     return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
 
 
-def _group(ruling: Ruling, cells: tuple[CellReport, ...]) -> list[str]:
+def _group(ruling: GateDecision, cells: tuple[CellReport, ...]) -> list[str]:
     return _listed(ruling.value, cells)
 
 

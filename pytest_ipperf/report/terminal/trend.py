@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE, Metric
 from pytest_ipperf.core.inference.effect import percent_of_log, percent_text
 from pytest_ipperf.core.portable.units import quantity_text
 from pytest_ipperf.core.records.comparison import interval_of
-from pytest_ipperf.core.records.history_entry import Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry
 from pytest_ipperf.core.stats.change_points import change_points
 from pytest_ipperf.report.tables.layout import Row, aligned
 
@@ -29,13 +29,13 @@ class Step:
     An interval needs as many epochs as a verdict. `begins` says that a new level does.
     """
 
-    past: Past
+    past: HistoryEntry
     change: float | None
     interval: tuple[float, float] | None
     begins: bool
 
 
-def steps(course: Sequence[Past], metric: Metric) -> tuple[Step, ...]:
+def steps(course: Sequence[HistoryEntry], metric: Metric) -> tuple[Step, ...]:
     """One for each session. All that have a finite change are asked where a level begins."""
     known = [(at, past.change) for at, past in enumerate(course) if past.change is not None and isfinite(past.change)]
     marks = {known[at][0] for at in change_points([change for _, change in known])}
@@ -50,7 +50,7 @@ def steps(course: Sequence[Past], metric: Metric) -> tuple[Step, ...]:
     )
 
 
-def course_lines(course: Sequence[Past], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
+def course_lines(course: Sequence[HistoryEntry], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
     """The last `most` sessions of a cell, the oldest first. All of them are asked where a change begins.
 
     Where none of them has an interval there is no column for it.
@@ -84,7 +84,7 @@ def _figures(step: Step, metric: Metric) -> list[str]:
     ]
 
 
-def _interval(past: Past, metric: Metric) -> tuple[float, float] | None:
+def _interval(past: HistoryEntry, metric: Metric) -> tuple[float, float] | None:
     found = interval_of(past)
     return (_shown(found.low, metric), _shown(found.high, metric)) if found else None
 
@@ -93,6 +93,6 @@ def _shown(change: float, metric: Metric) -> float:
     return percent_of_log(change) if metric.scale == "ratio" else 100 * change
 
 
-def _remarks(past: Past, before: Past | None) -> list[str]:
+def _remarks(past: HistoryEntry, before: HistoryEntry | None) -> list[str]:
     other = before and before.fingerprint and past.fingerprint and before.fingerprint != past.fingerprint
     return ["other hosts than before"] * bool(other) + [UNSOUND] * (not past.sound)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.core.nightly.report import RED, Light, Ruling
+from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus
 from pytest_ipperf.core.portable.errors import DamageError, LabError
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.store.atomic_files import check_is_file
 from pytest_ipperf.store.log import kinds
 from pytest_ipperf.store.log.kinds import Kind
@@ -23,7 +23,7 @@ LOST = "records"
 """Among the troubles of a night in place of an item: an answer, or a session's end, could not be kept."""
 _REDS = {ruling.name.lower() for ruling in RED}
 _REMEDY = "; put back a copy of it, or remove the night's folder"
-_STATUSES = frozenset(map(int, Light))
+_STATUSES = frozenset(map(int, GateStatus))
 _NEEDED: Mapping[str, Kind] = {
     "session": kinds.key,
     "saved": kinds.key,
@@ -31,7 +31,7 @@ _NEEDED: Mapping[str, Kind] = {
     "cells": kinds.listed(kinds.named(kinds.anything)),
 }
 _OPTIONAL: Mapping[str, Kind] = {
-    "light": kinds.among([light.name.lower() for light in Light]),
+    "light": kinds.among([light.name.lower() for light in GateStatus]),
     "began_at": kinds.maybe(kinds.moment),
     "fresh_session": kinds.maybe(kinds.key),
     "baseline": kinds.key,
@@ -41,13 +41,13 @@ _OPTIONAL: Mapping[str, Kind] = {
 _CELL: Mapping[str, Kind] = {
     "cell": kinds.key,
     "metric": kinds.key,
-    "ruling": kinds.among([ruling.name.lower() for ruling in Ruling]),
+    "ruling": kinds.among([ruling.name.lower() for ruling in GateDecision]),
 }
 _OF_CELL: Mapping[str, Kind] = {"version": kinds.key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class StoredNight:
     """A night that came to its end: its `name`, its screening's `session`, the name it was `saved` under, its `light`.
 
     It began at `began_at` (seconds since 1970). `red` are the cells (with their metric) that it found worse, `cells`
@@ -60,16 +60,16 @@ class Night:
     began_at: float
     light: int
     red: tuple[tuple[str, str], ...]
-    cells: tuple[Key, ...]
+    cells: tuple[HistoryKey, ...]
     lost: bool = False
 
     @property
     def believed(self) -> bool:
         """Whether its other cells are something to compare with."""
-        return self.light != Light.UNSTABLE
+        return self.light != GateStatus.UNSTABLE
 
 
-def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | None = None) -> Iterator[Night]:
+def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | None = None) -> Iterator[StoredNight]:
     """The nights below a folder of records that have a verdict, the newest first, but those of these names.
 
     `unread` gains a sentence about each whose verdict cannot be read, or is gone, by its name.
@@ -98,7 +98,7 @@ def check_verdict_is_there(root: Path, name: str) -> None:
         )
 
 
-def read_night(root: Path, name: str) -> Night:
+def read_night(root: Path, name: str) -> StoredNight:
     """The night of that name; DamageError where its verdict cannot be read."""
     return _night(name, read_verdict(root, name))
 
@@ -142,14 +142,16 @@ def _wrong(name: str, document: Any) -> str:
     return why or next((f"of a cell {each}" for each in cells if each), "")
 
 
-def _night(name: str, told: Mapping[str, Any]) -> Night:
-    cells = [(Key(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in told["cells"]]
-    return Night(
+def _night(name: str, told: Mapping[str, Any]) -> StoredNight:
+    cells = [
+        (HistoryKey(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in told["cells"]
+    ]
+    return StoredNight(
         name=name,
         session=told["session"],
         saved=told["saved"],
         began_at=float(told.get("began_at") or 0),
-        light=Light(told["status"]),
+        light=GateStatus(told["status"]),
         red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),
         cells=tuple(key for key, _ in cells),
         lost=any(each.get("nodeid") == LOST for each in told.get("troubles", ())),

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.records.completeness import Extent, state_of
-from pytest_ipperf.store.history.nights import VERDICT, Night, nights_in
+from pytest_ipperf.core.records.completeness import Completeness, state_of
+from pytest_ipperf.store.history.nights import VERDICT, StoredNight, nights_in
 from pytest_ipperf.store.index.tables import (
     cannot,
     check_rows,
@@ -26,16 +26,16 @@ from pytest_ipperf.store.index.tables import (
     seal,
     why,
 )
-from pytest_ipperf.store.index.update import SessionReading, Sign, folders_in, sign_of, signs_of
+from pytest_ipperf.store.index.update import FileStamp, SessionIndexer, folders_in, sign_of, signs_of
 from pytest_ipperf.store.log.event_log import is_being_written
-from pytest_ipperf.store.log.events import Place
+from pytest_ipperf.store.log.events import ReadPosition
 from pytest_ipperf.store.log.migration import WITH_END
 
 FILE = "index.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SessionEntry:
     """What the index has of a session.
 
     `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
@@ -67,11 +67,11 @@ class Entry:
     running: bool
 
     @property
-    def extent(self) -> Extent:
+    def extent(self) -> Completeness:
         """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
         running = self.status is None and (self.running or is_being_written(self.folder))
         state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.half)
-        return Extent(state=state, measured=self.measured, planned=self.planned)
+        return Completeness(state=state, measured=self.measured, planned=self.planned)
 
 
 class Index:
@@ -180,9 +180,9 @@ class Index:
         rows = self._rows("SELECT id, name, status FROM session")
         known = {name: number for number, name, _ in rows}
         ended = {name for _, name, status in rows if status is not None}
-        read: dict[int, dict[str, Sign]] = {}
+        read: dict[int, dict[str, FileStamp]] = {}
         for number, name, *sign in self._rows("SELECT session, name, size, changed_ns FROM journal"):
-            read.setdefault(number, {})[name] = Sign(*sign)
+            read.setdefault(number, {})[name] = FileStamp(*sign)
         there = {folder.name: folder for folder in folders_in(self.root / "runs")}
         for name in known.keys() - there.keys():
             with self._base:
@@ -223,18 +223,20 @@ class Index:
                 before = {}
             self._base.execute("INSERT OR IGNORE INTO session (name) VALUES (?)", (folder.name,))
             ((number,),) = self._rows("SELECT id FROM session WHERE name = ?", folder.name)
-            reading = SessionReading(self._base, self._words, number, folder)
+            reading = SessionIndexer(self._base, self._words, number, folder)
             for name, sign in signs.items():
-                place, read = before.get(name, (Place(), None))
+                place, read = before.get(name, (ReadPosition(), None))
                 if sign != read:
                     reading.journal(name, place, sign)
             reading.finish()
 
-    def _journals(self, number: int) -> dict[str, tuple[Place, Sign]]:
+    def _journals(self, number: int) -> dict[str, tuple[ReadPosition, FileStamp]]:
         rows = self._rows(
             "SELECT name, upto, lines, seal_of_line, schema, size, changed_ns FROM journal WHERE session = ?", number
         )
-        return {name: (Place(*place), Sign(*sign)) for name, *place, sign in ((*r[:5], r[5:]) for r in rows)}
+        return {
+            name: (ReadPosition(*place), FileStamp(*sign)) for name, *place, sign in ((*r[:5], r[5:]) for r in rows)
+        }
 
     def _mark_nights(self) -> None:
         """What the nights found worse, with which later ones are not compared; each is read once, or when it changed.
@@ -248,7 +250,7 @@ class Index:
         )
         done = set()
         for name, marked, size, changed_ns, number in known:
-            if there.get(name) != Sign(size, changed_ns):
+            if there.get(name) != FileStamp(size, changed_ns):
                 self._unmark(name, number)
             elif marked or number is None:
                 done.add(name)
@@ -267,7 +269,7 @@ class Index:
             self._base.execute("UPDATE past SET sound = 1 WHERE session = ?", (number,))
             self._seal_session(number)
 
-    def _mark(self, night: Night, sign: Sign) -> None:
+    def _mark(self, night: StoredNight, sign: FileStamp) -> None:
         number = next((row[0] for row in self._rows("SELECT id FROM session WHERE name = ?", night.session)), None)
         with self._base:
             self._base.execute(
@@ -302,7 +304,7 @@ def _lost_its_end(session: str) -> str:
     )
 
 
-def _goes_on(row: tuple[int, int | None, str], before: Mapping[str, Sign], now: Mapping[str, Sign]) -> bool:
+def _goes_on(row: tuple[int, int | None, str], before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]) -> bool:
     """Whether journals have only grown, of a session that had not ended and was not damaged."""
     _, status, trouble = row
     grown = all(name in now and (sign == now[name] or sign.size < now[name].size) for name, sign in before.items())

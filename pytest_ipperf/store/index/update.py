@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_ipperf.core.portable.errors import DamageError, LabError, UsageError
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.index.tables import seal
 from pytest_ipperf.store.log import kinds
-from pytest_ipperf.store.log.events import Event, Place, UnreadableError, read_events
+from pytest_ipperf.store.log.events import Event, ReadPosition, UnreadableError, read_events
 from pytest_ipperf.store.log.migration import Facts
 from pytest_ipperf.store.session_reader import journals_in, missing, not_listed
 
@@ -28,27 +28,27 @@ _NAME = re.compile(r"\d{8}T\d{6}Z")
 """With what the folder of a session begins; another file beside those folders is somebody else's."""
 
 
-class Sign(NamedTuple):
+class FileStamp(NamedTuple):
     """By what a file is seen to be the one that was read: its size, and when it changed (nanoseconds since 1970)."""
 
     size: int
     changed_ns: int
 
 
-_NEVER = Sign(-1, -1)
+_NEVER = FileStamp(-1, -1)
 """Of a file that is to be read again each time."""
 
 
-def sign_of(path: Path) -> Sign:
+def sign_of(path: Path) -> FileStamp:
     """Return the sign of a file; one that no file has where there is none, or it cannot be looked at."""
     try:
         found = path.stat()
     except OSError:
-        return Sign(-1, 0)
-    return Sign(found.st_size, found.st_mtime_ns)
+        return FileStamp(-1, 0)
+    return FileStamp(found.st_size, found.st_mtime_ns)
 
 
-def signs_of(folder: Path) -> dict[str, Sign]:
+def signs_of(folder: Path) -> dict[str, FileStamp]:
     """Return the signs of a session's journals by name; FileNotFoundError where its folder is no longer there."""
     if not os.path.lexists(folder):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
@@ -78,7 +78,7 @@ def folders_in(runs: Path) -> Iterator[Path]:
             yield Path(each.path)
 
 
-class SessionReading:
+class SessionIndexer:
     """The session of that `number` in the index, whose `folder` is read."""
 
     def __init__(self, base: sqlite3.Connection, words: dict[str, int], number: int, folder: Path) -> None:
@@ -89,7 +89,7 @@ class SessionReading:
         self._files: dict[str, int] = {}
         self._rows: list[tuple[Any, ...]] = []
 
-    def journal(self, name: str, place: Place, sign: Sign) -> None:
+    def journal(self, name: str, place: ReadPosition, sign: FileStamp) -> None:
         """From a place on, where the last reading ended; up to what cannot be read, which is said."""
         try:
             for event in read_events(self._folder / name, place):
@@ -152,7 +152,7 @@ class SessionReading:
         """The first one stays: it is where a person begins to look."""
         self._base.execute("UPDATE session SET trouble = ? WHERE id = ? AND trouble = ''", (trouble, self._number))
 
-    def _take(self, event: Event, place: Place) -> None:
+    def _take(self, event: Event, place: ReadPosition) -> None:
         if event.record is not None:
             self._record(event.record)
         elif event.kind == "session":
@@ -169,7 +169,7 @@ class SessionReading:
             column = "undecided" if event.kind == "undecided" else "troubles"
             self._base.execute(f"UPDATE session SET {column} = {column} + 1 WHERE id = ?", (self._number,))  # noqa: S608
 
-    def _session(self, facts: Facts, place: Place) -> None:
+    def _session(self, facts: Facts, place: ReadPosition) -> None:
         """Each process of a session says the same of it; it began with the first of them."""
         self._began_at = min(self._began_at, facts["at"])
         if not self._known:
@@ -206,7 +206,7 @@ class SessionReading:
         )
         self._rows = []
 
-    def _key(self, key: Key) -> int:
+    def _key(self, key: HistoryKey) -> int:
         added = self._base.execute("INSERT OR IGNORE INTO key (cell, metric, version) VALUES (?, ?, ?)", key).rowcount
         ((number,),) = self._base.execute(
             "SELECT id FROM key WHERE cell = ? AND metric = ? AND version = ?", key

@@ -62,7 +62,7 @@ def _is_free(file: BinaryIO) -> bool:
     return True
 
 
-class Journal:
+class EventLog:
     """Opens its files at the first event, so that a session which measures nothing leaves nothing."""
 
     def __init__(self, folder: Path, writer: str) -> None:

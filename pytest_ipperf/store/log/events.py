@@ -101,7 +101,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Place:
+class ReadPosition:
     """How far a journal was read: up to which byte, how many lines, the last one's checksum, and their schema.
 
     `half` says that half a line stands behind them, which its writer may be about to complete.
@@ -114,12 +114,12 @@ class Place:
     half: bool = False
 
 
-def read_events(path: Path, place: Place | None = None) -> Iterator[Event]:
+def read_events(path: Path, place: ReadPosition | None = None) -> Iterator[Event]:
     """The events of a journal from a `place` on, which goes along, up to where whole lines end.
 
     DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
     """
-    place = place or Place()
+    place = place or ReadPosition()
     place.half = False
     try:
         with _opened(path) as file:
@@ -159,7 +159,7 @@ def damaged(path: Path, line: int, why: str) -> DamageError:
     )
 
 
-def _event(line: bytes, path: Path, place: Place) -> Event:
+def _event(line: bytes, path: Path, place: ReadPosition) -> Event:
     try:
         plain = _plain(line, place.seal)
         kind = plain["event"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pytest_ipperf.core.measurement.client_load import Instrument
-from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.client_load import ClientLoad
+from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.store.log import kinds
 from pytest_ipperf.store.log.kinds import Kind
@@ -56,7 +56,7 @@ def plain_record(event: Mapping[str, Any]) -> Record:
     _check_keys(plain, Record)
     for name in ("test", "reference"):
         _check_keys(plain[name], ArmSummary)
-        for part, of in (("instrument", Instrument), ("pace", Pace)):
+        for part, of in (("instrument", ClientLoad), ("pace", LinkRate)):
             if plain[name].get(part) is not None:
                 _check_keys(plain[name][part], of)
     record = Record.from_plain({**plain, **{name: _filled(plain[name]) for name in ("test", "reference")}})
@@ -120,4 +120,4 @@ def _kinds_of(what: type, own: Mapping[str, Kind] | None = None) -> dict[str, Ki
 
 
 _RECORD, _SIDE = _kinds_of(Record, _OWN), _kinds_of(ArmSummary)
-_INSTRUMENT, _PACE = _kinds_of(Instrument), _kinds_of(Pace)
+_INSTRUMENT, _PACE = _kinds_of(ClientLoad), _kinds_of(LinkRate)

@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf import cli
 from pytest_ipperf.cli.night.finish import end_night
 from pytest_ipperf.report.formats import FORMATS
-from pytest_ipperf.store import Archive, read_story
+from pytest_ipperf.store import Archive, read_session_summary
 from tests.store.kept import keep, name_of, record
 
 
@@ -22,7 +22,7 @@ def test_a_session_is_written_in_every_format(history, monkeypatch, capfdbinary,
     shown = capfdbinary.readouterr().out
     assert cli.main(["export", "main", "--format", form, "--output", str(output)]) == 0
     assert shown == output.read_bytes()
-    story = read_story(history / "runs" / name_of(23))
+    story = read_session_summary(history / "runs" / name_of(23))
     archive = Archive(history)
     courses = archive.courses(name_of(23), saved="main")
     archive.close()
@@ -35,7 +35,7 @@ def test_without_a_name_it_has_no_course_and_elsewhere_no_archive(history, tmp_p
     inside, outside = history / "runs" / name_of(26), keep(tmp_path / "x", 0, [record(1)], status=None)
     for folder, resume in ((inside, "last"), (outside, str(outside))):
         assert cli.main(["export", str(folder), "--format", "json", "--records", str(history)]) == 0
-        assert capfdbinary.readouterr().out == FORMATS["json"].render(read_story(folder, resume=resume))
+        assert capfdbinary.readouterr().out == FORMATS["json"].render(read_session_summary(folder, resume=resume))
 
 
 def test_a_night_is_written_as_it_was_decided(tmp_path, monkeypatch, capfdbinary):

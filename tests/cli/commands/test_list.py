@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import EventLog
 from tests.store.kept import facts, keep, name_of, record
 
 # What each command does, and the modules that were loaded at its end.
@@ -52,7 +52,7 @@ def test_only_some_are_told(program, history, arguments, numbers):
 
 def test_a_session_that_runs_is_told_apart_from_one_that_was_broken_off(program, tmp_path):
     root = tmp_path / ".ipperf"
-    journal = Journal(root / "runs" / "20261122T013000Z-aa", "main")
+    journal = EventLog(root / "runs" / "20261122T013000Z-aa", "main")
     journal.append("session", facts(0))
     _, lines, _ = program(root, "list")
     journal.append("plan", {"items": {"t.py::a": "lab-a", "t.py::b": "lab-b", "t.py::c": "lab-b"}})

@@ -19,7 +19,7 @@ import pytest
 
 from pytest_ipperf.cli.night import write
 from pytest_ipperf.cli.night.run import only_arguments
-from pytest_ipperf.core.nightly.report import Light
+from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.store import Archive, sealed_verdict
 from tests.store.kept import events_of, rewrite
 
@@ -122,9 +122,9 @@ def test_fewer_cells_than_the_night_before_are_no_green(project, night):
     project.network()
     assert night()[0] == 0
     status, said, verdict = night("--connections=1")
-    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (Light.SHRUNK, "missing"), said
+    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (GateStatus.SHRUNK, "missing"), said
     assert f"no longer measured: {MANY}-ipv6 response_time" in said
-    assert night("--connections=1")[0] == Light.SHRUNK  # nor are they the night after
+    assert night("--connections=1")[0] == GateStatus.SHRUNK  # nor are they the night after
     assert night("--connections=1", "--ipperf-save=small")[0] == 0  # another name is another history
 
 
@@ -160,7 +160,7 @@ def test_{count}(measured, margin):
     )
     project.network(slower=0.0, twin=0.05)
     status, said, verdict = night()
-    assert (status, verdict["light"]) == (Light.UNSTABLE, "unstable"), said
+    assert (status, verdict["light"]) == (GateStatus.UNSTABLE, "unstable"), said
     assert "nothing else of this night is to be believed" in said
 
 
@@ -293,16 +293,16 @@ def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, 
 
 LOSES = """
     from pytest_ipperf.core.portable.errors import LabError
-    from pytest_ipperf.store import Journal
+    from pytest_ipperf.store import EventLog
 
-    kept = Journal.append
+    kept = EventLog.append
 
     def append(self, event, facts):
         if event == "record" and facts["connections"] == 10:
             raise LabError("records: the disk is full")
         kept(self, event, facts)
 
-    Journal.append = append
+    EventLog.append = append
 """
 
 

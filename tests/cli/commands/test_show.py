@@ -7,14 +7,14 @@ import dataclasses
 import pytest
 
 from pytest_ipperf.report.terminal.application_tables import tables
-from pytest_ipperf.store import read_story
+from pytest_ipperf.store import read_session_summary
 from tests.store.kept import SUITE, keep, name_of, record
 
 
 def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, history):
     status, lines, said = program(history, "show", "main")
     folder = history / "runs" / name_of(23)
-    story = read_story(folder)
+    story = read_session_summary(folder)
     told = tables(story.records)
     assert (status, said) == (0, "")
     assert lines[:4] == [
@@ -37,7 +37,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
 
 def test_only_some_of_its_cells(program, history):
     _, lines, _ = program(history, "show", "main", "c1-", "c3-")
-    story = read_story(history / "runs" / name_of(23))
+    story = read_session_summary(history / "runs" / name_of(23))
     told = tables([story.records[0], story.records[2]])
     assert lines[4:] == [*told, f"records: {story.folder}"]
 

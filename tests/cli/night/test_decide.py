@@ -15,12 +15,12 @@ import statistics
 from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.cli.night.write import write_verdict
 from pytest_ipperf.core.nightly.gate import MIN_NIGHTS, decide, flagged
-from pytest_ipperf.core.nightly.report import RED, Light, Ruling
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.store import SCHEMA, Archive, Journal
+from pytest_ipperf.store import SCHEMA, Archive, EventLog
 
 CELLS, NIGHTS = 200, 24
 EPOCHS = 10
@@ -56,7 +56,7 @@ def drawn(draw, number, change):
 
 def keep(root, name, records, began_at, saved):
     """A session as the plugin writes one."""
-    journal = Journal(root / "runs" / name, "main")
+    journal = EventLog(root / "runs" / name, "main")
     facts = {"schema": SCHEMA, "seed": 1, "design": {"name": "nightly"}, "saved": saved, "pytest_ipperf": "0"}
     journal.append("session", {**facts, "arguments": [], "at": began_at})
     for record in records:
@@ -69,8 +69,8 @@ def keep(root, name, records, began_at, saved):
 def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_path):
     """Cell 0 is beyond its margin in one night, cell 1 becomes worse within it, and cell 2 is left out at the end."""
     draw, lights = random.Random(1), []
-    courses: dict[Key, list[Past]] = {}
-    expected: list[Key] = []
+    courses: dict[HistoryKey, list[HistoryEntry]] = {}
+    expected: list[HistoryKey] = []
     for night in range(NIGHTS):
         worse = night >= WORSE_FROM
         changes = {number: 0.0 for number in range(CELLS) if not (number == 2 and night == NIGHTS - 1)}
@@ -98,11 +98,11 @@ def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_
         expected = [cell.key for cell in expectation.cells]
         lights.append(expectation.light)
         if night == 3:
-            assert Key("lab-smtp-c0-1k-ipv6", "response_time", "1") in red
+            assert HistoryKey("lab-smtp-c0-1k-ipv6", "response_time", "1") in red
         if night == WORSE_FROM:
             assert {cell.key.cell: cell.nights for cell in expectation.cells}["lab-smtp-c1-1k-ipv6"] >= MIN_NIGHTS
-            assert [cell.key.cell for cell in expectation.having(Ruling.WORSE)] == ["lab-smtp-c1-1k-ipv6"]
-    missing = found.report.having(Ruling.MISSING)
+            assert [cell.key.cell for cell in expectation.having(GateDecision.WORSE)] == ["lab-smtp-c1-1k-ipv6"]
+    missing = found.report.having(GateDecision.MISSING)
     assert [cell.key.cell for cell in missing] == ["lab-smtp-c2-1k-ipv6"]
     calm = [light for night, light in enumerate(lights) if night != 3 and night < WORSE_FROM]
-    assert calm == [Light.GREEN] * len(calm)
+    assert calm == [GateStatus.GREEN] * len(calm)

@@ -9,7 +9,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.design.question import Question
-from pytest_ipperf.core.inference.interim_analysis import effects_at, is_open, judgements
+from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecided, judgements
 from pytest_ipperf.core.inference.verdict import Verdict
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
@@ -69,8 +69,8 @@ def test_an_arm_is_open_as_long_as_one_of_its_questions_is():
         wide: Verdict.WITHIN,
         near: Verdict.INCONCLUSIVE,
     }
-    assert is_open(both)
-    assert not is_open(judgements(lambda _: effects, [wide], alpha=0.0221, looks=3))
+    assert is_undecided(both)
+    assert not is_undecided(judgements(lambda _: effects, [wide], alpha=0.0221, looks=3))
 
 
 def test_three_looks_together_are_wrong_as_seldom_as_one():

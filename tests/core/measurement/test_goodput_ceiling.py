@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.measurement.goodput_ceiling import (
     FRAME_BYTES,
-    Layers,
+    HeaderOverhead,
     ceiling_bit_s,
     goodput_excess,
     header_cost,
@@ -18,7 +18,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import (
 from pytest_ipperf.transports import TRANSPORTS
 
 LAYERS = st.builds(
-    Layers,
+    HeaderOverhead,
     ipver=st.sampled_from([4, 6]),
     overhead_bytes=st.sampled_from([0, 20]),
     datagram=st.booleans(),
@@ -29,7 +29,7 @@ RATES = st.floats(1e3, 1e11)
 
 
 def of(ipver, transport="native", **kept):
-    return Layers(ipver=ipver, overhead_bytes=TRANSPORTS[transport].overhead_bytes, **kept)
+    return HeaderOverhead(ipver=ipver, overhead_bytes=TRANSPORTS[transport].overhead_bytes, **kept)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_four_paths_at_100_mbit(ipver, transport, tcp, udp):
 )
 def test_frames_are_as_many_as_rfc_2544_has_in_its_appendix_b(frame, per_s):
     """There they are counted with the check sequence and the header, without preamble and gap, at 10 Mbit/s."""
-    layers = Layers(ipver=4, datagram=True)
+    layers = HeaderOverhead(ipver=4, datagram=True)
     payload = frame - 18 - layers.header_bytes
     assert math.floor(ceiling_bit_s(10e6, layers, payload) / 8 / payload) == per_s
 

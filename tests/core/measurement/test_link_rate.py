@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.client_load import ClientFacts
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
-from pytest_ipperf.core.measurement.link_rate import Pace, pace
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
+from pytest_ipperf.core.measurement.link_rate import LinkRate, pace
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions, rate_contradictions, rate_misses
 from pytest_ipperf.core.measurement.run import Run
 
-TUNNEL = Layers(ipver=6, overhead_bytes=20)
+TUNNEL = HeaderOverhead(ipver=6, overhead_bytes=20)
 
 
 def run(wall_s, completed=10, *, warmup=False, content_bytes=1000):
@@ -38,7 +38,7 @@ def test_goodput_is_made_of_the_bytes_that_came_and_unknown_where_nobody_counted
 def test_goodput_is_what_completed_in_the_time_of_the_bursts():
     runs = [run(0.5), run(1.5, 5), run(9.0, warmup=True)]
     found = pace(1e8, TUNNEL, runs, [{"client": 1e8, "server": 9.99e7}, {"client": 1.001e8, "server": 9.98e7}])
-    assert found == Pace(
+    assert found == LinkRate(
         rate_bit_s=1e8, ceiling_bit_s=ceiling_bit_s(1e8, TUNNEL), goodput_bit_s=60000.0, path_bit_s=9.98e7
     )
     assert not found.misses

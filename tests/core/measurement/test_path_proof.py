@@ -3,9 +3,9 @@ import functools
 
 import pytest
 
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.measurement.path_proof import (
-    Expected,
+    ExpectedPath,
     goodput_contradictions,
     path_contradictions,
     rate_contradictions,
@@ -14,7 +14,7 @@ from pytest_ipperf.core.measurement.path_proof import (
 )
 
 DEVICES = {host: {"tunnel": "6in4", "isatap": "isatap"} for host in ("client", "server")}
-EXPECTED = Expected(ipver=6, client="2001:2::1", server="2001:2::2", exclusive=True, devices=DEVICES)
+EXPECTED = ExpectedPath(ipver=6, client="2001:2::1", server="2001:2::2", exclusive=True, devices=DEVICES)
 TUNNEL = dataclasses.replace(EXPECTED, transport="tunnel", carriers=("client", "server"), mtu=1480)
 RUN = {
     "families": ["AF_INET6"],
@@ -279,7 +279,7 @@ def test_a_path_that_misses_its_rate_is_told_and_no_contradiction():
 
 
 def test_a_run_that_moved_more_than_its_links_let_through_is_said():
-    layers = Layers(ipver=6, overhead_bytes=20)
+    layers = HeaderOverhead(ipver=6, overhead_bytes=20)
     most = ceiling_bit_s(100e6, layers)
     said = functools.partial(goodput_contradictions, 100e6, layers, time_s=2.0, bucket_bytes=0)
     assert said(moved_bytes=int(most * 2 / 8)) == []

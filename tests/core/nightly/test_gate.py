@@ -16,11 +16,11 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.nightly import gate
 from pytest_ipperf.core.nightly.acceptance import Acceptance
-from pytest_ipperf.core.nightly.evidence import p_beyond, tonight
+from pytest_ipperf.core.nightly.evidence import nightly_change, p_beyond
 from pytest_ipperf.core.nightly.gate import decide, flagged
 from pytest_ipperf.core.nightly.prediction import MOST_NIGHTS
-from pytest_ipperf.core.nightly.report import Light, Ruling
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.change_points import LEAST_NIGHTS
 from pytest_ipperf.core.stats.interval import t_interval
@@ -29,7 +29,7 @@ from pytest_ipperf.metrics import METRICS
 PAGE = Path(__file__).parents[3] / "docs" / "night.md"
 TODAY = dt.date(2026, 11, 22)
 # The first that holds is the answer.
-ORDER = (Light.UNSTABLE, Light.RED, Light.SHRUNK, Light.NOTHING_DECIDED, Light.GREEN)
+ORDER = (GateStatus.UNSTABLE, GateStatus.RED, GateStatus.SHRUNK, GateStatus.NOTHING_DECIDED, GateStatus.GREEN)
 V4, V6 = Arm(4, "native"), Arm(6, "native")
 TIME, RATE, LOSS = "response_time", "throughput", "loss"
 # Ten epochs whose mean is 0 and whose spread is 1.
@@ -74,9 +74,10 @@ def twin(number, ratio):
 
 
 def past(number, change, *, key=None, sound=True, fingerprint="f"):
-    return Past(
-        key=key or Key("a", TIME, "1"), session=f"{number}", began_at=float(number), change=change, sd_epoch=0.02,
-        epochs=10, test_value=0.01, reference_value=0.01, margin="10%", margin_fraction=0.1, header_cost=0.0,
+    return HistoryEntry(
+        key=key or HistoryKey("a", TIME, "1"), session=f"{number}", began_at=float(number), change=change,
+        sd_epoch=0.02, epochs=10, test_value=0.01, reference_value=0.01, margin="10%", margin_fraction=0.1,
+        header_cost=0.0,
         verdict="within", fingerprint=fingerprint, sound=sound,
     )  # fmt: skip
 
@@ -129,7 +130,7 @@ def test_without_any_spread_a_slow_down_is_beyond_the_margin_or_not():
 
 def test_a_record_without_an_interval_has_no_change():
     with pytest.raises(ValueError, match="a response_time has no change"):
-        tonight(replace(record("a", 0), estimate=None))
+        nightly_change(replace(record("a", 0), estimate=None))
 
 
 # --- screening and confirmation ---------------------------------------------------------------------------------------
@@ -143,14 +144,14 @@ def test_what_exceeds_is_flagged_and_twins_never_are():
 
 def test_a_calm_night_is_green():
     report = night([record("a", 3), record("b", -2)])
-    assert (report.light, set(ruled(report).values())) == (Light.GREEN, {Ruling.WITHIN})
+    assert (report.light, set(ruled(report).values())) == (GateStatus.GREEN, {GateDecision.WITHIN})
     assert report.headline == "green: 2 of 2 cells are within the margin"
     assert told(report) == "+3.0 % [+1.5, +4.5] is within the margin of 10 %"
 
 
 def test_what_fresh_epochs_confirm_is_red():
     report = night([record("a", 14), record("b", 3)], [record("a", 15)])
-    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.EXCEEDS, "b": Ruling.WITHIN})
+    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS, "b": GateDecision.WITHIN})
     assert report.headline == (
         "red: 1 of 2 cells is beyond the margin, confirmed in fresh epochs: a response_time; "
         "1 of 2 cells is within the margin"
@@ -166,7 +167,10 @@ def test_what_fresh_epochs_confirm_is_red():
 
 def test_fresh_data_alone_decide_however_bad_the_screening_was():
     report = night([record("a", 100), record("b", 14)], [record("a", 3), record("b", 10)])
-    assert (report.light, ruled(report)) == (Light.GREEN, {"a": Ruling.WITHIN, "b": Ruling.INCONCLUSIVE})
+    assert (report.light, ruled(report)) == (
+        GateStatus.GREEN,
+        {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE},
+    )
     assert report.headline == "green: 1 of 2 cells is within the margin; 2 flagged and not confirmed"
     assert told(report) == "+3.0 % [+1.5, +4.5] in fresh epochs (+100 % before) is within the margin of 10 %"
     assert "in fresh epochs (+14.0 % before) does not show that it is beyond the margin of 10 %: p" in told(report, "b")
@@ -177,9 +181,9 @@ def test_the_more_are_flagged_the_more_it_takes():
     slow = record("a", 11.66)
     assert slow.p_exceeds == pytest.approx(0.02, abs=0.002)
     screen = [record(cell, 14) for cell in "abc"]
-    assert ruled(night(screen[:1], [slow])) == {"a": Ruling.EXCEEDS}
+    assert ruled(night(screen[:1], [slow])) == {"a": GateDecision.EXCEEDS}
     report = night(screen, [replace(slow, cell=cell) for cell in "abc"])
-    assert set(ruled(report).values()) == {Ruling.INCONCLUSIVE}
+    assert set(ruled(report).values()) == {GateDecision.INCONCLUSIVE}
     assert report.cells[0].p_adjusted == pytest.approx(3 * (slow.p_exceeds or 0))
     assert "p 0.063 by Holm over 3 flagged cells" in told(report)
 
@@ -187,7 +191,10 @@ def test_the_more_are_flagged_the_more_it_takes():
 def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
     screen = [record("a", 14, nodeid="t::t[a]"), record("b", 3)]
     report = night(screen)
-    assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE, "b": Ruling.WITHIN})
+    assert (report.light, ruled(report)) == (
+        GateStatus.NOTHING_DECIDED,
+        {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.WITHIN},
+    )
     assert report.headline == (
         "nothing decided: 1 of 2 cells is flagged and not measured again; 1 of 2 cells is within the margin"
     )
@@ -195,14 +202,14 @@ def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
         "+14.0 % [+12.4, +15.6] seems beyond the margin of 10 %, and was neither confirmed nor refuted in fresh epochs"
     )
     in_trouble = night(screen, troubles={"t::t[a]": "host b is gone"})
-    assert in_trouble.light is Light.RED
+    assert in_trouble.light is GateStatus.RED
     assert told(in_trouble).endswith("in fresh epochs: host b is gone")
 
 
 @pytest.mark.parametrize("fault", [{"verdict": "inconclusive", "reasons": ("doubted",)}, {"verdict": "invalid"}])
 def test_fresh_data_that_are_not_believed_confirm_nothing(fault):
     report = night([record("a", 14), record("b", 14)], [replace(record("a", 20), **fault), record("b", 20)])
-    assert ruled(report) == {"a": Ruling.INCONCLUSIVE, "b": Ruling.EXCEEDS}
+    assert ruled(report) == {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.EXCEEDS}
     assert told(report).endswith("in fresh epochs: its fresh data are no evidence")
     # It counts among the flagged ones all the same.
     assert report.cells[1].p_adjusted == pytest.approx(2 * (record("b", 20).p_exceeds or 0))
@@ -214,26 +221,26 @@ def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent)
     again = record("a", percent)
     for verdict in ("within", "inconclusive"):
         report = night([record("a", 14)], [replace(again, alpha=0.004, verdict=verdict)])
-        assert (ruled(report)["a"] is Ruling.WITHIN) == (again.verdict == "within")
+        assert (ruled(report)["a"] is GateDecision.WITHIN) == (again.verdict == "within")
 
 
 def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
     wide, narrow = record("a", 14, nodeid="wide", margin="30%"), record("a", 14, nodeid="narrow")
     report = night([wide, narrow], [replace(narrow, nodeid="narrow")])
-    assert [cell.ruling for cell in report.cells] == [Ruling.WITHIN, Ruling.EXCEEDS]
+    assert [cell.ruling for cell in report.cells] == [GateDecision.WITHIN, GateDecision.EXCEEDS]
 
 
 def test_rates_and_shares_are_decided_as_times_are():
     screen = [record("a", -14, metric=RATE), record("b", 0.9, metric=LOSS, margin="0.5pp", sd=0.001)]
     report = night(screen, screen)
-    assert set(ruled(report).values()) == {Ruling.EXCEEDS}
+    assert set(ruled(report).values()) == {GateDecision.EXCEEDS}
     assert told(report).startswith("-14.0 % [-15.2, -12.8] in fresh epochs (-14.0 % before) is beyond")
     assert told(report, "b").startswith("+0.90 pp [+0.83, +1.0] in fresh epochs (+0.90 pp before) is beyond the margin")
 
 
 def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     report = night([record("a", 14, margin="")])
-    assert (report.light, ruled(report)) == (Light.NOTHING_DECIDED, {"a": Ruling.INCONCLUSIVE})
+    assert (report.light, ruled(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
     assert told(report) == "it was measured, and nothing was asked of it"
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
 
@@ -247,7 +254,7 @@ def test_a_design_that_never_judges_rules_nothing_by_the_word_of_all_reports(cha
     )  # fmt: skip
     report = night([bare])
     assert (report.light, ruled(report), told(report)) == (
-        Light.NOTHING_DECIDED, {"a": Ruling.UNJUDGED}, sentence,
+        GateStatus.NOTHING_DECIDED, {"a": GateDecision.UNJUDGED}, sentence,
     )  # fmt: skip
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 unjudged"
 
@@ -259,7 +266,7 @@ def test_a_large_margin_is_told_in_plain_digits():
 
 def test_an_invalid_cell_is_trouble():
     report = night([replace(record("a", 3), verdict="invalid", reasons=("zero_spread",))])
-    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.TROUBLE})
+    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
     assert told(report).endswith("is no valid measurement")
 
 
@@ -272,12 +279,12 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
     fresh = {cell: record(cell, second) for cell, (_, second) in found.items()}
     report = night(screen, [fresh[each.cell] for each in flagged(screen)])
     for cell in report.cells:
-        red = cell.ruling is Ruling.EXCEEDS
+        red = cell.ruling is GateDecision.EXCEEDS
         alone = fresh[cell.key.cell].p_exceeds
         assert not red or (cell.flagged and alone is not None and alone <= 0.04)
         assert red == (cell.p_adjusted is not None and cell.p_adjusted <= 0.04)
-        assert (cell.ruling is Ruling.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
-    assert (report.light is Light.RED) == bool(report.having(Ruling.EXCEEDS))
+        assert (cell.ruling is GateDecision.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
+    assert (report.light is GateStatus.RED) == bool(report.having(GateDecision.EXCEEDS))
 
 
 # --- what was accepted ------------------------------------------------------------------------------------------------
@@ -285,7 +292,7 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
 
 def test_what_is_worse_and_accepted_is_no_red():
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[acceptance()])
-    assert (report.light, ruled(report)) == (Light.GREEN, {"a": Ruling.ACCEPTED})
+    assert (report.light, ruled(report)) == (GateStatus.GREEN, {"a": GateDecision.ACCEPTED})
     assert told(report).startswith(
         "+12.5 % [+10.9, +14.1] in fresh epochs (+12.5 % before) is beyond the margin of 10 %"
     )
@@ -295,7 +302,7 @@ def test_what_is_worse_and_accepted_is_no_red():
 
 def test_what_is_worse_than_was_accepted_is_red():
     report = night([record("a", 20)], [record("a", 20)], accepted=[acceptance()])
-    assert (report.light, ruled(report)) == (Light.RED, {"a": Ruling.EXCEEDS})
+    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS})
     assert (
         "beyond the margin of 10 %, and worse than the 15 % accepted until 2026-11-22 by ada (new kernel): p"
         in told(report)
@@ -305,7 +312,7 @@ def test_what_is_worse_than_was_accepted_is_red():
 def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
     over = acceptance(until=dt.date(2026, 11, 1))
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[over])
-    assert ruled(report) == {"a": Ruling.EXCEEDS}
+    assert ruled(report) == {"a": GateDecision.EXCEEDS}
     assert told(report).endswith("; accepted until 2026-11-01, which is over")
 
 
@@ -314,25 +321,25 @@ def test_an_acceptance_that_is_over_accepts_nothing_and_is_told():
 )
 def test_an_acceptance_of_another_thing_accepts_nothing(other):
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[other])
-    assert ruled(report) == {"a": Ruling.EXCEEDS}
+    assert ruled(report) == {"a": GateDecision.EXCEEDS}
 
 
 def test_an_accepted_cell_that_is_not_confirmed_is_as_others():
     report = night(
         [record("a", 12.5), record("b", 12.5)], [record("a", 3), record("b", 10)], accepted=[acceptance("*")]
     )
-    assert ruled(report) == {"a": Ruling.WITHIN, "b": Ruling.INCONCLUSIVE}
+    assert ruled(report) == {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE}
 
 
 # --- history ----------------------------------------------------------------------------------------------------------
 
 
-KEY = Key("a", TIME, "1")
+KEY = HistoryKey("a", TIME, "1")
 
 
 def test_a_cell_within_its_margin_may_be_worse_than_its_history():
     report = night([record("a", 5, sd=0.01)], courses={KEY: course()})
-    assert (report.light, ruled(report), report.cells[0].nights) == (Light.RED, {"a": Ruling.WORSE}, 20)
+    assert (report.light, ruled(report), report.cells[0].nights) == (GateStatus.RED, {"a": GateDecision.WORSE}, 20)
     assert told(report) == (
         "it is worse by 5.0 % than the mean of its last 20 nights: p below 0.0001 by Holm over 1 cell, "
         "for a level of 5 %; +5.0 % [+4.3, +5.8] is within the margin of 10 %"
@@ -342,20 +349,20 @@ def test_a_cell_within_its_margin_may_be_worse_than_its_history():
 
 def test_a_cell_as_ever_is_not_worse_whatever_its_level():
     report = night([record("a", 8, sd=0.01)], courses={KEY: course(math.log1p(0.08))})
-    assert ruled(report) == {"a": Ruling.WITHIN}
+    assert ruled(report) == {"a": GateDecision.WITHIN}
     assert told(report).endswith("; nothing worse is shown against the mean of its last 20 nights")
 
 
 def test_a_rate_is_worse_where_it_is_less():
     key = KEY._replace(metric=RATE)
-    for percent, ruling in ((-5, Ruling.WORSE), (5, Ruling.WITHIN)):
+    for percent, ruling in ((-5, GateDecision.WORSE), (5, GateDecision.WITHIN)):
         report = night([record("a", percent, metric=RATE, sd=0.01)], courses={key: course(key=key)})
         assert ruled(report) == {"a": ruling}
 
 
 def test_fewer_nights_than_20_tell_only_how_many_they_are():
     report = night([record("a", 5, sd=0.01)], courses={KEY: course(nights=19)})
-    assert (ruled(report), report.cells[0].nights) == ({"a": Ruling.WITHIN}, 19)
+    assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
     assert report.cells[0].p_history is None
     unsound = night([record("a", 5, sd=0.01)], courses={KEY: [*course(nights=19), past(19, 0.0, sound=False)]})
     assert unsound.cells[0].nights == 19
@@ -363,12 +370,12 @@ def test_fewer_nights_than_20_tell_only_how_many_they_are():
 
 def test_the_more_cells_have_a_history_the_more_it_takes():
     """One of 200 cells, at 2.2 % from nights that spread by 0.5 %: alone it is worse, among them it is not."""
-    keys = [Key(f"c{number}", TIME, "1") for number in range(199)]
+    keys = [HistoryKey(f"c{number}", TIME, "1") for number in range(199)]
     screen = [record("a", 1.6, sd=0.01), *(record(key.cell, 0, sd=0.01) for key in keys)]
     courses = {KEY: course(), **{key: course(key=key) for key in keys}}
-    assert ruled(night(screen[:1], courses={KEY: courses[KEY]}))["a"] is Ruling.WORSE
+    assert ruled(night(screen[:1], courses={KEY: courses[KEY]}))["a"] is GateDecision.WORSE
     report = night(screen, courses=courses)
-    assert set(ruled(report).values()) == {Ruling.WITHIN}
+    assert set(ruled(report).values()) == {GateDecision.WITHIN}
     assert report.cells[0].p_history_adjusted == pytest.approx(200 * report.cells[0].p_history)
 
 
@@ -378,22 +385,22 @@ def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
     nights = [*course(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
     over = acceptance(at=19.5, until=dt.date(2026, 11, 1))
     few = night([record("a", 5, sd=0.01)], courses={KEY: nights[:-1]}, accepted=[over])
-    assert (ruled(few), few.cells[0].nights) == ({"a": Ruling.WITHIN}, 19)
+    assert (ruled(few), few.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
     since = night([record("a", 5, sd=0.01)], courses={KEY: nights}, accepted=[over])
-    assert (ruled(since), since.cells[0].nights) == ({"a": Ruling.WITHIN}, 20)
+    assert (ruled(since), since.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
     worse = night([record("a", 9.9, sd=0.01)], courses={KEY: nights}, accepted=[over])
-    assert ruled(worse) == {"a": Ruling.WORSE}
+    assert ruled(worse) == {"a": GateDecision.WORSE}
     assert told(worse).endswith("; accepted until 2026-11-01, which is over")
 
 
 def test_while_something_worse_is_accepted_history_is_not_asked():
     report = night([record("a", 5, sd=0.01)], courses={KEY: course()}, accepted=[acceptance(at=-1.0)])
-    assert (ruled(report), report.cells[0].nights) == ({"a": Ruling.WITHIN}, 20)
+    assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
 
 
 def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
     report = night([record("a", 14, sd=0.01)], [record("a", 14)], courses={KEY: course()})
-    assert ruled(report) == {"a": Ruling.EXCEEDS}
+    assert ruled(report) == {"a": GateDecision.EXCEEDS}
     assert report.cells[0].p_history_adjusted is not None
 
 
@@ -407,7 +414,7 @@ def test_the_night_before_is_told_where_its_hosts_were_others():
 
 def test_a_new_version_of_a_workload_begins_anew_and_says_so():
     report = night([record("a", 5, version="2")], courses={KEY: course()}, expected=[KEY])
-    assert (report.cells[0].nights, report.light) == (0, Light.GREEN)
+    assert (report.cells[0].nights, report.light) == (0, GateStatus.GREEN)
     assert "of 1 cell the workload is not that of earlier nights, so that history begins anew" in report.warnings
 
 
@@ -415,12 +422,12 @@ def test_a_new_version_of_a_workload_begins_anew_and_says_so():
 
 
 def test_a_cell_that_earlier_nights_measured_is_missed():
-    report = night([record("a", 3)], expected=[KEY, Key("b", TIME, "7"), Key("a", RATE)])
-    assert report.light is Light.SHRUNK
+    report = night([record("a", 3)], expected=[KEY, HistoryKey("b", TIME, "7"), HistoryKey("a", RATE)])
+    assert report.light is GateStatus.SHRUNK
     assert [(str(cell.key), cell.ruling) for cell in report.cells] == [
-        ("a response_time", Ruling.WITHIN),
-        ("a throughput", Ruling.MISSING),
-        ("b response_time", Ruling.MISSING),
+        ("a response_time", GateDecision.WITHIN),
+        ("a throughput", GateDecision.MISSING),
+        ("b response_time", GateDecision.MISSING),
     ]
     assert told(report, "b") == "earlier nights measured it, and this one did not"
     assert report.headline == (
@@ -429,19 +436,19 @@ def test_a_cell_that_earlier_nights_measured_is_missed():
 
 
 def test_a_regression_is_told_before_what_is_missing():
-    report = night([record("a", 14)], [record("a", 14)], expected=[Key("b", TIME)])
-    assert report.light is Light.RED
+    report = night([record("a", 14)], [record("a", 14)], expected=[HistoryKey("b", TIME)])
+    assert report.light is GateStatus.RED
     assert "1 of 2 cells is no longer measured: b response_time" in report.headline
 
 
 def test_what_is_accepted_as_worse_is_missed_all_the_same():
-    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[acceptance("b", up_to=0.15)])
-    assert (report.light, ruled(report)["b"]) == (Light.SHRUNK, Ruling.MISSING)
+    report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=0.15)])
+    assert (report.light, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
 
 
 def test_what_was_given_up_is_gone():
-    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[acceptance("b", up_to=None)])
-    assert (report.light, ruled(report)["b"]) == (Light.GREEN, Ruling.GONE)
+    report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=None)])
+    assert (report.light, ruled(report)["b"]) == (GateStatus.GREEN, GateDecision.GONE)
     words = "earlier nights measured it, and this one did not, as is accepted until 2026-11-22 by ada (new kernel)"
     assert told(report, "b") == words
     assert report.headline.endswith("; 1 no longer measured, as is accepted")
@@ -449,32 +456,32 @@ def test_what_was_given_up_is_gone():
 
 def test_what_was_given_up_for_a_time_that_is_over_is_missed():
     over = acceptance("b", until=dt.date(2026, 11, 1))
-    report = night([record("a", 3)], expected=[Key("b", TIME)], accepted=[over])
-    assert (report.light, ruled(report)["b"]) == (Light.SHRUNK, Ruling.MISSING)
+    report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[over])
+    assert (report.light, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
     assert told(report, "b").endswith("; accepted until 2026-11-01, which is over")
 
 
 def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
     """The text of one cell is the beginning of another's."""
-    expected = [Key(f"lab-smtp-c1-1k-ipv6{end}", TIME) for end in ("", "-tunnel")]
+    expected = [HistoryKey(f"lab-smtp-c1-1k-ipv6{end}", TIME) for end in ("", "-tunnel")]
     troubles = {"t.py::test_smtp[lab-smtp-c1-1k-ipv6-tunnel]": "the tunnel is gone"}
     report = night([record("a", 3)], expected=expected, troubles=troubles)
-    assert [cell.ruling for cell in report.cells[1:]] == [Ruling.MISSING, Ruling.TROUBLE]
+    assert [cell.ruling for cell in report.cells[1:]] == [GateDecision.MISSING, GateDecision.TROUBLE]
     assert told(report, expected[1].cell) == "the tunnel is gone"
-    assert report.light is Light.RED
+    assert report.light is GateStatus.RED
     assert "trouble with 1 item" in report.headline
 
 
 def test_trouble_is_red_also_of_a_cell_that_nobody_expects():
     report = night([record("a", 3)], troubles={"t.py::test_other": "assert 1 == 2"})
-    assert (report.light, len(report.cells)) == (Light.RED, 1)
+    assert (report.light, len(report.cells)) == (GateStatus.RED, 1)
     assert report.troubles == {"t.py::test_other": "assert 1 == 2"}
 
 
 def test_a_night_without_any_cell_has_decided_nothing():
     report = night([])
     assert (report.light, report.headline) == (
-        Light.NOTHING_DECIDED,
+        GateStatus.NOTHING_DECIDED,
         "nothing decided: 0 of 0 cells are within the margin",
     )
 
@@ -485,7 +492,7 @@ def test_a_night_without_any_cell_has_decided_nothing():
 def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
     screen = [record("a", 14), *(twin(number, 1.1) for number in range(4))]
     report = night(screen, [record("a", 14)], expected=[twin(0, 1.1).key])
-    assert (report.light, len(report.cells)) == (Light.UNSTABLE, 1)
+    assert (report.light, len(report.cells)) == (GateStatus.UNSTABLE, 1)
     assert report.headline.startswith(
         "unstable: in 4 of 4 cells the reference differs from its twin, where chance gives 2 at most, "
         "so that nothing else of this night is to be believed; 1 of 1 cell is beyond the margin"
@@ -494,7 +501,7 @@ def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
 
 def test_twins_that_agree_are_no_cells_and_a_night_without_any_says_so():
     report = night([record("a", 3), *(twin(number, 1.0) for number in range(4))])
-    assert (report.light, len(report.cells), report.warnings) == (Light.GREEN, 1, ())
+    assert (report.light, len(report.cells), report.warnings) == (GateStatus.GREEN, 1, ())
     assert night([record("a", 3)]).warnings == (
         "no sentinel: the reference had no twin, so that nothing tells whether the environment was stable",
     )
@@ -519,7 +526,7 @@ def table(header):
 
 
 def test_the_page_tells_all_rulings_and_answers_in_their_order():
-    assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in Ruling]
+    assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in GateDecision]
     found = [(answer, int(status)) for status, answer in table("| status |")]
     assert found == [(light.word, light.value) for light in ORDER]
 

@@ -10,25 +10,25 @@ from scipy.special import polygamma
 
 from pytest_ipperf.core.nightly.prediction import (
     MOST_NIGHTS,
-    Night,
+    NightlyChange,
     _inverse_trigamma,
     common_variance,
     nights_that_count,
     predicted,
 )
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_probability
 from pytest_ipperf.metrics import METRICS
 
-TIME, RATE = (Key("lab-smtp-c10-1k-ipv6", name, "1") for name in ("response_time", "throughput"))
+TIME, RATE = (HistoryKey("lab-smtp-c10-1k-ipv6", name, "1") for name in ("response_time", "throughput"))
 
 
 def metric_of(name):
     return METRICS[name].metric
 
 
-def past(number: int, change: float | None, **more) -> Past:
-    told = Past(
+def past(number: int, change: float | None, **more) -> HistoryEntry:
+    told = HistoryEntry(
         key=TIME, session=f"night-{number}", began_at=86_400.0 * number, change=change, sd_epoch=0.02, epochs=10,
         test_value=0.011, reference_value=0.01, margin="10%", margin_fraction=0.1, header_cost=0.0, verdict="within",
         fingerprint="f",
@@ -36,9 +36,9 @@ def past(number: int, change: float | None, **more) -> Past:
     return replace(told, **more)
 
 
-def exact(changes) -> list[Night]:
+def exact(changes) -> list[NightlyChange]:
     """Nights whose epochs all told the same."""
-    return [Night(change, 0.0, 9) for change in changes]
+    return [NightlyChange(change, 0.0, 9) for change in changes]
 
 
 def spread(rng, count, sd=0.01):
@@ -50,7 +50,7 @@ def spread(rng, count, sd=0.01):
 
 def test_nights_that_count_are_sound_have_a_change_and_are_later_than_what_was_accepted():
     course = [past(1, 0.1), past(2, 0.2), past(3, 0.3, sound=False), past(4, None), past(5, 0.5)]
-    one, two, five = (Night(change, 0.02 / math.sqrt(10), 9) for change in (0.1, 0.2, 0.5))
+    one, two, five = (NightlyChange(change, 0.02 / math.sqrt(10), 9) for change in (0.1, 0.2, 0.5))
     assert nights_that_count(course) == (one, two, five)
     assert nights_that_count(course, after=course[0].began_at) == (two, five)
 
@@ -106,7 +106,7 @@ def test_where_nothing_is_in_common_nothing_is_lent(spreads):
 
 
 def of_one(nights, change, standard_error=0.0, key=TIME):
-    return predicted({key: Night(change, standard_error, 9)}, {key: exact(nights)}, metric_of)[key]
+    return predicted({key: NightlyChange(change, standard_error, 9)}, {key: exact(nights)}, metric_of)[key]
 
 
 def test_one_cell_alone_is_compared_by_the_prediction_interval_of_the_textbook():
@@ -133,8 +133,10 @@ def test_a_night_that_is_restless_itself_shows_less():
 
 def test_a_night_that_is_restless_itself_is_worth_no_more_than_its_own_epochs():
     """Nights that do nothing, and one of 10 epochs: the t test of these alone."""
-    nights = [Night(change, 0.01, 9) for change in spread(random.Random("own"), 20)]
-    usual, found = (predicted({TIME: Night(0.1, error, 9)}, {TIME: nights}, metric_of)[TIME] for error in (0.005, 0.04))
+    nights = [NightlyChange(change, 0.01, 9) for change in spread(random.Random("own"), 20)]
+    usual, found = (
+        predicted({TIME: NightlyChange(0.1, error, 9)}, {TIME: nights}, metric_of)[TIME] for error in (0.005, 0.04)
+    )
     sd = statistics.stdev(night.change for night in nights)
     assert sd < 0.01
     assert [usual.sd, usual.df] == pytest.approx([sd, 19])
@@ -144,8 +146,8 @@ def test_a_night_that_is_restless_itself_is_worth_no_more_than_its_own_epochs():
 
 def test_what_nights_do_beside_their_epochs_is_added_to_what_a_restless_nights_epochs_do():
     """By hand: 0.03^2 of the nights, of which 0.01^2 is their epochs', and tonight's 0.04^2."""
-    nights = [Night(0.03 * change, 0.01, 9) for change in normal_scores(20)]
-    found = predicted({TIME: Night(0.1, 0.04, 9)}, {TIME: nights}, metric_of)[TIME]
+    nights = [NightlyChange(0.03 * change, 0.01, 9) for change in normal_scores(20)]
+    found = predicted({TIME: NightlyChange(0.1, 0.04, 9)}, {TIME: nights}, metric_of)[TIME]
     variance = 0.03**2 - 0.01**2 + 0.04**2
     assert found.sd == pytest.approx(math.sqrt(variance))
     assert found.df == pytest.approx(variance**2 / (0.03**4 / 19 + 0.04**4 / 9))
@@ -160,9 +162,9 @@ def normal_scores(count):
 def test_cells_lend_each_other_what_they_know_of_a_restless_night():
     rng = random.Random("tonight")
     keys = [replace_cell(TIME, number) for number in range(50)]
-    nights = {key: [Night(change, 0.01, 9) for change in spread(rng, 20, 0.01)] for key in keys}
+    nights = {key: [NightlyChange(change, 0.01, 9) for change in spread(rng, 20, 0.01)] for key in keys}
     errors = {key: 0.04 * statistics.stdev(spread(rng, 10, 1)) for key in keys}
-    found = predicted({key: Night(0.1, errors[key], 9) for key in keys}, nights, metric_of)
+    found = predicted({key: NightlyChange(0.1, errors[key], 9) for key in keys}, nights, metric_of)
     calmest = min(keys, key=errors.__getitem__)
     assert found[calmest].sd > 1.2 * errors[calmest]
     assert statistics.fmean(each.sd for each in found.values()) == pytest.approx(0.04, rel=0.1)
@@ -177,7 +179,7 @@ def test_other_cells_of_the_metric_lend_their_spread_and_those_of_another_do_not
     others = {replace_cell(TIME, n): spread(rng, 20) for n in range(30)}
     rates = {replace_cell(RATE, n): spread(rng, 20, 1.0) for n in range(30)}
     for more, sd in ((others, 0.004), (rates, alone.sd)):
-        tonight = dict.fromkeys(more, Night(0.0, 0.0, 9)) | {TIME: Night(0.02, 0.0, 9)}
+        tonight = dict.fromkeys(more, NightlyChange(0.0, 0.0, 9)) | {TIME: NightlyChange(0.02, 0.0, 9)}
         found = predicted(tonight, {key: exact(each) for key, each in {**nights, **more}.items()}, metric_of)[TIME]
         assert found.sd >= sd
         assert found.p >= alone.p

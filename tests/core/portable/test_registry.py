@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def things(tmp_path, monkeypatch):
     (folder / "ball.py").write_text("thing = 'round'\n")
     (folder / "broken.py").write_text("raise RuntimeError('imported too early')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    yield Shelf[str]("shelf_of_things", [str(folder)], "thing")
+    yield Registry[str]("shelf_of_things", [str(folder)], "thing")
     for name in [name for name in sys.modules if name.startswith("shelf_of_things")]:
         del sys.modules[name]
 
@@ -41,7 +41,7 @@ def test_a_thing_is_imported_when_asked_for(things):
 def test_a_new_file_is_a_new_thing(things, tmp_path):
     folder = tmp_path / "shelf_of_things"
     (folder / "cube.py").write_text("thing = 'square'\n")
-    assert Shelf[str]("shelf_of_things", [str(folder)], "thing")["cube"] == "square"
+    assert Registry[str]("shelf_of_things", [str(folder)], "thing")["cube"] == "square"
 
 
 def test_what_is_not_there_is_answered_with_what_is(things):
@@ -56,6 +56,6 @@ def test_names_round_trip_through_their_files(tmp_path_factory, names):
     folder = tmp_path_factory.mktemp("shelf")
     for name in names:
         (folder / f"{name}.py").touch()
-    shelf = Shelf[object]("shelf", [str(folder)], "thing")
+    shelf = Registry[object]("shelf", [str(folder)], "thing")
     assert list(shelf) == sorted(names - {"base"})
     assert all(name in shelf for name in shelf)

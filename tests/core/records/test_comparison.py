@@ -13,7 +13,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.verdict import Verdict, judge
 from pytest_ipperf.core.records.comparison import compared, comparison, matched
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_quantile
 from pytest_ipperf.metrics import METRICS
 
@@ -23,11 +23,11 @@ SPREADS = st.floats(1e-6, 0.3)
 EPOCHS = st.integers(2, 30)
 
 
-def past(change: float | None = 0.0, sd_epoch: float | None = 0.02, epochs: int = 10, **more) -> Past:
-    told = Past(
-        key=Key("lab-smtp-c10-1k-ipv6", "response_time", "1-postfix"), session="20261121T013000Z-aa", began_at=0.0,
-        change=change, sd_epoch=sd_epoch, epochs=epochs, test_value=0.011, reference_value=0.01, margin="10%",
-        margin_fraction=0.1, header_cost=0.0, verdict="within", fingerprint="f0",
+def past(change: float | None = 0.0, sd_epoch: float | None = 0.02, epochs: int = 10, **more) -> HistoryEntry:
+    told = HistoryEntry(
+        key=HistoryKey("lab-smtp-c10-1k-ipv6", "response_time", "1-postfix"), session="20261121T013000Z-aa",
+        began_at=0.0, change=change, sd_epoch=sd_epoch, epochs=epochs, test_value=0.011, reference_value=0.01,
+        margin="10%", margin_fraction=0.1, header_cost=0.0, verdict="within", fingerprint="f0",
     )  # fmt: skip
     return dataclasses.replace(told, **more)
 
@@ -187,7 +187,7 @@ def test_one_epoch_is_unjudged_and_named(side):
 
 
 def named(*keys):
-    return {Key(*key): past(key=Key(*key)) for key in keys}
+    return {HistoryKey(*key): past(key=HistoryKey(*key)) for key in keys}
 
 
 def test_cells_are_matched_by_key_and_then_by_cell_and_metric():
@@ -195,15 +195,15 @@ def test_cells_are_matched_by_key_and_then_by_cell_and_metric():
     then = named(("a", "loss", "1"), ("b", "loss", "1"), ("d", "loss", "1"))
     pairs, only_now, only_then = matched(now, then)
     assert [(one.key, other.key.version) for one, other in pairs] == [
-        (Key("a", "loss", "1"), "1"),
-        (Key("b", "loss", "2"), "1"),
+        (HistoryKey("a", "loss", "1"), "1"),
+        (HistoryKey("b", "loss", "2"), "1"),
     ]
-    assert (only_now, only_then) == ((Key("c", "loss", "1"),), (Key("d", "loss", "1"),))
+    assert (only_now, only_then) == ((HistoryKey("c", "loss", "1"),), (HistoryKey("d", "loss", "1"),))
 
 
 @given(st.data())
 def test_every_cell_is_told_once_on_each_side(data):
-    keys = st.builds(Key, st.sampled_from("abc"), st.sampled_from(("loss", "rtt")), st.sampled_from("12"))
+    keys = st.builds(HistoryKey, st.sampled_from("abc"), st.sampled_from(("loss", "rtt")), st.sampled_from("12"))
     now, then = (named(*data.draw(st.lists(keys, unique=True))) for _ in range(2))
     pairs, only_now, only_then = matched(now, then)
     assert sorted([*only_now, *(pair[0].key for pair in pairs)]) == sorted(now)

@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.client_load import ClientFacts, instrument
-from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.record import ArmSummary, Record, strictest, summarise
 from pytest_ipperf.metrics import METRICS
@@ -57,7 +57,7 @@ def test_the_clients_part_survives_json_too():
 
 
 def test_the_pace_survives_json_too():
-    told = Pace(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=1e8)
+    told = LinkRate(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=1e8)
     original = record(test=dataclasses.replace(record().test, pace=told), backend="ebpf", rate_bit_s=1e8)
     assert Record.from_json(original.to_json()) == original
 

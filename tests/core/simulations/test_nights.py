@@ -28,8 +28,8 @@ from pytest_ipperf.core.inference.verdict import judge
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.nightly.evidence import p_beyond
 from pytest_ipperf.core.nightly.gate import decide, flagged
-from pytest_ipperf.core.nightly.report import RED, Light, NightReport, Ruling
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.nightly.report import RED, GateDecision, GateStatus, NightReport
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.change_points import change_points
 from pytest_ipperf.core.stats.holm import adjusted
@@ -165,10 +165,10 @@ PLAIN: dict[str, Any] = {
     "test": SIDE, "reference": SIDE, "confidence": 0.95, "sd_block": None, "alpha": NIGHTLY.alpha, "sentence": "",
     "workload_version": "1", "fingerprint": "f",
 }  # fmt: skip
-KEYS = [Key(f"lab-smtp-c{number}-1k-ipv6", MEAN.name, "1") for number in range(CELLS)]
+KEYS = [HistoryKey(f"lab-smtp-c{number}-1k-ipv6", MEAN.name, "1") for number in range(CELLS)]
 
 
-def records(changes, keys: Sequence[Key], margin: float) -> list[Record]:
+def records(changes, keys: Sequence[HistoryKey], margin: float) -> list[Record]:
     """What `compare` and `judge` say of each cell's epochs."""
     epochs = changes.shape[1]
     change, sd = changes.mean(axis=1), changes.std(axis=1, ddof=1)
@@ -202,8 +202,8 @@ def twins(rng, model: Model) -> list[Record]:
     return found
 
 
-def past(key: Key, night: int, change: float, sd_epoch: float | None) -> Past:
-    return Past(
+def past(key: HistoryKey, night: int, change: float, sd_epoch: float | None) -> HistoryEntry:
+    return HistoryEntry(
         key=key, session="", began_at=float(night), change=change, sd_epoch=sd_epoch, epochs=NIGHTLY.epochs,
         test_value=0.01, reference_value=0.01, margin="", margin_fraction=0.0, header_cost=0.0, verdict="within",
         fingerprint="f",
@@ -214,7 +214,13 @@ def past(key: Key, night: int, change: float, sd_epoch: float | None) -> Past:
 
 
 def night(
-    rng, model: Model, truths, margin: float, *, watched=False, courses: Mapping[Key, Sequence[Past]] | None = None
+    rng,
+    model: Model,
+    truths,
+    margin: float,
+    *,
+    watched=False,
+    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
 ) -> NightReport:
     """A night whose cells have these true changes: all are screened, and those that are flagged measured again."""
     screen = records(model.changes(rng, truths), KEYS, margin)
@@ -250,13 +256,13 @@ def all_at(change: float, one: float = 0.0):
 def without_a_regression(rng, *, model, truth=0.0, margin=0.0):
     report = night(rng, model, all_at(truth), margin)
     suspects = sum(cell.flagged for cell in report.cells)
-    return {"red nights": report.light is Light.RED, "any flagged": suspects > 0, "flagged cells": suspects}
+    return {"red nights": report.light is GateStatus.RED, "any flagged": suspects > 0, "flagged cells": suspects}
 
 
 def with_one_regression(rng, *, model, margin=0.0):
     """One cell is 5 % beyond its margin, and all others just at it."""
     report = night(rng, model, all_at(math.log1p(margin), SLOWER), margin)
-    return {"found": report.cells[0].ruling is Ruling.EXCEEDS}
+    return {"found": report.cells[0].ruling is GateDecision.EXCEEDS}
 
 
 def with_one_regression_by_holm_alone(rng, *, model):
@@ -268,8 +274,8 @@ def with_one_regression_by_holm_alone(rng, *, model):
 
 def watched(rng, *, model):
     report = night(rng, model, all_at(0.0), 0.0, watched=True)
-    exceeds = bool(report.having(Ruling.EXCEEDS))
-    return {"unstable": report.light is Light.UNSTABLE, "some cell exceeds": exceeds}
+    exceeds = bool(report.having(GateDecision.EXCEEDS))
+    return {"unstable": report.light is GateStatus.UNSTABLE, "some cell exceeds": exceeds}
 
 
 def each_its_own(rng, *, sd):
@@ -290,15 +296,15 @@ def against_history(rng, *, model, effects, slower=0.0, margin=0.1):
 
     `effects` are what a night does to each cell. With `slower`, each night one cell is slower by so much.
     """
-    courses: dict[Key, deque[Past]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
+    courses: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     for number in count():
         usual = all_at(0.0) + effects(rng)
         victim = number % CELLS
         tonight = usual + slower * (np.arange(CELLS) == victim)
         report = night(rng, model, tonight, margin, courses=courses)
         if number >= NIGHTS + 1:
-            found = report.cells[victim].ruling is Ruling.WORSE
-            yield {"found": found} if slower else {"red nights": report.light is Light.RED}
+            found = report.cells[victim].ruling is GateDecision.WORSE
+            yield {"found": found} if slower else {"red nights": report.light is GateStatus.RED}
         for place, cell in enumerate(report.cells):
             if cell.ruling in RED or cell.screen is None or cell.screen.estimate is None:
                 continue
@@ -313,12 +319,12 @@ def disturbed(rng, *, model, effects, times, every=1):
 
     Those of each cell, or of each second, third and so on (`every`). The margin of 50 % is far away also then.
     """
-    courses: dict[Key, deque[Past]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
+    courses: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     restless = replace(model, times=np.where(np.arange(CELLS) % every == 0, times, 1.0))
     for number in count():
         if number >= NIGHTS:
             report = night(rng, restless, effects(rng), 0.5, courses=courses)
-            yield {"red nights": report.light is Light.RED}
+            yield {"red nights": report.light is GateStatus.RED}
         changes = model.changes(rng, effects(rng))
         for key, change, sd_epoch in zip(KEYS, changes.mean(axis=1), changes.std(axis=1, ddof=1), strict=True):
             courses[key].append(past(key, number, float(change), float(sd_epoch)))

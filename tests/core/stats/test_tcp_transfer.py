@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.measurement.goodput_ceiling import Layers, ceiling_bit_s
+from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s
 from pytest_ipperf.core.stats.tcp_transfer import buffer_delay, ideal_rate, tcp_efficiency, transfer_time_ratio
 
 positive = st.floats(1e-3, 1e9)
@@ -20,7 +20,7 @@ def test_a_window_smaller_than_the_path_holds_bounds_the_rate(window_bytes, rtt_
 def test_a_window_larger_than_the_path_holds_leaves_the_links_ceiling():
     """RFC 6349, section 3.3.1: 64 KB on a T3 with 10 ms; section 4.1.1: 94.9 Mbit/s on Ethernet of 100."""
     assert ideal_rate(42.8e6, 64e3, 0.010) == 42.8e6
-    ceiling = ceiling_bit_s(100e6, Layers(ipver=4, stamps=False))
+    ceiling = ceiling_bit_s(100e6, HeaderOverhead(ipver=4, stamps=False))
     assert ideal_rate(ceiling) == pytest.approx(94.9e6, abs=0.05e6)
 
 

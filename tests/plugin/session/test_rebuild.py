@@ -19,9 +19,9 @@ from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.plugin.session.rebuild import rebuild
 from pytest_ipperf.protocols.base import PHASES
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import EventLog
 from pytest_ipperf.store.log.event_log import _plain
-from pytest_ipperf.store.session_reader import KeptWorkload
+from pytest_ipperf.store.session_reader import StoredWorkload
 
 FOUR, TUNNEL = Arm(4, "native"), Arm(6, "tunnel")
 WORKLOAD = Workload(testbed="lab.100mbit", protocol="http", client="lean", connections=1, payload_bytes=1024)
@@ -71,7 +71,7 @@ def measured():
 
 def kept(measurement, folder):
     """The same as a journal gives it back."""
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     facts = [
         {
             "arm": str(run.arm), "epoch": run.epoch, "block": run.block, "slot": run.slot, "warmup": run.warmup,
@@ -94,7 +94,7 @@ def kept(measurement, folder):
         "looks": {"ipv4": 1, "ipv6-tunnel": 1}, "answered": [], "seconds": [1.0],
     }  # fmt: skip
     told = json.loads(json.dumps({"epochs": epochs, "runs": facts, "complete": complete}, default=_plain))
-    return KeptWorkload(folder / "main.f64", {}, told["epochs"], told["runs"], [], told["complete"])
+    return StoredWorkload(folder / "main.f64", {}, told["epochs"], told["runs"], [], told["complete"])
 
 
 def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):

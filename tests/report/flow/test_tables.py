@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.quantity import number, time_pair, unit_of
@@ -199,7 +199,7 @@ def test_a_table_of_throughput_does_not_tell_it_twice(made, metric, row):
 
 
 def test_a_path_that_misses_its_rate_is_told(windows):
-    slow = Pace(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=9.1e7)
+    slow = LinkRate(rate_bit_s=1e8, ceiling_bit_s=9.4e7, goodput_bit_s=None, path_bit_s=9.1e7)
     records = [dataclasses.replace(each, test=dataclasses.replace(each.test, pace=slow)) for each in windows]
     shown = rows_of(records)
     assert "path misses its rate 91 of 100 Mbit/s 91 of 100 Mbit/s" in shown

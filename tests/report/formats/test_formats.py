@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.nightly.aa_check import Sentinel
-from pytest_ipperf.core.nightly.report import CellReport, Light, NightReport, Ruling
-from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
+from pytest_ipperf.core.nightly.aa_check import AACheck
+from pytest_ipperf.core.nightly.report import CellReport, GateDecision, GateStatus, NightReport
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.json_document import night_document, plain, session_document
 from pytest_ipperf.report.tables.findings import Kind, findings, headline
@@ -33,7 +33,7 @@ ANY_TEXT = st.text() | st.text(st.characters(categories=["L", "N", "P", "Cs"]))
 
 
 def story_of(records=(), troubles=(), night=None, **change):
-    told = Story(
+    told = SessionSummary(
         name="20261122T013000Z-0a1b2c",
         folder=Path(".ipperf/runs/20261122T013000Z-0a1b2c"),
         began_at=1795311000.0,
@@ -42,7 +42,7 @@ def story_of(records=(), troubles=(), night=None, **change):
         records=tuple(records),
         troubles=tuple(troubles),
         hosts=(
-            Host(
+            HostSummary(
                 testbed="lab",
                 role="client",
                 name="alpha",
@@ -75,9 +75,9 @@ def report(record, ruling, **change):
     return dataclasses.replace(told, **change)
 
 
-def night_of(*cells, light=Light.RED, **change):
+def night_of(*cells, light=GateStatus.RED, **change):
     told = NightReport(
-        cells=cells, sentinel=Sentinel(cells=3, excludes=0, at_most=2, confidence=0.95), troubles={}, light=light,
+        cells=cells, sentinel=AACheck(cells=3, excludes=0, at_most=2, confidence=0.95), troubles={}, light=light,
         headline="one cell is worse", family_alpha=0.04, history_alpha=0.05, warnings=("the hosts changed",),
     )  # fmt: skip
     return dataclasses.replace(told, **change)
@@ -106,14 +106,20 @@ def night(cell):
     fresh = dataclasses.replace(records[1], seed=8, verdict="exceeds")
     figures = {"p_fresh": 0.0003, "p_adjusted": 0.0006, "nights": 23, "p_history": 0.2, "p_history_adjusted": 0.4}
     gone = [
-        CellReport(key=Key(f"lab-gone-{ruling.name.lower()}-ipv6", "throughput", "1"), ruling=ruling, sentence="gone")
-        for ruling in (Ruling.MISSING, Ruling.GONE)
+        CellReport(
+            key=HistoryKey(f"lab-gone-{ruling.name.lower()}-ipv6", "throughput", "1"), ruling=ruling, sentence="gone"
+        )
+        for ruling in (GateDecision.MISSING, GateDecision.GONE)
     ]
     ruled = [
-        report(records[0], Ruling.WITHIN), report(records[1], Ruling.EXCEEDS, flagged=True, fresh=fresh, **figures),
-        report(records[2], Ruling.WORSE, nights=23, p_history=1e-4, p_history_adjusted=8e-4),
-        report(records[3], Ruling.ACCEPTED, sentence="worse, and accepted: the new router, says Ada, until 2027-01-01"),
-        report(records[4], Ruling.INCONCLUSIVE), report(records[5], Ruling.TROUBLE, sentence="zero spread"),
+        report(records[0], GateDecision.WITHIN),
+        report(records[1], GateDecision.EXCEEDS, flagged=True, fresh=fresh, **figures),
+        report(records[2], GateDecision.WORSE, nights=23, p_history=1e-4, p_history_adjusted=8e-4),
+        report(
+            records[3], GateDecision.ACCEPTED,
+            sentence="worse, and accepted: the new router, says Ada, until 2027-01-01",
+        ),
+        report(records[4], GateDecision.INCONCLUSIVE), report(records[5], GateDecision.TROUBLE, sentence="zero spread"),
     ]  # fmt: skip
     twin = dataclasses.replace(records[6], twin=True, cell="lab-udp-twin")
     troubles = {records[5].nodeid: "zero spread", f"{SUITE}::test_else": "assert False"}
@@ -136,7 +142,7 @@ def test_every_format_says_what_it_is():
 
 @pytest.mark.parametrize("name", OF_MACHINES)
 def test_every_format_writes_every_story_the_same_way_each_time(name, session, night):
-    for story in (session, night, story_of(), story_of(night=night_of(light=Light.UNSTABLE))):
+    for story in (session, night, story_of(), story_of(night=night_of(light=GateStatus.UNSTABLE))):
         assert FORMATS[name].render(story) == FORMATS[name].render(dataclasses.replace(story))
 
 
@@ -146,11 +152,13 @@ def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
     """Python makes surrogates of such bytes of a command line, a path or a program's output; st.text() has none."""
     bad = "caf\udce4"
     told = cell(1, server=bad, fingerprint=bad, sentence=bad, nodeid=f"a.py::test[{bad}]", taken_from=bad)
-    night = night_of(report(told, Ruling.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad})
+    night = night_of(
+        report(told, GateDecision.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad}
+    )
     story = story_of(
         [told], [Trouble(nodeid=bad, kind="failed", sentence=bad)], night if in_night else None, name=bad, saved=bad,
         folder=Path(bad), notes=(bad,), question={"design": bad, "reference": bad, "arguments": [bad], bad: bad},
-        hosts=(Host(testbed=bad, role="client", facts={bad: bad}),),
+        hosts=(HostSummary(testbed=bad, role="client", facts={bad: bad}),),
     )  # fmt: skip
     text = FORMATS[name].render(story).decode()
     assert "caf" in text
@@ -177,7 +185,9 @@ def test_a_test_that_broke_after_its_answer_is_told_once_and_as_broken(cell):
 
 def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
     one = cell()
-    found = findings(story_of([one], night=night_of(report(one, Ruling.WITHIN), troubles={one.nodeid: "assert 0"})))
+    found = findings(
+        story_of([one], night=night_of(report(one, GateDecision.WITHIN), troubles={one.nodeid: "assert 0"}))
+    )
     assert [each.code for each in found] == ["within", "infrastructure"]
 
 
@@ -283,10 +293,10 @@ def test_in_junit_the_nights_rulings_are_the_outcomes(night):
     assert (accepted.text or "").startswith("worse, and accepted: the new router, says Ada, until 2027-01-01\n")
 
 
-@pytest.mark.parametrize("light", Light)
+@pytest.mark.parametrize("light", GateStatus)
 def test_in_junit_a_night_that_says_nothing_is_an_error(light):
     told = outcomes(story_of(night=night_of(light=light)))
-    assert told == {"the night as a whole": "system-out" if light in (Light.GREEN, Light.RED) else "error"}
+    assert told == {"the night as a whole": "system-out" if light in (GateStatus.GREEN, GateStatus.RED) else "error"}
 
 
 def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
@@ -443,8 +453,8 @@ def test_the_page_tells_every_key_of_the_documents(night):
     assert keys_told("key of a measurement") == list(told["cells"][1]["fresh"])
     assert keys_told("key of an arm") == list(told["cells"][1]["fresh"]["test"])
     assert keys_told("key of the sentinel") == list(told["sentinel"])
-    assert keys_told("ruling") == [ruling.name.lower() for ruling in Ruling]
-    assert keys_told("light") == [light.name.lower() for light in Light]
+    assert keys_told("ruling") == [ruling.name.lower() for ruling in GateDecision]
+    assert keys_told("light") == [light.name.lower() for light in GateStatus]
 
 
 def test_the_page_tells_every_column_of_the_csv(night, made):
@@ -465,7 +475,7 @@ def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
     told = night_document(night.night, session=night.name, saved="main")
     (folder / VERDICT).write_text(json.dumps(told, allow_nan=False))
     (found,) = nights_in(tmp_path)
-    assert (found.session, found.saved, found.light) == (night.name, "main", Light.RED)
+    assert (found.session, found.saved, found.light) == (night.name, "main", GateStatus.RED)
     assert found.red == tuple((cell.key.cell, cell.key.metric) for cell in night.night.cells[1:3])
     assert told["counts"]["within"] == 1
     assert sum(told["counts"].values()) == len(night.night.cells)
@@ -515,21 +525,23 @@ def test_markdown_of_a_green_session_has_no_table(cell):
     assert "2 in all: 2 within margin." in text
 
 
-@pytest.mark.parametrize("ruling", [Ruling.WITHIN, Ruling.EXCEEDS, Ruling.INCONCLUSIVE, Ruling.MISSING])
+@pytest.mark.parametrize(
+    "ruling", [GateDecision.WITHIN, GateDecision.EXCEEDS, GateDecision.INCONCLUSIVE, GateDecision.MISSING]
+)
 def test_markdown_of_ten_thousand_cells_is_short_and_loses_none(cell, ruling):
     one = cell()
     cells = [
         report(dataclasses.replace(one, cell=f"lab-udp-c{number}-1400-ipv6"), ruling, sentence="why " * 500)
         for number in range(10_000)
     ]
-    story = story_of(night=night_of(*cells, report(cell(2), Ruling.WORSE), warnings=("a warning " * 20,) * 1000))
+    story = story_of(night=night_of(*cells, report(cell(2), GateDecision.WORSE), warnings=("a warning " * 20,) * 1000))
     assert len(FORMATS["markdown"].render(story)) <= 60_000
     text, table, _ = shown(story)
     assert f"10000 {ruling.value}" in text
     assert "worse than its history" in text
     left = re.search(rf"And, not shown here: (?:.*; )?(\d+) {ruling.value}", text)
     named = sum(row[1] == ruling.value for row in table)
-    assert named + (int(left[1]) if left else 0) == (0 if ruling is Ruling.WITHIN else 10_000)
+    assert named + (int(left[1]) if left else 0) == (0 if ruling is GateDecision.WITHIN else 10_000)
 
 
 HARMFUL = [

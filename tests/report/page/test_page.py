@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.nightly.report import RANK, Light, Ruling
-from pytest_ipperf.core.nightly.session_summary import Host, Story, Trouble
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.nightly.report import RANK, GateDecision, GateStatus
+from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.report.flow.tables import in_order
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
@@ -23,7 +23,7 @@ from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
 from pytest_ipperf.report.tables.paragraphs import paragraphs
 from pytest_ipperf.report.terminal.night import lines as night_lines
-from pytest_ipperf.store import Journal
+from pytest_ipperf.store import EventLog
 from tests.report.page.contrast import contrast
 from tests.store.kept import facts
 
@@ -84,7 +84,7 @@ class Reader(HTMLParser):
 
 
 def story_of(records, **change):
-    told = Story(
+    told = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r/20261122T010000Z-5eed00"), began_at=1795309200.0, seconds=90.0,
         question={"arguments": ["suites", "-m", "smtp or http"], "pytest_ipperf": "0.1.0"}, records=tuple(records),
     )  # fmt: skip
@@ -330,7 +330,7 @@ def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
     ],
 )
 def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
-    light = next(light for light in Light if headline.startswith(f"{light.word}: "))
+    light = next(light for light in GateStatus if headline.startswith(f"{light.word}: "))
     other = dataclasses.replace(night.night, headline=headline, light=light, cells=(), troubles={})
     text = page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1]))
     assert words in Reader(text).of("section", class_="night")[0]
@@ -338,14 +338,14 @@ def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
 
 def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
     """Each under its heading; a reader of both must not have to search."""
-    cells = [dataclasses.replace(night.night.cells[0], ruling=ruling, sentence=ruling.name) for ruling in Ruling]
+    cells = [dataclasses.replace(night.night.cells[0], ruling=ruling, sentence=ruling.name) for ruling in GateDecision]
     other = dataclasses.replace(night.night, cells=tuple(cells), troubles={})
     shown = Reader(page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1])))
-    names = [each.name for each in RANK if each is not Ruling.WITHIN]
+    names = [each.name for each in RANK if each is not GateDecision.WITHIN]
     (told,) = shown.of("section", class_="night")
     assert sorted(names, key=lambda name: told.index(f": {name}")) == names
     assert [line.rpartition(": ")[2] for line in night_lines(other)[: len(names)]] == names
-    assert set(RANK) == set(Ruling)
+    assert set(RANK) == set(GateDecision)
 
 
 def test_a_night_without_a_sentinel_says_so(night):
@@ -447,7 +447,7 @@ def test_method_and_environment_tell_what_the_figures_rest_on(shown):
 def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made):
     told = {"alpha": ("198.18.0.1", "2001:2::1"), "server": ("198.18.0.2",), "": ()}
     hosts = [
-        Host(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
+        HostSummary(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
         for role, (name, addresses) in zip(("client", "server", "client2"), told.items(), strict=True)
     ]
     shown = Reader(page(story_of(made.study()[:1], hosts=tuple(hosts))))
@@ -481,7 +481,7 @@ def everywhere(told, night, text):
         story_of(records), name=text, saved=text, notes=(text,), folder=Path("/r") / text.replace("/", ""),
         question={"arguments": [text], "pytest": text}, troubles=(Trouble(nodeid=text, kind=text, sentence=text),),
         hosts=(
-            Host(
+            HostSummary(
                 testbed=text, role=text, name=f"{text}.", addresses=(text,), facts={text: text, "deep": {text: [text]}}
             ),
         ),
@@ -490,7 +490,8 @@ def everywhere(told, night, text):
         night=dataclasses.replace(
             night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),
             cells=tuple(
-                dataclasses.replace(cell, sentence=text, key=Key(text, cell.key.metric)) for cell in night.night.cells
+                dataclasses.replace(cell, sentence=text, key=HistoryKey(text, cell.key.metric))
+                for cell in night.night.cells
             ),
         ),
     )  # fmt: skip
@@ -541,7 +542,7 @@ def test_texts_and_attributes_are_read_back_as_they_were(text, value):
     st.tuples(st.text(), st.sampled_from(["loss", "jitter"])), st.tuples(st.text(), st.sampled_from(["loss", "rtt"]))
 )
 def test_different_cells_have_different_names_that_may_stand_in_a_link(one, other):
-    names = {anchor(Key(*one)), anchor(Key(*other))}
+    names = {anchor(HistoryKey(*one)), anchor(HistoryKey(*other))}
     assert len(names) == len({one, other})
     assert all(re.fullmatch(r"[A-Za-z0-9._~-]+", name) for name in names)
 
@@ -626,7 +627,7 @@ DOCS = (Path(__file__).parents[3] / "docs" / "page.md").read_text(encoding="utf-
 def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
     (code,) = re.findall(r"^```python\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
     (folder,) = re.findall(r'Path\("(.ipperf/\S+)"\)', code)
-    journal = Journal(tmp_path / folder, "main")
+    journal = EventLog(tmp_path / folder, "main")
     journal.append("session", facts(1))
     journal.close()
     monkeypatch.chdir(tmp_path)
@@ -639,5 +640,5 @@ def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
 def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
     counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} courses"
     assert counts in DOCS
-    assert f"page.html#{anchor(Key('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
+    assert f"page.html#{anchor(HistoryKey('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
     assert document._POLICY.partition(";")[0] in DOCS

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ipperf.core.nightly.report import Ruling
-from pytest_ipperf.core.nightly.session_summary import Story, Trouble
+from pytest_ipperf.core.nightly.report import GateDecision
+from pytest_ipperf.core.nightly.session_summary import SessionSummary, Trouble
 from pytest_ipperf.report.tables.findings import Kind, findings, headline, verdict_of
 
 
 def story_of(records, **change):
-    told = Story(
+    told = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r"), began_at=1795309200.0, seconds=90.0, question={},
         records=tuple(records),
     )  # fmt: skip
@@ -47,13 +47,13 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(t
     """The night tells it already; the cell's text may be any part of what stands between the brackets."""
     story = told.night_story()
     key = story.night.cells[0].key
-    cell = dataclasses.replace(story.night.cells[0], ruling=Ruling.TROUBLE, sentence="bind is gone", screen=None)
+    cell = dataclasses.replace(story.night.cells[0], ruling=GateDecision.TROUBLE, sentence="bind is gone", screen=None)
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
     night = dataclasses.replace(story.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
     assert [each.key for each in findings(dataclasses.replace(story, troubles=(trouble,), night=night))] == [key]
     # That of a longer text is another one.
     longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
-    other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), ruling=Ruling.WITHIN)
+    other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), ruling=GateDecision.WITHIN)
     night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})
     found = findings(dataclasses.replace(story, troubles=(), night=night))
     assert [each.name for each in found] == [str(key), str(other.key), longer.nodeid]

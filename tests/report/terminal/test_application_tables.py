@@ -5,8 +5,8 @@ import textwrap
 
 import pytest
 
-from pytest_ipperf.core.measurement.client_load import Instrument
-from pytest_ipperf.core.measurement.link_rate import Pace
+from pytest_ipperf.core.measurement.client_load import ClientLoad
+from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.report.terminal.application_tables import tables
 
@@ -82,7 +82,7 @@ def test_cells_of_different_servers_are_never_in_one_table():
 
 def on_links(record: Record, path_bit_s: float) -> Record:
     paces = [
-        Pace(rate_bit_s=1e8, ceiling_bit_s=ceiling, goodput_bit_s=goodput, path_bit_s=path)
+        LinkRate(rate_bit_s=1e8, ceiling_bit_s=ceiling, goodput_bit_s=goodput, path_bit_s=path)
         for ceiling, goodput, path in ((9.155e7, 3.312e7, path_bit_s), (9.415e7, 3.5e7, 1e8))
     ]
     sides = [
@@ -180,7 +180,7 @@ def test_a_table_that_is_too_wide_goes_on_below():
 
 def seen_by_client(share, **changed):
     plain = {"floor_s": 0.012 * share, "share": share, "cpu_share": 0.3, "late_s": 0.0001, "lag_s": 0.004, "peak": 10}
-    told = Instrument(**{**plain, "tcp": {}, **changed})
+    told = ClientLoad(**{**plain, "tcp": {}, **changed})
     return dataclasses.replace(side("ipv6", 0.0121, 0.0123), instrument=told)
 
 

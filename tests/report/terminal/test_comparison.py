@@ -13,7 +13,7 @@ from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import Verdict, judge
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.comparison import compared, comparison
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.terminal.comparison import lines, sentence
@@ -22,8 +22,8 @@ TIME, RATE = (METRICS[name].metric for name in ("response_time", "throughput"))
 
 
 def past(cell, session, percent, sd_epoch=0.01, metric="response_time", **more):
-    key = Key(cell, metric, more.pop("version", "1"))
-    told = Past(
+    key = HistoryKey(cell, metric, more.pop("version", "1"))
+    told = HistoryEntry(
         key=key, session=session, began_at=0.0, change=math.log1p(percent / 100),
         sd_epoch=sd_epoch, epochs=10, test_value=0.011, reference_value=0.01, margin="10%", margin_fraction=0.1,
         header_cost=0.0, verdict="within", fingerprint="f0",

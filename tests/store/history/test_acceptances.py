@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.store import accept, acceptances, withdraw
 from pytest_ipperf.store.history.acceptances import FILE
 from pytest_ipperf.store.history.acceptances import _plain as _plain_line
@@ -56,7 +56,7 @@ def test_a_withdrawal_ends_what_was_said_of_that_very_pattern_before(tmp_path):
     assert (found[0].reason, found[0].holds(DAY)) == (ONE.reason, True)
     accept(tmp_path, again)
     assert acceptances(tmp_path)[-1] == again
-    assert acceptance_of(Key("lab-b", "loss"), acceptances(tmp_path), DAY + dt.timedelta(days=9)) == again
+    assert acceptance_of(HistoryKey("lab-b", "loss"), acceptances(tmp_path), DAY + dt.timedelta(days=9)) == again
     withdrawn = json.loads((tmp_path / FILE).read_text().splitlines()[2])
     assert (withdrawn["withdrawn"], withdrawn["reason"], withdrawn["by"]) == ("lab-*", "it is mended", "ada")
 

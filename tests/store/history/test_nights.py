@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.core.records.history_entry import Key
+from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.store import Archive
 from pytest_ipperf.store.history import nights
 from pytest_ipperf.store.index import index as index_module
@@ -19,7 +19,7 @@ CELLS = [
     {"cell": "a", "metric": "loss", "version": "1-10x", "ruling": "within"},
     {"cell": "b", "metric": "loss", "version": "1-10x", "ruling": "missing"},
 ]
-KEYS = (Key("a", "loss", "1-10x"), Key("b", "loss", "1-10x"))
+KEYS = (HistoryKey("a", "loss", "1-10x"), HistoryKey("b", "loss", "1-10x"))
 
 
 def rule(root, name, began_at, **more):

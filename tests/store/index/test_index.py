@@ -9,12 +9,12 @@ from collections import Counter
 
 import pytest
 
-from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import Archive, Journal
+from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.store import Archive, EventLog
 from pytest_ipperf.store.index import tables
 from pytest_ipperf.store.index.index import FILE, Index
 from pytest_ipperf.store.index.tables import opened
-from pytest_ipperf.store.index.update import SessionReading
+from pytest_ipperf.store.index.update import SessionIndexer
 from pytest_ipperf.store.log import events
 from tests.store.kept import facts, keep, name_of, record
 
@@ -94,7 +94,7 @@ def test_what_was_read_is_not_read_again(year, monkeypatch):
     def fail(*_):
         pytest.fail("nothing is new")
 
-    monkeypatch.setattr(SessionReading, "journal", fail)
+    monkeypatch.setattr(SessionIndexer, "journal", fail)
     before = (year / FILE).read_bytes()
     Archive(year).close()
     assert (year / FILE).read_bytes() == before
@@ -109,7 +109,7 @@ def test_only_what_a_journal_has_gained_is_read(tmp_path, monkeypatch):
         return read_line(line, path, place)
 
     monkeypatch.setattr(events, "_event", counted)
-    journal = Journal(tmp_path / "runs" / name_of(0), "main")
+    journal = EventLog(tmp_path / "runs" / name_of(0), "main")
     journal.append("session", facts(0))
     for number in range(5):
         journal.append("record", dataclasses.asdict(record(1, cell=f"lab-{number}")))
@@ -122,7 +122,7 @@ def test_only_what_a_journal_has_gained_is_read(tmp_path, monkeypatch):
 
 def test_workers_of_one_session_are_read_together(tmp_path):
     for writer, cells in (("gw0", ["a"]), ("gw1", ["b", "c"]), ("main", ["a"])):
-        journal = Journal(tmp_path / "runs" / name_of(0), writer)
+        journal = EventLog(tmp_path / "runs" / name_of(0), writer)
         journal.append("session", facts(0))
         for cell in cells:
             journal.append("record", dataclasses.asdict(record(1, cell=cell)))
@@ -185,7 +185,7 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
     assert archive.notes == [
         f"index: {tmp_path}/{FILE} cannot be written (database is locked); what is new is read for this time only"
     ]
-    assert len(archive.course(Key(record(1).cell, "response_time", "1-apache-ipv4"))) == 2
+    assert len(archive.course(HistoryKey(record(1).cell, "response_time", "1-apache-ipv4"))) == 2
     archive.close()
     other.close()
     archive = Archive(tmp_path)

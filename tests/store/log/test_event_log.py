@@ -7,16 +7,16 @@ from array import array
 import pytest
 
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.store import Journal, is_being_written, run_folder
+from pytest_ipperf.store import EventLog, is_being_written, run_folder
 
 
 def test_a_session_that_measures_nothing_leaves_nothing(tmp_path):
-    Journal(tmp_path / "runs" / "one", "main").close()
+    EventLog(tmp_path / "runs" / "one", "main").close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_events_and_samples_can_be_read_back(tmp_path):
-    journal = Journal(tmp_path / "one", "main")
+    journal = EventLog(tmp_path / "one", "main")
     rows = array("d", [0.0, 0.1, 0.2, 0.3, 0.4])
     offsets = [journal.append_samples(rows.tobytes()) for _ in range(2)]
     journal.append("run", {"offset": offsets[1], "rows": 1, "odd": {1, 2}, "path": tmp_path})
@@ -31,7 +31,7 @@ def test_events_and_samples_can_be_read_back(tmp_path):
 
 
 def test_a_file_that_grows_has_its_head_once(tmp_path):
-    journal = Journal(tmp_path / "one", "main")
+    journal = EventLog(tmp_path / "one", "main")
     for packets in (b"HEADone", b"HEADtwo"):
         journal.keep_more("captures/a.pcap", packets, head_bytes=4)
     assert (tmp_path / "one" / "captures" / "a.pcap").read_bytes() == b"HEADonetwo"
@@ -42,7 +42,7 @@ def test_a_file_that_grows_has_its_head_once(tmp_path):
 
 def test_workers_write_side_by_side(tmp_path):
     for writer in ("gw0", "gw1"):
-        journal = Journal(tmp_path / "one", writer)
+        journal = EventLog(tmp_path / "one", writer)
         journal.append("note", {"text": writer})
         journal.append_samples(b"")
         journal.close()
@@ -62,8 +62,8 @@ def test_folders_of_sessions_sort_by_time_and_never_collide(tmp_path):
 
 def test_a_killed_writer_loses_no_line_that_was_appended(tmp_path):
     code = (
-        "import os, signal, sys, pathlib; from pytest_ipperf.store import Journal\n"
-        "journal = Journal(pathlib.Path(sys.argv[1]), 'main')\n"
+        "import os, signal, sys, pathlib; from pytest_ipperf.store import EventLog\n"
+        "journal = EventLog(pathlib.Path(sys.argv[1]), 'main')\n"
         "for n in range(1000): journal.append('run', {'n': n})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -77,8 +77,8 @@ def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
     """A limit on the size of files stands for a disk that takes the first part of a line and no more."""
     code = (
         "import resource, sys, pathlib; from pytest_ipperf.core.portable.errors import LabError\n"
-        "from pytest_ipperf.store import Journal\n"
-        "journal = Journal(pathlib.Path(sys.argv[1]), 'main')\n"
+        "from pytest_ipperf.store import EventLog\n"
+        "journal = EventLog(pathlib.Path(sys.argv[1]), 'main')\n"
         "journal.append('note', {'text': 'kept'})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
         "try: journal.append('note', {'text': 'long' * 100})\n"
@@ -93,11 +93,11 @@ def test_half_a_line_does_not_spoil_the_next_one(tmp_path):
 def test_a_full_disk_is_said_with_the_folder_and_keeps_what_was_written(tmp_path):
     """/dev/full takes nothing; a link to it stands for the disk on which there is no room any more."""
     folder = tmp_path / "one"
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("note", {"text": "kept"})
     journal.close()
     (folder / "full.jsonl").symlink_to("/dev/full")
-    full = Journal(folder, "full")
+    full = EventLog(folder, "full")
     with pytest.raises(LabError, match=rf"records: {folder} cannot be written \(No space left on device\); .* is kept"):
         full.append("note", {"text": "lost"})
     full.close()
@@ -110,7 +110,7 @@ def test_whether_a_session_is_being_written_is_known_and_disturbs_no_writer(tmp_
     folder.mkdir()
     (folder / "main.jsonl").touch()
     assert not is_being_written(folder)  # its writer may be about to lock it
-    journal = Journal(folder, "main")
+    journal = EventLog(folder, "main")
     journal.append("session", {})
     assert is_being_written(folder)
     journal.append("end", {})

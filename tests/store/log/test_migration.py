@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.core.records.completeness import State
-from pytest_ipperf.core.records.history_entry import Key
-from pytest_ipperf.store import SCHEMA, Archive, read_session, read_story, records_in
+from pytest_ipperf.core.records.completeness import SessionState
+from pytest_ipperf.core.records.history_entry import HistoryKey
+from pytest_ipperf.store import SCHEMA, Archive, read_session, read_session_summary, records_in
 from pytest_ipperf.store.log.migration import OLDEST, check_schema, migrated, tells_end
 from tests.store.kept import events_of, keep, record, rewrite
 
@@ -34,12 +34,12 @@ def folder(tmp_path):
 def test_records_of_schema_5_have_a_history_of_their_own(folder):
     wanted = [dataclasses.replace(each, **NEW_IN_6) for each in (record(1), record(2, 1.3))]
     assert records_in(folder) == wanted
-    assert list(read_story(folder).records) == wanted
+    assert list(read_session_summary(folder).records) == wanted
     archive = Archive(folder.parents[1])
     (entry,) = archive.sessions()
     assert archive.notes == []
     assert (entry.verdicts, entry.saved, entry.tells_end) == ({"within": 1, "exceeds": 1}, "", False)
-    assert [past.session for past in archive.course(Key(record(1).cell, "response_time", ""))] == [entry.name]
+    assert [past.session for past in archive.course(HistoryKey(record(1).cell, "response_time", ""))] == [entry.name]
     assert archive.course(record(1).key) == []
     archive.close()
     assert read_session(folder).facts["saved"] == ""
@@ -59,7 +59,7 @@ def test_cells_of_a_design_that_never_judges_are_unjudged_and_lose_their_interva
         sentence="unjudged: design smoke never judges",
     )  # fmt: skip
     assert records_in(folder) == [wanted]
-    assert list(read_story(folder).records) == [wanted]
+    assert list(read_session_summary(folder).records) == [wanted]
     with contextlib.closing(Archive(tmp_path)) as archive:
         assert archive.sessions()[0].verdicts == {"unjudged": 1}
 
@@ -93,16 +93,20 @@ def test_a_session_of_schema_5_that_stops_in_half_a_line_is_broken_off(folder):
     """Of a red session the record of the red cell may be what is cut, and nothing else would tell that it is gone."""
     path = folder / "main.jsonl"
     whole = path.read_bytes()
-    for data, state in ((whole, State.WHOLE), (whole[:-40], State.BROKEN_OFF), (whole, State.WHOLE)):
+    for data, state in (
+        (whole, SessionState.WHOLE),
+        (whole[:-40], SessionState.BROKEN_OFF),
+        (whole, SessionState.WHOLE),
+    ):
         path.write_bytes(data)
         with contextlib.closing(Archive(folder.parents[1])) as archive:
             (entry,) = archive.sessions()
-            assert (entry.extent.state, read_story(folder).extent.state) == (state, state)
+            assert (entry.extent.state, read_session_summary(folder).extent.state) == (state, state)
 
 
 def test_half_a_line_behind_the_end_takes_nothing_from_a_session(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     (folder / "gw0.jsonl").write_text('{"event": ')
     with contextlib.closing(Archive(tmp_path)) as archive:
-        assert [entry.extent.state for entry in archive.sessions()] == [State.WHOLE]
-    assert read_story(folder).extent.is_whole
+        assert [entry.extent.state for entry in archive.sessions()] == [SessionState.WHOLE]
+    assert read_session_summary(folder).extent.is_whole

@@ -1,6 +1,6 @@
 """The orders of an agent, in parts. Each file offers `part`, a class whose public methods are orders."""
 
 from pytest_ipperf.agent.rpc.handlers.base import Part
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 
-PARTS: Shelf[type[Part]] = Shelf(__name__, list(__path__), "part")
+PARTS: Registry[type[Part]] = Registry(__name__, list(__path__), "part")

@@ -1,9 +1,9 @@
 """Backends: how a host carries the end of a tunnel, one file each. Each offers `backend`."""
 
 from pytest_ipperf.agent.tunnels.backends.base import Backend
-from pytest_ipperf.core.portable.registry import Shelf
+from pytest_ipperf.core.portable.registry import Registry
 
-BACKENDS: Shelf[Backend] = Shelf(__name__, list(__path__), "backend")
+BACKENDS: Registry[Backend] = Registry(__name__, list(__path__), "backend")
 
 
 def preferred() -> tuple[str, ...]:

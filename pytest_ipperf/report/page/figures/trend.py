@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.inference.effect import percent_text
-from pytest_ipperf.core.records.history_entry import Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.page.figures.figure import Figure
@@ -59,7 +59,7 @@ class Course:
     left: int
 
 
-def course(record: Record, past: Sequence[Past]) -> Course | None:
+def course(record: Record, past: Sequence[HistoryEntry]) -> Course | None:
     """The course of a cell; None where there is none worth drawing."""
     metric = METRICS[record.metric].metric
     told = [each for each in past if each.change is not None and math.isfinite(each.change)]
@@ -117,7 +117,7 @@ def _night(step: Step, fingerprint: str) -> Night:
     )
 
 
-def _today(record: Record, past: Past) -> Night:
+def _today(record: Record, past: HistoryEntry) -> Night:
     change = record.estimate or 0.0
     low, high = (record.low, record.high) if record.judges else (None, None)
     return Night(

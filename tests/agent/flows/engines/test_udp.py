@@ -20,7 +20,7 @@ from pytest_ipperf.agent.flows.spec import FlowReport, FlowSpec
 from pytest_ipperf.agent.flows.udp import sockets
 from pytest_ipperf.agent.paths import clock_exchange
 from pytest_ipperf.agent.sockets import batch_io
-from pytest_ipperf.core.measurement.outcome import Outcome
+from pytest_ipperf.core.measurement.outcome import RunData
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.metrics import METRICS
 from tests.support.needs import require
@@ -175,7 +175,7 @@ def test_a_sender_that_was_stopped_sends_less_and_says_so(isolated):
     assert notes == [
         f"the sender was put off its processor and sent {sent} of {wanted} datagrams, so its host bounds this figure"
     ]
-    found = Outcome(attempted=attempted, failed={}, columns=(), samples=array("d"), deadline_s=2.0, facts=facts)
+    found = RunData(attempted=attempted, failed={}, columns=(), samples=array("d"), deadline_s=2.0, facts=facts)
     assert METRICS["throughput"].value(found) == pytest.approx(facts["sent_bit_s"], rel=0.01)
     assert all(sent_s - rows[0][1] >= (number - rows[0][0]) * gap_s - 0.006 for number, sent_s, _ in rows)
     assert len(rows) < rows[-1][0] + 1 - 0.25 / gap_s

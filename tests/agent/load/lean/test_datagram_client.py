@@ -23,7 +23,7 @@ from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.agent.sockets.target import Target
-from pytest_ipperf.core.portable.reply_script import Script
+from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import PHASES, Application, Conversation
 
@@ -77,7 +77,7 @@ class Numbers(Application):
 
     def script(self, state):
         del state
-        return Script(b"", ())
+        return CannedReplies(b"", ())
 
     @asynccontextmanager
     async def library(self, state, *, family, source, port):

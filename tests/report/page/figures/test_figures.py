@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pytest_ipperf.core.records.history_entry import Key, Past
+from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.stats.interval import t_interval, t_quantile
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import Unit
@@ -227,7 +227,7 @@ def test_the_figure_of_a_course_tells_what_its_lines_tell(told):
 
 def test_a_share_is_told_in_points(made):
     record = made.record("udp", "loss", "ipv6", [0.02, 0.021], [0.01, 0.01], levels={"rate": 1e7})
-    key = Key("lab", "loss")
+    key = HistoryKey("lab", "loss")
     past = [dataclasses.replace(_past(key), change=0.01, sd_epoch=None), _past(key)]
     found = course(record, past)
     assert found is not None
@@ -237,7 +237,7 @@ def test_a_share_is_told_in_points(made):
 
 
 def _past(key):
-    return Past(
+    return HistoryEntry(
         key=key, session="a", began_at=0.0, change=0.012, sd_epoch=0.001, epochs=6, test_value=0.02,
         reference_value=0.01, margin="0.5pp", margin_fraction=0.005, header_cost=0.0, verdict="exceeds", fingerprint="",
     )  # fmt: skip
