@@ -26,8 +26,9 @@ from pytest_ipperf.lab.doctor.checks.reboot import programs
 from pytest_ipperf.lab.doctor.observations import Crossing, Examined, Seen
 from pytest_ipperf.lab.doctor.reachability import crossed, ways
 from pytest_ipperf.lab.inventory.model import Host, Testbed
+from pytest_ipperf.lab.inventory.snmp_source import Source
 from pytest_ipperf.lab.netns.namespaces import namespaces
-from pytest_ipperf.lab.snmp.client import Source, description
+from pytest_ipperf.lab.snmp.client import description
 from pytest_ipperf.lab.tunnels.backend_choice import candidates
 from pytest_ipperf.transports.base import ROUTER
 

@@ -11,8 +11,8 @@ from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.inventory.addresses import literal, unfit
 from pytest_ipperf.lab.inventory.ini_reader import Section, listed
 from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host
+from pytest_ipperf.lab.inventory.snmp_source import read_source
 from pytest_ipperf.lab.inventory.tunnel_paths import TUNNELLED, read_device
-from pytest_ipperf.lab.snmp.client import read_source
 from pytest_ipperf.servers import SERVERS
 
 _LONGEST_COMMAND = 4096

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Testbed
-from pytest_ipperf.lab.snmp.client import Source, counters, description
+from pytest_ipperf.lab.inventory.snmp_source import Source
+from pytest_ipperf.lab.snmp.client import counters, description
 
 _Told = TypeVar("_Told")
 

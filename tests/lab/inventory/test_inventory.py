@@ -20,7 +20,7 @@ from pytest_ipperf.lab.inventory import LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
 from pytest_ipperf.lab.inventory.ini_reader import read_sections
 from pytest_ipperf.lab.inventory.model import DEFAULT_PORTS, Host, Links
-from pytest_ipperf.lab.snmp.client import Source
+from pytest_ipperf.lab.inventory.snmp_source import Source
 from pytest_ipperf.servers import SERVERS
 from tests.support.needs import needs
 

@@ -21,8 +21,9 @@ import pytest
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.inventory.model import Host
+from pytest_ipperf.lab.inventory.snmp_source import Source, read_source
 from pytest_ipperf.lab.snmp import client
-from pytest_ipperf.lab.snmp.client import Source, counters, description, read_source
+from pytest_ipperf.lab.snmp.client import counters, description
 
 COMMUNITY = "s3cr@t!"
 CONFIGURATION = """
@@ -155,7 +156,10 @@ def asked(told):
     assert rest.split() == ["0o600", "defVersion", "2c", "defCommunity", COMMUNITY]
 
 
-ASKS = "import sys; from pytest_ipperf.lab.snmp.client import *; description(read_source(sys.argv[1]))"
+ASKS = (
+    "import sys; from pytest_ipperf.lab.inventory.snmp_source import read_source; "
+    "from pytest_ipperf.lab.snmp.client import description; description(read_source(sys.argv[1]))"
+)
 
 
 def test_no_community_is_left_by_one_who_was_killed(tmp_path, monkeypatch, me):
