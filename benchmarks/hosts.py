@@ -31,7 +31,7 @@ from pathlib import Path
 import execnet
 
 from benchmarks.rounds import head, interleaved, measured, paired, row, spread
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import equip
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
@@ -137,19 +137,19 @@ def timed(call: Callable[[], object]) -> float:
 
 def set_up(host: Host, *, keeps: bool = True) -> float:
     """Seconds until its agent has answered."""
-    links: list[Link] = []
-    took_s = timed(lambda: links.append(Link(host, keeps=keeps)))
-    links[0].close()
+    agents: list[AgentClient] = []
+    took_s = timed(lambda: agents.append(AgentClient(host, keeps=keeps)))
+    agents[0].close()
     return took_s
 
 
 def serving(host: Host, *, keeps: bool = True) -> float:
     """Seconds until its server aiohttp is ready."""
-    with Link(host, keeps=keeps) as link:
+    with AgentClient(host, keeps=keeps) as agent:
 
         def serve() -> None:
-            equip(link, SERVERS["aiohttp"].packages)
-            link.call("serve", "aiohttp", SERVED)
+            equip(agent, SERVERS["aiohttp"].packages)
+            agent.call("serve", "aiohttp", SERVED)
 
         return timed(serve)
 
@@ -198,8 +198,8 @@ def call_times(there: Far, python: str, rounds: int) -> dict[str, list[float]]:
         channel.send(("hello", ()))
         channel.receive()
 
-    with Link(there.host(python)) as link:
-        calls = {"call": lambda: link.call("hello"), "echo of bare execnet": echo}
+    with AgentClient(there.host(python)) as agent:
+        calls = {"call": lambda: agent.call("hello"), "echo of bare execnet": echo}
         for call in calls.values():
             call()
         for name in interleaved(list(calls), rounds, "calls"):

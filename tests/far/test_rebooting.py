@@ -37,7 +37,7 @@ leased = []
 testbed = read_inventory(Path(sys.argv[1]))[sys.argv[3]]
 try:
     within = {"down_s": float(sys.argv[2]), "back_s": float(sys.argv[4])}
-    took = start_anew(testbed, lambda link: leased.append(link.host.name), **within)
+    took = start_anew(testbed, lambda link: leased.append(agent.host.name), **within)
 except IpperfError as error:
     print(json.dumps([str(error), leased]))
 else:

@@ -18,11 +18,11 @@ REACHED = """
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
     try:
-        with Link(host) as link:
-            told = link.call("hello")
+        with AgentClient(host) as agent:
+            told = agent.call("hello")
             print(host.name, told["host"], told["python"])
     except AgentError as error:
         print(error)
@@ -30,17 +30,17 @@ for host in read_inventory(Path({inventory!r}))["bed1"].hosts:
 ROOTS_HERE = """
 import os, subprocess
 from pathlib import Path
-from pytest_ipperf.lab.agents import client as link_module
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents import client as client_module
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Host
-link_module._STOP_S = 1.0
+client_module._STOP_S = 1.0
 print(os.getuid())
 for stopped in (False, True):
-    with Link(Host(name="here", way="local", sudo=True, settings={})) as link:
-        agent = str(link.call("hello")["pid"])
-        print(Path("/proc", agent).stat().st_uid)
+    with AgentClient(Host(name="here", way="local", sudo=True, settings={})) as agent:
+        agent_pid = str(agent.call("hello")["pid"])
+        print(Path("/proc", agent_pid).stat().st_uid)
         if stopped:
-            subprocess.run(["sudo", "-n", "kill", "-STOP", agent], check=True)
+            subprocess.run(["sudo", "-n", "kill", "-STOP", agent_pid], check=True)
 """
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents import client as link_module
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents import client as client_module
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory import HOST_KEYS, LAB_KEYS, TESTBED_KEYS, read_inventory
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.store.log.event_log import EventLog
@@ -142,7 +142,7 @@ def specs(monkeypatch):
         asked.append(spec)
         raise StoppedError
 
-    monkeypatch.setattr(link_module, "create_io", stop)
+    monkeypatch.setattr(client_module, "create_io", stop)
     for way in WAYS:
         monkeypatch.setattr(WAYS[way], "diagnosis", lambda *_: "it was stopped")
     return asked
@@ -151,7 +151,7 @@ def specs(monkeypatch):
 def asked_of(specs, host):
     specs.clear()
     with pytest.raises(Exception, match="it was stopped"):
-        Link(host)
+        AgentClient(host)
     (spec,) = specs
     return spec
 
@@ -192,13 +192,13 @@ def test_a_host_that_asks_for_code_to_be_run_here_is_refused(tmp_path):
     """Messages of execnet are the same in both directions, and one of them means: run this."""
     canary = tmp_path / CANARY
     source = dumps_internal((f"import pathlib; pathlib.Path({str(canary)!r}).touch()", "<hostile>", None, {}))
-    with Link(BUILTIN["loopback"].server) as link:
-        gateway = link._channel.gateway
+    with AgentClient(BUILTIN["loopback"].server) as agent:
+        gateway = agent._channel.gateway
         answered = []
         gateway._send = lambda code, *_: answered.append(code)
         Message(Message.CHANNEL_EXEC, 99, source).received(gateway)
         del gateway._send
-        link.call("hello")
+        agent.call("hello")
     assert answered == [Message.CHANNEL_CLOSE_ERROR]
     assert not canary.exists()
 
@@ -209,9 +209,9 @@ TRIES = """
 import json
 from pathlib import Path
 from pytest_ipperf.core.portable.errors import AgentError, UsageError
-from pytest_ipperf.lab.agents import client as link
+from pytest_ipperf.lab.agents import client as client_module
 from pytest_ipperf.lab.inventory import read_inventory
-link._START_S = 5.0
+client_module._START_S = 5.0
 for key, value in {tries!r}:
     before, head, after = Path({inventory!r}).read_text().partition("[host client1]\\n")
     own, gap, rest = after.partition("\\n\\n")
@@ -220,7 +220,7 @@ for key, value in {tries!r}:
     path = Path("hosts-tried.ini")
     path.write_text(before + head + "\\n".join(f"{{each}} = {{said}}" for each, said in lines.items()) + gap + rest)
     try:
-        with link.Link(read_inventory(path)["bed1"].client) as opened:
+        with client_module.AgentClient(read_inventory(path)["bed1"].client) as opened:
             said = opened.call("hello")["host"]
     except (UsageError, AgentError) as error:
         said = str(error)

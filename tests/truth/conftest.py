@@ -17,7 +17,7 @@ import pytest
 from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.epoch.live_testbed import Standing
 from pytest_ipperf.lab.epoch.servers import Serving
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -148,10 +148,10 @@ def built(*, wired: bool) -> Iterator[Bench]:
         wire = _wired(LAB, entries) if wired else None
         if wire:
             stack.callback(wire.close)
-        links = {role: stack.enter_context(Link(host, entries[host.name])) for role, host in LAB.roles.items()}
-        for link in links.values():
-            link.call("pin", list(link.host.cpus))
-        yield Bench(Standing(LAB, links), entries, wire)
+        agents = {role: stack.enter_context(AgentClient(host, entries[host.name])) for role, host in LAB.roles.items()}
+        for agent in agents.values():
+            agent.call("pin", list(agent.host.cpus))
+        yield Bench(Standing(LAB, agents), entries, wire)
 
 
 @pytest.fixture(scope="module")

@@ -125,9 +125,9 @@ def _print(*lines: str) -> None:
 def _wait(lab: Built) -> None:
     """Wait for the end of standard input; LabError when an agent has ended, as its host then has too."""
     while not select.select([0], [], [], _POLL_S)[0] or os.read(0, 4096):
-        for link in lab.links.values():
-            if link.ended:
-                raise LabError(f"host {link.host.name} is gone, and the lab with it: somebody has ended its agent")
+        for agent in lab.agents.values():
+            if agent.ended:
+                raise LabError(f"host {agent.host.name} is gone, and the lab with it: somebody has ended its agent")
 
 
 def _guide(testbed: Testbed, lab: Built, took_s: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A link: the line to the agent on a host. Calls out, replies back, with a time-out for each keep-alive.
+"""Call the agent on a host over its execnet channel, with a time-out that each keep-alive starts anew.
 
 The only module that imports execnet. Its gateways can come up on a dead host and its calls can wait for ever, so
 every step here has a deadline and ends in a sentence.
@@ -35,7 +35,7 @@ _START_S = 20.0
 # a lab start theirs at once, for which each needs 0.2 s of it, and as much here; beside ten times as many busy
 # processes as processors that has been seen to take 20 s.
 _START_HERE_S = 60.0
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _KEPT_RAW = frozenset({"logs"})  # into the journal, which writes them as JSON
 _STOP_S = 5.0  # an agent ends its servers first, politely
 # One that is left alone removes what it has made, perhaps thousands of mailboxes, before it goes; ssh has its time too.
@@ -43,7 +43,7 @@ _GRACE_S, _REAP_S = 60.0, 90.0
 # A pipe of Linux takes so much without anybody who reads (pipe(7)), less some words of the pulse.
 _PIPE_BYTES = 32768
 _DIED = "its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
-_SILENT = "its host hangs or is overloaded, the link is broken, or it was stopped"
+_SILENT = "its host hangs or is overloaded, the agent is broken, or it was stopped"
 # Runs on a host whose agent was lost: one that was stopped is woken, and told to end, as its line may do neither.
 _REAP = """
 import os, signal, time
@@ -63,8 +63,8 @@ except OSError:
 """
 
 
-class Link:
-    """Open from construction to `close`; use as a context manager.
+class AgentClient:
+    """RPC client of one agent; open from construction to `close`, use as a context manager.
 
     A host on another machine `keeps` what it is sent, unless that is not wished.
     """
@@ -75,7 +75,7 @@ class Link:
         self._entry = (*entry, *(SUDO if host.sudo else ()))
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
-        self._lost = self._asked = ""
+        self._lost = self._called = ""
         self._hello: Mapping[str, Any] = {}
         try:
             self._channel, hello = self._started(self._entry)
@@ -149,21 +149,21 @@ class Link:
         """Whether it takes no calls any more: it has ended, or one was never answered."""
         return self.ended or bool(self._lost)
 
-    def call(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
-        """Sends one call and waits for its answer; gives up when an agent of `beside`, which it needs too, is gone.
+    def call(self, name: str, *arguments: Any, patience_s: float = 30.0, beside: Sequence[AgentClient] = ()) -> Any:
+        """Call a handler of the agent and return its result; give up when an agent of `beside` is gone.
 
-        `patience_s` holds until the answer or the next keep-alive, which a long call sends on its way. Raises the
+        `patience_s` holds until the result or the next keep-alive, which a long call sends on its way. Raises the
         LabError that the agent reports, or an AgentError when one died or stayed silent; after that there are no
-        further calls, as their answers would be mistaken for each other.
+        further calls, as their results would be mistaken for each other.
         """
-        self.ask(name, *arguments, patience_s=patience_s)
-        return self.answer(patience_s, beside)
+        self.request(name, *arguments, patience_s=patience_s)
+        return self.result(patience_s, beside)
 
-    def ask(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
-        """Sends one call, whose `answer` comes before the next; AgentError where nobody hears it."""
+    def request(self, name: str, *arguments: Any, patience_s: float = 30.0) -> None:
+        """Send the request of one call, whose `result` is read before the next; AgentError where the agent is gone."""
         if self._lost:
             raise AgentError(f"host {self.host.name}: {self._lost}")
-        self._asked, self._lost = name, f"the agent was left with call {name!r}"
+        self._called, self._lost = name, f"the agent was left with call {name!r}"
         try:
             with self._bounded(_bytes(arguments), patience_s):
                 self._channel.send((name, arguments))
@@ -194,30 +194,30 @@ class Link:
         finally:
             giving_up.cancel()
 
-    def answer(self, patience_s: float = 30.0, beside: Sequence[Link] = ()) -> Any:
-        """Waits for the answer to what was asked, as `call` does."""
+    def result(self, patience_s: float = 30.0, beside: Sequence[AgentClient] = ()) -> Any:
+        """Wait for the result of the call that was requested, as `call` does."""
         try:
-            answer = self._answer(patience_s, beside)
+            reply = self._reply(patience_s, beside)
         except self._channel.TimeoutError:
             raise self._mute(patience_s) from None
         except (EOFError, OSError, self._channel.RemoteError) as error:
             raise self._died() from error
         self._lost = ""
-        if answer[0] == "ok":
-            return answer[1] if self._asked in _KEPT_RAW else plain(answer[1])
-        _, kind, sentence = answer
+        if reply[0] == "ok":
+            return reply[1] if self._called in _KEPT_RAW else plain(reply[1])
+        _, kind, sentence = reply
         raise (AgentError if kind == "AgentError" else LabError)(f"host {self.host.name}: {printable(sentence)}")
 
     def _mute(self, patience_s: float) -> AgentError:
-        self._lost = f"the agent sent no keep-alive for {patience_s:g} s during call {self._asked!r}; {_SILENT}"
+        self._lost = f"the agent sent no keep-alive for {patience_s:g} s during call {self._called!r}; {_SILENT}"
         return AgentError(f"host {self.host.name}: {self._lost}")
 
     def _died(self) -> AgentError:
-        self._lost = f"the agent died during call {self._asked!r}; {_DIED}"
+        self._lost = f"the agent died during call {self._called!r}; {_DIED}"
         return AgentError(f"host {self.host.name}: {self._lost}")
 
-    def _answer(self, patience_s: float, beside: Sequence[Link]) -> Any:
-        # Patience is counted in looks and not by a clock: who stops pytest for a while (Ctrl-Z) stops the looks too,
+    def _reply(self, patience_s: float, beside: Sequence[AgentClient]) -> Any:
+        # Patience is counted in polls and not by a clock: who stops pytest for a while (Ctrl-Z) stops the polls too,
         # and what the agent has said meanwhile is still to be read.
         left = patience_s
         while True:
@@ -225,21 +225,21 @@ class Link:
                 if other.ended:
                     why = f"the agent died while host {self.host.name} needed it; {_DIED}"
                     raise AgentError(f"host {other.host.name}: {why}")
-            look_s = min(left, _LOOK_S)
+            wait_s = min(left, _POLL_S)
             try:
-                answer = self._channel.receive(look_s)
+                reply = self._channel.receive(wait_s)
             except self._channel.TimeoutError:
-                left -= look_s
+                left -= wait_s
                 if left <= 0:
                     raise
                 continue
-            if answer != ALIVE:
-                return answer
+            if reply != ALIVE:
+                return reply
             left = patience_s
             PULSE.lull()
 
     def _speak(self, leash_s: float) -> None:
-        with contextlib.suppress(OSError):  # of a line that has ended the next call tells
+        with contextlib.suppress(OSError):  # the next call reports that the line has ended
             self._channel.send((PULSE_WORD, leash_s))
 
     def close(self) -> None:

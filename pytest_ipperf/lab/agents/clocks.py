@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from pytest_ipperf.agent.paths.clock_exchange import Exchange, estimate
 from pytest_ipperf.agent.paths.clock_sync import DRIFT, Mark, ahead, beyond_s, look
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 
 # The fastest counts; more of them are seldom faster.
 _EXCHANGES = 16
@@ -24,13 +24,13 @@ _STEP_S = 0.001
 _STEPS = {"real_s": "was set by {:.3f} s", "slept_s": "stood still for {:.3f} s, as in sleep,"}
 
 
-def exchanged(link: Link, most: int = _EXCHANGES) -> list[Exchange]:
+def exchanged(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
     """So many with the agent there, one after another; by a line that is slow only some."""
     found: list[Exchange] = []
     end_ns = time.monotonic_ns() + int(_MOST_S * 1e9)
     while len(found) < most and (len(found) < _FEWEST or time.monotonic_ns() < end_ns):
         sent_ns = time.monotonic_ns()
-        came_ns, answered_ns = link.call("stamp")
+        came_ns, answered_ns = agent.call("stamp")
         found.append((sent_ns, came_ns, answered_ns, time.monotonic_ns()))
     return found
 
@@ -48,10 +48,10 @@ def mark_of(exchanges: Sequence[Exchange]) -> Mark:
 class HostClock:
     """That of a host's agent against ours, as often as it is looked at; the first time when it is made."""
 
-    def __init__(self, link: Link) -> None:
-        self._host = link.host.name
-        self._link = link
-        self._first = (look(), link.call("clock"))
+    def __init__(self, agent: AgentClient) -> None:
+        self._host = agent.host.name
+        self._link = agent
+        self._first = (look(), agent.call("clock"))
         self.round_trip_s = 0.0
         self.marks: list[Mark] = []
         self.look()

@@ -18,7 +18,7 @@ from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.inventory.model import Testbed
 
 if TYPE_CHECKING:  # execnet comes with it
-    from pytest_ipperf.lab.agents.client import Link
+    from pytest_ipperf.lab.agents.client import AgentClient
 
 _TOLD: set[tuple[str, str, str]] = set()
 """Who was told of which host that which job holds it."""
@@ -50,19 +50,19 @@ def leased(testbed: Testbed, owner: str, wait_s: float, tell: Callable[[str], No
         lease.release()
 
 
-def lease_there(link: Link, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
+def lease_there(agent: AgentClient, owner: str, wait_s: float, tell: Callable[[str], None]) -> None:
     """Has a host's agent hold it for as long as it lives; says whom it waits for."""
 
     def acquire(wait_s: float) -> str:
-        holder: str = link.call("lease", owner, wait_s, patience_s=wait_s + 30)
+        holder: str = agent.call("lease", owner, wait_s, patience_s=wait_s + 30)
         return holder
 
-    _acquire(acquire, f"host {link.host.name}", wait_s, partial(_tell_once, owner, tell))
+    _acquire(acquire, f"host {agent.host.name}", wait_s, partial(_tell_once, owner, tell))
 
 
-def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[Link], None]:
+def lessee(owner: str, wait_s: float, tell: Callable[[str], None]) -> Callable[[AgentClient], None]:
     """Leases hosts for an owner, who waits so long for each."""
-    return lambda link: lease_there(link, owner, wait_s, tell)
+    return lambda agent: lease_there(agent, owner, wait_s, tell)
 
 
 def _tell_once(owner: str, tell: Callable[[str], None], what: str, holder: str) -> None:

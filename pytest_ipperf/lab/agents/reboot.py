@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.units import seconds_text
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
 _DOWN_S = 300.0
@@ -20,7 +20,7 @@ _AGAIN_S = 1.0
 
 
 def start_anew(
-    testbed: Testbed, lease: Callable[[Link], None], *, down_s: float = _DOWN_S, back_s: float = _BACK_S
+    testbed: Testbed, lease: Callable[[AgentClient], None], *, down_s: float = _DOWN_S, back_s: float = _BACK_S
 ) -> Mapping[str, float]:
     """Starts the hosts of a testbed anew, all at a time; by name the seconds until each was back.
 
@@ -29,40 +29,40 @@ def start_anew(
     """
     hosts = sorted({host.machine: host for host in testbed.hosts}.values(), key=lambda host: host.machine)
     began = time.monotonic()
-    links: list[Link] = []
+    agents: list[AgentClient] = []
     try:
         for host in hosts:
-            links.append(Link(host))
-            lease(links[-1])
-        with ThreadPoolExecutor(len(links)) as pool:  # whose end waits for all, also where one refuses
-            ending = [pool.submit(_ended, link, down_s) for link in links]
+            agents.append(AgentClient(host))
+            lease(agents[-1])
+        with ThreadPoolExecutor(len(agents)) as pool:  # whose end waits for all, also where one refuses
+            ending = [pool.submit(_ended, agent, down_s) for agent in agents]
             before = [end.result() for end in ending]
     finally:  # side by side, as the end of a line to a host that is away takes its time
         with ThreadPoolExecutor(len(hosts)) as pool:
-            list(pool.map(Link.close, links))
+            list(pool.map(AgentClient.close, agents))
     with ThreadPoolExecutor(len(hosts)) as pool:
         coming = [pool.submit(_wait_back, host, boot, back_s) for host, boot in zip(hosts, before, strict=True)]
     return {host.name: round(come.result() - began, 1) for host, come in zip(hosts, coming, strict=True)}
 
 
-def _ended(link: Link, down_s: float) -> str:
+def _ended(agent: AgentClient, down_s: float) -> str:
     """Gives the command and waits until no agent answers any more; the host's boot until then."""
     end = time.monotonic() + down_s
-    before: str = link.call("boot_id")
+    before: str = agent.call("boot_id")
     # A host that goes without a word, as by a switch, leaves the line as it was: it has to be asked.
     try:
-        link.call("reboot", shlex.split(link.host.reboot))
+        agent.call("reboot", shlex.split(agent.host.reboot))
         while time.monotonic() < end:
-            link.call("boot_id", patience_s=_SILENT_S)
+            agent.call("boot_id", patience_s=_SILENT_S)
             time.sleep(_LOOK_S)
-        link.call("stay")
+        agent.call("stay")
     except AgentError:
-        if link.lost:
+        if agent.lost:
             return before
         raise  # a fault of the agent itself, which is there
     raise LabError(
-        f"host {link.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
-        f"{link.host.reboot!r}"
+        f"host {agent.host.name} did not go down within {seconds_text(down_s)} of its reboot command "
+        f"{agent.host.reboot!r}"
     )
 
 
@@ -82,10 +82,10 @@ def _wait_back(host: Host, before: str, back_s: float) -> float:
 def _seen(host: Host, before: str) -> str:
     """Why a host is not back; empty where an agent starts there in another boot and with all of its addresses."""
     try:
-        with Link(host) as link:
-            if link.call("boot_id") == before:
+        with AgentClient(host) as agent:
+            if agent.call("boot_id") == before:
                 return "it answers, and was not started anew"
-            lacking = link.call("lacking", list(host.addresses))
+            lacking = agent.call("lacking", list(host.addresses))
     except AgentError as error:
         return str(error).removeprefix(f"host {host.name}: ")
     return f"it is back without its address {lacking[0]}" if lacking else ""

@@ -6,30 +6,30 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from pytest_ipperf.core.portable.errors import IpperfError, LabError, RestoreError
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 
 _LEAVE_S = 20.0  # without a keep-alive
 
 
-def left(links: Collection[Link]) -> list[str]:
+def left(agents: Collection[AgentClient]) -> list[str]:
     """Ends all agents, side by side; a sentence for everything that stays on a host, which is marked by then.
 
     One that is not heard any more ends by itself, and marks its host by itself. None is gone before all have left: of
     two hosts that are one machine one alone holds the lease.
     """
-    most = max(1, len(links))
+    most = max(1, len(agents))
     try:
         with ThreadPoolExecutor(most) as pool:  # whose end waits for all, also where a Ctrl-C comes
-            leaving = [pool.submit(_said, link) for link in links]
+            leaving = [pool.submit(_said, agent) for agent in agents]
             return [said for each in leaving for said in each.result()]
     finally:
         with ThreadPoolExecutor(most) as pool:
-            list(pool.map(lambda link: link.close(), links))
+            list(pool.map(lambda agent: agent.close(), agents))
 
 
-def _said(link: Link) -> list[str]:
+def _said(agent: AgentClient) -> list[str]:
     try:
-        return [f"host {link.host.name}: {sentence}" for sentence in link.call("leave", patience_s=_LEAVE_S)]
+        return [f"host {agent.host.name}: {sentence}" for sentence in agent.call("leave", patience_s=_LEAVE_S)]
     except LabError:
         return []
 

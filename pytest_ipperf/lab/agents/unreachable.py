@@ -15,7 +15,7 @@ from pytest_ipperf.lab.access.base import FarWay
 from pytest_ipperf.lab.inventory.model import Host
 
 if TYPE_CHECKING:  # execnet comes with it
-    from pytest_ipperf.lab.agents.client import Link
+    from pytest_ipperf.lab.agents.client import AgentClient
 
 _MOMENT_S = 60.0
 
@@ -27,19 +27,19 @@ class Reaching:
         self._clock = clock
         self._failed: dict[str, float] = {}
 
-    def started(self, host: Host, entry: Sequence[str], start: Callable[[], Link]) -> Link:
+    def started(self, host: Host, entry: Sequence[str], start: Callable[[], AgentClient]) -> AgentClient:
         """What `start` gives, unless the host is asked shortly and does not answer; AgentError with its words."""
         way = WAYS[host.way]
         if not isinstance(way, FarWay):  # a start here costs nothing
             return start()
         try:
             self._knock(way, host, entry)
-            link = start()
+            agent = start()
         except AgentError:
             self._failed[host.machine] = self._clock()
             raise
         self._failed.pop(host.machine, None)
-        return link
+        return agent
 
     def _knock(self, way: FarWay, host: Host, entry: Sequence[str]) -> None:
         failed_at = self._failed.get(host.machine)

@@ -10,7 +10,7 @@ from pytest_ipperf.agent.host_state.private_dir import sweep
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.wheels import ROOM
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 
@@ -57,9 +57,9 @@ def _keeps(host: Host) -> bool:
 
 def _cleaned(host: Host) -> Cleaned:
     try:
-        with Link(host, keeps=False) as link:
-            holder = link.call("examine", ["leftovers"], {})["leftovers"].get("holder", "")
-            told = link.call("clean")
+        with AgentClient(host, keeps=False) as agent:
+            holder = agent.call("examine", ["leftovers"], {})["leftovers"].get("holder", "")
+            told = agent.call("clean")
     except IpperfError as error:
         return Cleaned(host.name, trouble=str(error))
     if told["note"]:

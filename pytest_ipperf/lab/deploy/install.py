@@ -28,8 +28,8 @@ from pytest_ipperf.lab.deploy.interpreters import Python
 from pytest_ipperf.lab.deploy.resolver import needs
 from pytest_ipperf.protocols.base import Application
 
-if TYPE_CHECKING:  # to ask what is installed needs no link, and none of what a link needs
-    from pytest_ipperf.lab.agents.client import Link
+if TYPE_CHECKING:  # to ask what is installed needs no agent, and no execnet
+    from pytest_ipperf.lab.agents.client import AgentClient
 
 _PATIENCE_S = 30.0
 
@@ -43,13 +43,13 @@ class Parcel:
     stripped: tuple[str, ...]
 
 
-def equip_client(link: Link, protocol: Application) -> str:
+def equip_client(agent: AgentClient, protocol: Application) -> str:
     """Makes a host ready for the library client of a protocol, and gives what it consists of for the results."""
     check_library(protocol)
-    return equip(link, protocol.packages) or f"asyncio of Python {link.call('hello')['python']}"
+    return equip(agent, protocol.packages) or f"asyncio of Python {agent.call('hello')['python']}"
 
 
-def equip(link: Link, packages: Sequence[str]) -> str:
+def equip(agent: AgentClient, packages: Sequence[str]) -> str:
     """Sends a host what it lacks of these distributions; what it has then, for the results: `aiosmtplib 5.1.3`.
 
     A host that has them all, and none of them too old, uses its own. LabError when there is nothing to send that runs
@@ -58,17 +58,17 @@ def equip(link: Link, packages: Sequence[str]) -> str:
     wanted = {(each := Requirement(text)).name: each.specifier for text in packages}
     if not wanted:
         return ""
-    told = link.call("packages", list(wanted))
+    told = agent.call("packages", list(wanted))
     if not all(_will_do(told["versions"][name], specifier) for name, specifier in wanted.items()):
         try:
             sent = parcel(tuple(packages), Python.told(told["python"]))
         except LabError as error:
-            raise LabError(f"host {link.host.name}: {error}") from None
-        if not (link.keeps and link.call("unpack_kept", sent.digest, list(sent.stripped))):
-            method = "unpack_and_keep" if link.keeps else "unpack"
+            raise LabError(f"host {agent.host.name}: {error}") from None
+        if not (agent.keeps and agent.call("unpack_kept", sent.digest, list(sent.stripped))):
+            method = "unpack_and_keep" if agent.keeps else "unpack"
             patience_s = _PATIENCE_S + len(sent.data) / BYTES_PER_S
-            link.call(method, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
-        told = link.call("packages", list(wanted))
+            agent.call(method, sent.digest, sent.data, list(sent.stripped), patience_s=patience_s)
+        told = agent.call("packages", list(wanted))
     return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
 
 

@@ -15,7 +15,7 @@ from pytest_ipperf.agent.paths.clock_exchange import estimate
 from pytest_ipperf.agent.paths.clock_sync import look
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import exchanged
 from pytest_ipperf.lab.agents.file_descriptors import enough_descriptors
 from pytest_ipperf.lab.agents.leases import new_owner
@@ -77,50 +77,50 @@ def _seen(
     testbed: Testbed, inventory: Mapping[str, Testbed], entries: Mapping[str, Sequence[str]], *, clear: bool
 ) -> Examined:
     seen = _hosts(testbed)
-    links: dict[str, Link] = {}
+    agents: dict[str, AgentClient] = {}
     staying: list[str] = []
     with ThreadPoolExecutor(len(seen)) as pool, contextlib.ExitStack() as stack:
-        stack.push(partial(_end, testbed, links, staying))
+        stack.push(partial(_end, testbed, agents, staying))
         opened = dict(zip(seen, pool.map(lambda each: _opened(each, entries), seen.values()), strict=True))
-        links |= {name: link for name, link in opened.items() if link is not None}
-        asked = {name: _asked(testbed, seen[name]) for name in links}
+        agents |= {name: agent for name, agent in opened.items() if agent is not None}
+        asked = {name: _asked(testbed, seen[name]) for name in agents}
         answering = [
             pool.submit(_ask, each, each.host.snmp) for each in seen.values() if isinstance(each.host.snmp, Source)
         ]
-        list(pool.map(lambda name: _look(links[name], seen[name], asked[name], clear=clear), links))
+        list(pool.map(lambda name: _look(agents[name], seen[name], asked[name], clear=clear), agents))
         for each in answering:
             each.result()
-        _lease(testbed, links, seen)
-        crossings = tuple(_crossings(testbed, links, seen))
-        list(pool.map(lambda name: _look_last(links[name], seen[name], asked[name]), links))
+        _lease(testbed, agents, seen)
+        crossings = tuple(_crossings(testbed, agents, seen))
+        list(pool.map(lambda name: _look_last(agents[name], seen[name], asked[name]), agents))
     others = _others(testbed, inventory)
     return Examined(testbed=testbed, seen=seen, crossings=crossings, others=others, staying=staying)
 
 
 def _end(
     testbed: Testbed,
-    links: Mapping[str, Link],
+    agents: Mapping[str, AgentClient],
     staying: list[str],
     _kind: object,
     error: BaseException | None,
     _trace: object,
 ) -> None:
     """Ends the agents; an error tells what stays where no findings will, and a Ctrl-C goes on."""
-    staying += left(links.values())
+    staying += left(agents.values())
     if staying and isinstance(error, Exception):
         raise left_error(staying, [testbed.name], error)
 
 
-def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> Link | None:
+def _opened(seen: Seen, entries: Mapping[str, Sequence[str]]) -> AgentClient | None:
     began = time.monotonic()
     try:
-        link = Link(seen.host, entries.get(seen.host.name, ()))
+        agent = AgentClient(seen.host, entries.get(seen.host.name, ()))
     except LabError as error:
         said = str(error).removeprefix(f"host {seen.host.name}: ")
         seen.trouble = said.removeprefix(f"no agent could be started by way {seen.host.way}: ")
         return None
     seen.start_s = time.monotonic() - began
-    return link
+    return agent
 
 
 def _asked(testbed: Testbed, seen: Seen) -> dict[str, Any]:
@@ -149,27 +149,27 @@ def _peers(testbed: Testbed, seen: Seen) -> list[Host]:
     return others or [seen.host]
 
 
-def _look(link: Link, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
+def _look(agent: AgentClient, seen: Seen, asked: Mapping[str, Any], *, clear: bool) -> None:
     """All of one host but what runs there."""
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
     with _troubled(seen):
-        _stamped(link, seen)
-        if not seen.node and not link.call("examine", ["leftovers"], asked)["leftovers"].get("holder"):
-            seen.done = link.call("tend", clear)
-        _facts(link, seen, names, asked)
-        if WAYS[link.host.way].far:
-            seen.facts["cache"] = link.call("cache")
+        _stamped(agent, seen)
+        if not seen.node and not agent.call("examine", ["leftovers"], asked)["leftovers"].get("holder"):
+            seen.done = agent.call("tend", clear)
+        _facts(agent, seen, names, asked)
+        if WAYS[agent.host.way].far:
+            seen.facts["cache"] = agent.call("cache")
 
 
-def _look_last(link: Link, seen: Seen, asked: Mapping[str, Any]) -> None:
+def _look_last(agent: AgentClient, seen: Seen, asked: Mapping[str, Any]) -> None:
     """What runs there, unless it is known already that nothing can be asked."""
     if not seen.node and not seen.trouble:
         with _troubled(seen):
-            _facts(link, seen, [_LAST], asked)
+            _facts(agent, seen, [_LAST], asked)
 
 
-def _facts(link: Link, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    seen.facts.update(link.call("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+def _facts(agent: AgentClient, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
+    seen.facts.update(agent.call("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
 @contextlib.contextmanager
@@ -181,12 +181,12 @@ def _troubled(seen: Seen) -> Iterator[None]:
         seen.trouble = str(error).removeprefix(f"host {seen.host.name}: ")
 
 
-def _stamped(link: Link, seen: Seen) -> None:
+def _stamped(agent: AgentClient, seen: Seen) -> None:
     """How long a call takes, and by how much the wall clock there is ahead of ours."""
-    exchanges = exchanged(link, _STAMPS)
+    exchanges = exchanged(agent, _STAMPS)
     seen.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
-    here, there = look(), link.call("clock")
+    here, there = look(), agent.call("clock")
     if there["whose"] == here["whose"]:
         seen.skew_s = (0.0, 0.0)
     else:
@@ -201,27 +201,27 @@ def _ask(seen: Seen, source: Source) -> None:
         seen.answer = "", str(error)
 
 
-def _lease(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> None:
+def _lease(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, Seen]) -> None:
     """Lets nobody begin to measure while packets are sent; the agents give it back when they end."""
     owner = new_owner(["pytest-ipperf", "doctor", f"--testbed={testbed.name}"])
-    for name in sorted(links, key=lambda each: seen[each].host.machine):
+    for name in sorted(agents, key=lambda each: seen[each].host.machine):
         each = seen[name]
         if any(other.busy_with for other in seen.values()):
             return
         if each.node or each.trouble:
             continue
         with _troubled(each):
-            if holder := links[name].call("lease", owner, 0.0):
+            if holder := agents[name].call("lease", owner, 0.0):
                 each.facts["leftovers"] = {**each.facts.get("leftovers", {}), "holder": holder}
 
 
-def _crossings(testbed: Testbed, links: Mapping[str, Link], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
+def _crossings(testbed: Testbed, agents: Mapping[str, AgentClient], seen: Mapping[str, Seen]) -> Iterator[Crossing]:
     """One after another, as an agent answers at one place at a time; none where somebody measures."""
     if any(each.busy_with for each in seen.values()):
         return
     for way in ways(testbed):
-        if all(name in links and not seen[name].trouble for name in (way.here, way.there)):
-            yield crossed(links, seen, way)
+        if all(name in agents and not seen[name].trouble for name in (way.here, way.there)):
+            yield crossed(agents, seen, way)
 
 
 def _others(testbed: Testbed, inventory: Mapping[str, Testbed]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from pytest_ipperf.agent.paths.routes import fit_sizes
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.doctor.observations import Crossing, Seen
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.runs.path_facts import fits_back
@@ -28,7 +28,7 @@ def ways(testbed: Testbed) -> Iterator[Crossing]:
                 yield Crossing(here=here.name, there=there.name, ipver=ipver)
 
 
-def crossed(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing) -> Crossing:
+def crossed(agents: Mapping[str, AgentClient], seen: Mapping[str, Seen], way: Crossing) -> Crossing:
     """The same with what was found out of it."""
     there = seen[way.there].host
     source, address = (seen[name].host.address(way.ipver) for name in (way.here, way.there))
@@ -40,13 +40,13 @@ def crossed(links: Mapping[str, Link], seen: Mapping[str, Seen], way: Crossing) 
         if own in seen[host].fact("addresses").get("lacking", ()):
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
-        port = links[way.there].call("door", address, there.ports)
-        knocked = links[way.here].call("knock", source, address, port)
-        links[way.there].call("shut")
+        port = agents[way.there].call("door", address, there.ports)
+        knocked = agents[way.here].call("knock", source, address, port)
+        agents[way.there].call("shut")
         fits = {}
         if way.here != way.there and not knocked["udp"]:
             fits = fits_back(
-                links[way.here], links[way.there], source=source, address=address, ports=seen[way.here].host.ports,
+                agents[way.here], agents[way.there], source=source, address=address, ports=seen[way.here].host.ports,
                 sizes=fit_sizes(route["path_mtu"] or route["mtu"], way.ipver), tries=_TRIES,
             )  # fmt: skip
     except LabError as error:

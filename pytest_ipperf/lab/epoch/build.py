@@ -11,7 +11,7 @@ from functools import partial
 from pytest_ipperf.agent.host_state.dirty_marks import marked
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.shutdown import left, left_error, remedy
 from pytest_ipperf.lab.agents.unreachable import REACHING
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -26,7 +26,7 @@ class Built:
     """A testbed that is up: by host's name the words that enter it (of a lab), by role its agent, and its tunnels."""
 
     entries: Mapping[str, Sequence[str]]
-    links: Mapping[str, Link]
+    agents: Mapping[str, AgentClient]
     tunnels: Tunnels
 
 
@@ -36,7 +36,7 @@ def built(
     *,
     transports: Collection[str] = (),
     backend: str = "",
-    lease: Callable[[Link], None] = lambda _: None,
+    lease: Callable[[AgentClient], None] = lambda _: None,
 ) -> Iterator[Built]:
     """Builds a lab's nodes, starts the agents, and makes the tunnels of these transports; all is gone afterwards.
 
@@ -47,34 +47,36 @@ def built(
         if testbed.is_lab and (mark := marked(networks=False)):  # which have networks of their own
             raise LabError(f"this machine: {mark}; {remedy(testbed.name)}")
         entries = stack.enter_context(namespaces(testbed)) if testbed.is_lab else {}
-        links = _linked(testbed, entries, stack)
-        for link in sorted(links.values(), key=lambda each: each.host.machine):
-            if WAYS[link.host.way].far:
-                lease(link)
-            if link.host.cpus:
-                _pin(link, wished=testbed.is_lab or testbed.name in BUILTIN)
-        for link in links.values():
+        agents = _started(testbed, entries, stack)
+        for agent in sorted(agents.values(), key=lambda each: each.host.machine):
+            if WAYS[agent.host.way].far:
+                lease(agent)
+            if agent.host.cpus:
+                _pin(agent, wished=testbed.is_lab or testbed.name in BUILTIN)
+        for agent in agents.values():
             if testbed.is_lab:
-                link.call("passes")
-            elif mark := link.call("marked"):
-                raise LabError(f"host {link.host.name}: {mark}; {remedy(testbed.name)}")
-        made = stack.enter_context(tunnels(testbed, links, transports, backend))
+                agent.call("passes")
+            elif mark := agent.call("marked"):
+                raise LabError(f"host {agent.host.name}: {mark}; {remedy(testbed.name)}")
+        made = stack.enter_context(tunnels(testbed, agents, transports, backend))
         if testbed.links != Links():  # what they do, they do to packets
-            _unmerge(testbed, links, made)
+            _unmerge(testbed, agents, made)
         if testbed.is_lab:
-            _watch(testbed, links)
-        yield Built(entries, links, made)
+            _watch(testbed, agents)
+        yield Built(entries, agents, made)
 
 
-def _watch(testbed: Testbed, links: Mapping[str, Link]) -> None:
+def _watch(testbed: Testbed, agents: Mapping[str, AgentClient]) -> None:
     """Has each client count the bare IPv6 packets of its port."""
     mine = devices(testbed)
     for role in testbed.clients:
         (device,) = mine[role]
-        links[role].call("watch", device)
+        agents[role].call("watch", device)
 
 
-def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack) -> dict[str, Link]:
+def _started(
+    testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: contextlib.ExitStack
+) -> dict[str, AgentClient]:
     """The agents by role, started side by side, and ended so with the stack, also those of a start that fails."""
     with ThreadPoolExecutor(len(testbed.roles)) as pool:
         starting = {role: pool.submit(_link, host, entries.get(host.name, ())) for role, host in testbed.roles.items()}
@@ -82,12 +84,16 @@ def _linked(testbed: Testbed, entries: Mapping[str, Sequence[str]], stack: conte
     return {role: start.result() for role, start in starting.items()}
 
 
-def _link(host: Host, entry: Sequence[str]) -> Link:
-    return REACHING.started(host, entry, partial(Link, host, entry))
+def _link(host: Host, entry: Sequence[str]) -> AgentClient:
+    return REACHING.started(host, entry, partial(AgentClient, host, entry))
 
 
 def _end(
-    testbed: Testbed, starting: Collection[Future[Link]], _kind: object, error: BaseException | None, _trace: object
+    testbed: Testbed,
+    starting: Collection[Future[AgentClient]],
+    _kind: object,
+    error: BaseException | None,
+    _trace: object,
 ) -> None:
     said = left([start.result() for start in starting if start.exception() is None])
     # A Ctrl-C goes on; of the host that is marked the next job will hear.
@@ -95,17 +101,17 @@ def _end(
         raise left_error(said, [testbed.name], error)
 
 
-def _unmerge(testbed: Testbed, links: Mapping[str, Link], made: Tunnels) -> None:
+def _unmerge(testbed: Testbed, agents: Mapping[str, AgentClient], made: Tunnels) -> None:
     mine = devices(testbed)
-    for role, link in links.items():
+    for role, agent in agents.items():
         ends = (testbed.paths[each].ends.get(role) for each in made.backends)
-        link.call("unmerged", mine[role], [end.device for end in ends if end])
+        agent.call("unmerged", mine[role], [end.device for end in ends if end])
 
 
-def _pin(link: Link, *, wished: bool) -> None:
+def _pin(agent: AgentClient, *, wished: bool) -> None:
     """Binds a host's work to its processors; what is only `wished` may be impossible, as on a machine with one."""
-    wanted = sorted(link.host.cpus)
-    held = link.call("pin", wanted)
+    wanted = sorted(agent.host.cpus)
+    held = agent.call("pin", wanted)
     if not wished and held != wanted:
         asked, may = ", ".join(map(str, wanted)), ", ".join(map(str, held))
-        raise LabError(f"host {link.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")
+        raise LabError(f"host {agent.host.name}: cpus = {asked} in hosts.ini cannot be had; it may use {may}")

@@ -21,7 +21,7 @@ from pytest_ipperf.core.measurement.path_proof import (
 from pytest_ipperf.core.measurement.run import leading
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.heartbeat import PULSE
 from pytest_ipperf.lab.agents.leases import lessee
 from pytest_ipperf.lab.deploy.install import equip_client
@@ -58,11 +58,11 @@ _KINDS = 3
 class Standing:
     """One epoch; made by `stand`, not by hand."""
 
-    def __init__(self, testbed: Testbed, links: Mapping[str, Link], tunnels: Tunnels | None = None) -> None:
+    def __init__(self, testbed: Testbed, agents: Mapping[str, AgentClient], tunnels: Tunnels | None = None) -> None:
         self._testbed = testbed
-        self._links = links
-        self._client = links[CLIENT]
-        self._server = links[SERVER]
+        self._agents = agents
+        self._client = agents[CLIENT]
+        self._server = agents[SERVER]
         self.tunnels = tunnels or Tunnels()
         self._ident = 0
         self._settled = True
@@ -87,7 +87,7 @@ class Standing:
         check_keeps(workload.protocol, service)
         if workload.client != LEAN:
             protocol = application(workload.protocol)
-            texts = (equip_client(self._links[role], protocol) for role in self._testbed.clients)
+            texts = (equip_client(self._agents[role], protocol) for role in self._testbed.clients)
             self._client_text = ", ".join(dict.fromkeys(texts))
         return service
 
@@ -105,8 +105,8 @@ class Standing:
             return ""
         key = f"ipv{arm.ipver}"
         for role in self._testbed.clients:
-            host = self._links[role].host
-            if missing := self._links[role].call("lacking", [host.address(arm.ipver)]):
+            host = self._agents[role].host
+            if missing := self._agents[role].call("lacking", [host.address(arm.ipver)]):
                 given = f"host {host.name}: it does not have {missing[0]}, its {key} in hosts.ini"
                 return f"{given}; name one that it has on the measured link there, or give it this one"
         return ""
@@ -120,16 +120,16 @@ class Standing:
         first = facts.pop(CLIENT)
         if not facts:
             return first
-        told = {self._links[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()}
+        told = {self._agents[role].host.name: each["contradictions"] for role, each in {CLIENT: first, **facts}.items()}
         found = [f"host {name}: {sentence}" for name, sentences in told.items() for sentence in sentences]
         return {**first, "more_clients": facts, "contradictions": found}
 
     def _path(self, role: str, arm: Arm, service: Service, workload: Workload) -> dict[str, Any]:
-        testbed, links = self._testbed.seen_by(role), seen_links(self._links, role)
-        facts = path_facts(testbed, links, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
+        testbed, agents = self._testbed.seen_by(role), seen_links(self._agents, role)
+        facts = path_facts(testbed, agents, arm, service.resolver_port, PROTOCOLS[workload.protocol].host)
         found = path_contradictions(self._expected(arm, workload, role), facts)
         mtu = facts["routes"][CLIENT].get("mtu", 0)
-        trains = {} if found else train_rates(testbed, arm, links, mtu)
+        trains = {} if found else train_rates(testbed, arm, agents, mtu)
         found += rate_contradictions(testbed.links.rate_bit_s, trains)
         return {**facts, "trains": trains, "contradictions": found}
 
@@ -206,13 +206,15 @@ class Standing:
         captured: dict[str, bytes] = {}
         capturing = {}
         if packets:
-            devices = ports_of(self._testbed, self._links)
+            devices = ports_of(self._testbed, self._agents)
             capturing = {
-                role: link for role, link in self._links.items() if link.call("capture_begin", devices[role], packets)
+                role: agent
+                for role, agent in self._agents.items()
+                if agent.call("capture_begin", devices[role], packets)
             }
         yield captured
-        for role, link in capturing.items():
-            captured[role] = link.call("capture_end")
+        for role, agent in capturing.items():
+            captured[role] = agent.call("capture_end")
 
     def _run(
         self, arm: Arm, service: Service, workload: Workload, *, bursts: int, deadline_s: float, pattern: str
@@ -281,10 +283,10 @@ class Standing:
         if self._testbed.exclusive and not self._connections_over():
             return False
         # Clients count a run themselves.
-        self._counted(link for role, link in self._links.items() if role not in self._testbed.clients)
+        self._counted(agent for role, agent in self._agents.items() if role not in self._testbed.clients)
         while pause_s:
             time.sleep(pause_s)
-            if not self._counted(self._links.values()):
+            if not self._counted(self._agents.values()):
                 break
             if time.monotonic() > end:
                 return False
@@ -292,19 +294,19 @@ class Standing:
 
     def _connections_over(self) -> bool:
         """Whether the clients have the last packets of all their connections; their servers were waited for before."""
-        return all(self._links[role].call("connections_over", _SETTLE_S) for role in self._testbed.clients)
+        return all(self._agents[role].call("connections_over", _SETTLE_S) for role in self._testbed.clients)
 
     @staticmethod
-    def _counted(links: Iterable[Link]) -> int:
+    def _counted(agents: Iterable[AgentClient]) -> int:
         """The packets of tunnels, and those that should be in one, that hosts have met since the last time."""
-        told = [link.call("quiet", 0.0) for link in links]
+        told = [agent.call("quiet", 0.0) for agent in agents]
         return sum(
             sum(counts.values()) for each in told for counts in (each["protocol41"], each["bare_ipv6"]) if counts
         )
 
     def _forwarded(self) -> dict[str, Any]:
         """The packets of protocol 41 at the router, if there is one."""
-        return {ROUTER: self._links[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._links else {}
+        return {ROUTER: self._agents[ROUTER].call("quiet", 0.0)["protocol41"]} if ROUTER in self._agents else {}
 
     def verify(self, arm: Arm, service: Service, workload: Workload, deadline_s: float) -> str:
         """Logs in to the server's accounts and fetches what they hold, once a session; how that went.
@@ -347,7 +349,7 @@ class Standing:
 
     def _load(self, spec: LoadSpec, arm: Arm) -> dict[str, Any]:
         sources = {role: self._testbed.seen_by(role).path(arm).client for role in self._testbed.clients}
-        return driven(shares(spec, sources), self._links, self._server)
+        return driven(shares(spec, sources), self._agents, self._server)
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log; none where the agent is gone that could tell."""
@@ -359,8 +361,8 @@ class Standing:
 
     def fingerprint(self, arm: Arm) -> dict[str, Any]:
         """The hosts' fingerprints by role, with the devices that the arm uses."""
-        devices = ports_of(self._testbed, self._links, arm.ipver)
-        return {role: link.call("fingerprint", devices[role]) for role, link in self._links.items()}
+        devices = ports_of(self._testbed, self._agents, arm.ipver)
+        return {role: agent.call("fingerprint", devices[role]) for role, agent in self._agents.items()}
 
 
 def _longest_s(workload: Workload, duration: Duration, deadline_s: float) -> float:
@@ -385,4 +387,4 @@ def stand(
     """
     lease = lessee(owner, wait_s, tell)
     with built(testbed, transports=transports, backend=backend, lease=lease) as made:
-        yield Standing(testbed, made.links, made.tunnels)
+        yield Standing(testbed, made.agents, made.tunnels)

@@ -13,7 +13,7 @@ from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.shutdown import left, left_error
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.servers import SERVERS
@@ -30,7 +30,7 @@ class Provisioning:
     """Open from the first folder to `close`; use as a context manager."""
 
     def __init__(self) -> None:
-        self._links: dict[_User, Link] = {}
+        self._agents: dict[_User, AgentClient] = {}
         self._testbeds: dict[str, None] = {}
         self._folders: dict[_Held, str] = {}
         self._verified: set[_Held] = set()
@@ -48,14 +48,14 @@ class Provisioning:
         """
         if not SERVERS[server].provisioned:
             return ""
-        key, link = _key(host, server, workload, state), self._link(host)
+        key, agent = _key(host, server, workload, state), self._link(host)
         self._testbeds[workload.testbed] = None
         if key not in self._folders:
             arguments = provision_arguments(server, workload, state)
             try:
-                self._folders[key] = link.call("provision", *arguments, patience_s=PROVISION_S)
+                self._folders[key] = agent.call("provision", *arguments, patience_s=PROVISION_S)
             except AgentError:
-                if link.lost:
+                if agent.lost:
                     self._lose(key[0])
                 raise
         return self._folders[key]
@@ -70,27 +70,27 @@ class Provisioning:
 
     def close(self) -> None:
         """Takes all folders away; RestoreError with everything that stays on a host, which is marked by then."""
-        links, self._links = list(self._links.values()), {}
+        agents, self._agents = list(self._agents.values()), {}
         testbeds, self._testbeds = list(self._testbeds), {}
         self._folders.clear()
         self._verified.clear()
-        if said := left(links):
+        if said := left(agents):
             raise left_error(said, testbeds)
 
-    def _link(self, host: Host) -> Link:
+    def _link(self, host: Host) -> AgentClient:
         # The nodes of the lab come and go with the epochs; this machine, whose files they see, stays.
         at = host if WAYS[host.way].in_inventory else dataclasses.replace(host, way="local", settings={})
         user = _user(host)
-        if user in self._links and self._links[user].lost:
+        if user in self._agents and self._agents[user].lost:
             self._lose(user)
             raise AgentError(f"host {host.name}: the agent that keeps what its servers hold died")
-        if user not in self._links:
-            self._links[user] = Link(at)
-        return self._links[user]
+        if user not in self._agents:
+            self._agents[user] = AgentClient(at)
+        return self._agents[user]
 
     def _lose(self, user: _User) -> None:
         """Forgets what an agent kept that was lost, so that the next workload has it laid out anew."""
-        self._links.pop(user).close()
+        self._agents.pop(user).close()
         self._folders = {key: folder for key, folder in self._folders.items() if key[0] != user}
         self._verified = {key for key in self._verified if key[0] != user}
 

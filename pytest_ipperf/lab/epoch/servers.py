@@ -9,7 +9,7 @@ from typing import Any
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy.install import equip
 from pytest_ipperf.lab.epoch.account_check import AT_ONCE
 from pytest_ipperf.lab.epoch.provisioning import PROVISION_S, Provisioning, provision_arguments
@@ -31,7 +31,7 @@ class Serving:
 
     def __init__(
         self,
-        server: Link,
+        server: AgentClient,
         addresses: Sequence[str],
         state: ServerState = _NOTHING,
         provisioning: Provisioning | None = None,

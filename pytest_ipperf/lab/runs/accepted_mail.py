@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ipperf.agent.servers.accepted_mail import Acceptance, HandedOver, HandingOver
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.protocols.base import CONTENT, PHASES
@@ -35,14 +35,14 @@ def check_keeps(protocol: str, service: Service) -> None:
         )
 
 
-def make_room(server: Link, service: Service, messages: int) -> None:
+def make_room(server: AgentClient, service: Service, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _LOOK_S + _FILE_S * messages
     server.call("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
 
 
 def accepted(
-    server: Link, service: Service, protocol: str, told: Mapping[str, Any]
+    server: AgentClient, service: Service, protocol: str, told: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what the clients of a run tell, corrected by what the server has, and sentences about a difference.
 

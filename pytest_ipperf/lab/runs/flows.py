@@ -16,7 +16,7 @@ from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.core.portable.units import seconds_text, short_rate_text
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import QUEUE_BYTES
 from pytest_ipperf.lab.runs.link_rate import layers
@@ -127,12 +127,12 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
 
 
-def listening(spec: FlowSpec, server: Link) -> FlowSpec:
+def listening(spec: FlowSpec, server: AgentClient) -> FlowSpec:
     """The spec with what its near end has to know, once the far end listens; LabError where that cannot be."""
     return dataclasses.replace(spec, far=server.call("flow_listen", dataclasses.asdict(spec), patience_s=_BESIDE_S))
 
 
-def flowed(spec: FlowSpec, client: Link, server: Link) -> Flowed:
+def flowed(spec: FlowSpec, client: AgentClient, server: AgentClient) -> Flowed:
     """Runs the flow, for which the far end listens. LabError when an end is in trouble or dies."""
     patience_s = spec.warmup_s + spec.run_s + spec.deadline_s + _BESIDE_S
     near = client.call("flow_run", dataclasses.asdict(spec), patience_s=patience_s, beside=[server])

@@ -13,7 +13,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOv
 from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
 from pytest_ipperf.core.portable.factor import values_of
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Links, Testbed
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
@@ -47,7 +47,7 @@ def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload
     return max(0.0, 1 - test_bit_s / reference_bit_s)
 
 
-def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int) -> Trains:
+def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int) -> Trains:
     """The rates that trains of packets of `mtu` bytes had on an arm's path, by who sent them.
 
     The first that has the links' rate tells; where none of several has, their median. None are sent over links that
@@ -56,12 +56,14 @@ def train_rates(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int)
     if not testbed.links.rate_bit_s or testbed.links.loss:
         return {}
     return {
-        sender: _told(testbed, arm, links, mtu, (sender, receiver))
+        sender: _told(testbed, arm, agents, mtu, (sender, receiver))
         for sender, receiver in ((CLIENT, SERVER), (SERVER, CLIENT))
     }
 
 
-def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends: tuple[str, str]) -> float | None:
+def _told(
+    testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int, ends: tuple[str, str]
+) -> float | None:
     rate_bit_s, path, (sender, receiver) = testbed.links.rate_bit_s, testbed.path(arm), ends
     address = {CLIENT: path.client, SERVER: path.server}
     # Where they grow or shrink on their way (ISATAP's at its router), one link or the other sets the pace.
@@ -71,7 +73,7 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
     train = {
         "source": address[sender],
         "address": address[receiver],
-        "port": links[receiver].call("train_listen", address[receiver], datagrams),
+        "port": agents[receiver].call("train_listen", address[receiver], datagrams),
         "packet_bytes": mtu,
         "datagrams": datagrams,
         "backlog": backlog,
@@ -79,8 +81,8 @@ def _told(testbed: Testbed, arm: Arm, links: Mapping[str, Link], mtu: int, ends:
     seen: list[float] = []
     for _ in range(_TRIES):
         ident = secrets.randbits(32)
-        links[sender].call("train_send", {**train, "ident": ident})
-        found = links[receiver].call("train_taken", ident, datagrams, wire_bytes)
+        agents[sender].call("train_send", {**train, "ident": ident})
+        found = agents[receiver].call("train_taken", ident, datagrams, wire_bytes)
         if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
             return float(found)
         seen += [] if found is None else [found]

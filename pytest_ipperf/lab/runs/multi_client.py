@@ -22,7 +22,7 @@ from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
 from pytest_ipperf.lab.agents.heartbeat import PULSE
 
@@ -42,7 +42,7 @@ _SERIES_S = 0.5
 _APART_S = 0.005
 
 
-def driven(specs: Mapping[str, LoadSpec], links: Mapping[str, Link], server: Link) -> dict[str, Any]:
+def driven(specs: Mapping[str, LoadSpec], agents: Mapping[str, AgentClient], server: AgentClient) -> dict[str, Any]:
     """Carries out a run by the client hosts of these roles, each of which has its spec; what `load` tells.
 
     Where they are several there are besides: `clients`, what each told of itself by role; `start_skew_s`, by how much
@@ -51,11 +51,11 @@ def driven(specs: Mapping[str, LoadSpec], links: Mapping[str, Link], server: Lin
     """
     (role, spec), *more = specs.items()
     if not more:
-        told: dict[str, Any] = links[role].call(
+        told: dict[str, Any] = agents[role].call(
             "load", dataclasses.asdict(spec), patience_s=_patience_s(spec), beside=[server]
         )
         return told
-    return _Together(specs, {each: links[each] for each in specs}, server).told()
+    return _Together(specs, {each: agents[each] for each in specs}, server).told()
 
 
 def shares(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
@@ -80,8 +80,8 @@ class _Together:
     """
 
     specs: Mapping[str, LoadSpec]
-    links: Mapping[str, Link]
-    server: Link
+    agents: Mapping[str, AgentClient]
+    server: AgentClient
     clocks: dict[str, HostClock] = field(default_factory=dict)
     instants: defaultdict[int, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -95,13 +95,13 @@ class _Together:
         except AgentError:
             raise
         except LabError:
-            for link in self.links.values():
+            for agent in self.agents.values():
                 with contextlib.suppress(LabError):  # of one that is lost the first error tells
-                    link.call("drive_leave")
+                    agent.call("drive_leave")
             raise
 
     def _told(self) -> dict[str, Any]:
-        self.clocks = {role: HostClock(link) for role, link in self.links.items()}
+        self.clocks = {role: HostClock(agent) for role, agent in self.agents.items()}
         self._all("drive_open", {role: (dataclasses.asdict(spec),) for role, spec in self.specs.items()})
         self._make()
         for clock in self.clocks.values():
@@ -129,7 +129,7 @@ class _Together:
         first = len(self.instants)
         end = min(first + max(1, int(_SERIES_S / every_s)), self._spec.bursts)
         done: list[tuple[bool, float]] = [(False, 0.0)] * (end - first)
-        made = dict.fromkeys(self.links, first)
+        made = dict.fromkeys(self.agents, first)
         while (number := min(made.values())) < end:
             roles = [role for role, each in made.items() if each == number]
             count = end - number if number == first else 1
@@ -164,14 +164,14 @@ class _Together:
         self, name: str, arguments: Mapping[str, tuple[Any, ...]] | None = None, patience_s: float = _ASIDE_S
     ) -> dict[str, Any]:
         """Calls a method on several hosts side by side; of those in trouble, the first one's is raised."""
-        given = arguments or dict.fromkeys(self.links, ())
+        given = arguments or dict.fromkeys(self.agents, ())
         for role, each in given.items():
-            self.links[role].ask(name, *each)
+            self.agents[role].request(name, *each)
         answers, trouble = {}, None
         for role in given:
-            others = [link for each, link in self.links.items() if each != role]
+            others = [agent for each, agent in self.agents.items() if each != role]
             try:
-                answers[role] = self.links[role].answer(patience_s, [self.server, *others])
+                answers[role] = self.agents[role].result(patience_s, [self.server, *others])
             except AgentError:
                 raise
             except LabError as error:  # the others' answers are read all the same, or would be taken for later ones
@@ -184,7 +184,7 @@ class _Together:
         """How long it takes until all have heard an instant, and nothing is under way any more."""
         for clock in self.clocks.values():
             clock.freshen()
-        far = any(WAYS[link.host.way].far for link in self.links.values())
+        far = any(WAYS[agent.host.way].far for agent in self.agents.values())
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -214,13 +214,13 @@ class _Together:
         run = {name: value for name, value in told.items() if name != "bursts"}
         completed = told["attempted"] - sum(told["failed"].values())
         began_s = [each[role] for each in begun if role in each]
-        return {"host": self.links[role].host.name, **run, "completed": completed, "began_s": began_s}
+        return {"host": self.agents[role].host.name, **run, "completed": completed, "began_s": began_s}
 
     def _late(self, begun: Sequence[Mapping[str, float]]) -> Iterable[str]:
-        for role, link in self.links.items():
+        for role, agent in self.agents.items():
             late_s = max(each[role] - min(each.values()) for each in begun if role in each)
             if late_s > LATE_S:
-                yield f"host {link.host.name} began a burst {1000 * late_s:.0f} ms after the first host"
+                yield f"host {agent.host.name} began a burst {1000 * late_s:.0f} ms after the first host"
 
     def _troubles(self) -> Iterable[str]:
         for clock in self.clocks.values():

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, carrier_contradictions, run_contradictions
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import ports
 from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
@@ -38,9 +38,9 @@ def expected(testbed: Testbed, arm: Arm, least_packets: tuple[int, int]) -> Expe
     )
 
 
-def seen_links(links: Mapping[str, Link], role: str) -> dict[str, Link]:
+def seen_links(agents: Mapping[str, AgentClient], role: str) -> dict[str, AgentClient]:
     """The agents of a testbed with the client of that role as its only one, as `Testbed.seen_by` has it."""
-    return {CLIENT: links[role], **{each: links[each] for each in (SERVER, ROUTER) if each in links}}
+    return {CLIENT: agents[role], **{each: agents[each] for each in (SERVER, ROUTER) if each in agents}}
 
 
 def run_troubles(expected: Mapping[str, ExpectedPath], proof: Mapping[str, Any]) -> list[str]:
@@ -59,38 +59,47 @@ def run_troubles(expected: Mapping[str, ExpectedPath], proof: Mapping[str, Any])
     return found + carrier_contradictions(expected[CLIENT], shared, proof["completed"])
 
 
-def path_facts(testbed: Testbed, links: Mapping[str, Link], arm: Arm, resolver_port: int, name: str) -> dict[str, Any]:
+def path_facts(
+    testbed: Testbed, agents: Mapping[str, AgentClient], arm: Arm, resolver_port: int, name: str
+) -> dict[str, Any]:
     """The facts of an arm's path, as `path_contradictions` takes them; only its `routes` where there is none."""
     path = testbed.path(arm)
-    there = links[CLIENT].call("route", path.server, path.client)
+    there = agents[CLIENT].call("route", path.server, path.client)
     if "mtu" not in there:
         return {"routes": {CLIENT: there}, "fits": {}}
     routes, onward, back = {CLIENT: there}, {}, {}
     if path.client:
-        routes[SERVER] = links[SERVER].call("route", path.client, path.server)
-    if path.client and ROUTER in links and (testbed.is_lab or ROUTER in path.carriers):
-        routes[ROUTER], onward[ROUTER] = _forwarding(path, links[ROUTER])
+        routes[SERVER] = agents[SERVER].call("route", path.client, path.server)
+    if path.client and ROUTER in agents and (testbed.is_lab or ROUTER in path.carriers):
+        routes[ROUTER], onward[ROUTER] = _forwarding(path, agents[ROUTER])
     probe = {"mtu": there["mtu"], "ipver": arm.ipver, "resolver": path.server, "port": resolver_port, "name": name}
-    fits = links[CLIENT].call("fits", probe)
+    fits = agents[CLIENT].call("fits", probe)
     if path.client and next(iter(fits.values())) == "yes":
         back = fits_back(
-            links[SERVER], links[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
+            agents[SERVER], agents[CLIENT], source=path.server, address=path.client, ports=testbed.server.ports,
             sizes=fits, tries=_TRIES,
         )  # fmt: skip
-    return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, links)}
+    return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, agents)}
 
 
-def _forwarding(path: Path, link: Link) -> tuple[dict[str, Any], dict[str, Any]]:
+def _forwarding(path: Path, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
     """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
         near, far = path.ends[CLIENT].local, path.ends[SERVER].local
-    nearer, farther = (link.call("route", address).get("device", "") for address in (near, far))
-    return link.call("route", near, far, farther), link.call("route", far, near, nearer)
+    nearer, farther = (agent.call("route", address).get("device", "") for address in (near, far))
+    return agent.call("route", near, far, farther), agent.call("route", far, near, nearer)
 
 
 def fits_back(
-    here: Link, there: Link, *, source: str, address: str, ports: tuple[int, int], sizes: Collection[int], tries: int
+    here: AgentClient,
+    there: AgentClient,
+    *,
+    source: str,
+    address: str,
+    ports: tuple[int, int],
+    sizes: Collection[int],
+    tries: int,
 ) -> dict[int, str]:
     """Which packets of these sizes get from `source` to `address` unfragmented: `yes`, `too big` or `no answer`.
 
@@ -111,19 +120,19 @@ def fits_back(
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}
 
 
-def _rates(testbed: Testbed, links: Mapping[str, Link]) -> dict[str, dict[str, float]]:
+def _rates(testbed: Testbed, agents: Mapping[str, AgentClient]) -> dict[str, dict[str, float]]:
     """By host and device: what the ports of a lab are shaped to; none where it is to have no rate."""
     if not testbed.is_lab or not testbed.links.rate_bit_s:
         return {}
     mine = [port for pair in ports(testbed) for port in pair]
-    return {role: links[role].call("rates", [port.device for port in mine if port.role == role]) for role in links}
+    return {role: agents[role].call("rates", [port.device for port in mine if port.role == role]) for role in agents}
 
 
-def ports_of(testbed: Testbed, links: Mapping[str, Link], ipver: int = 4) -> dict[str, str]:
+def ports_of(testbed: Testbed, agents: Mapping[str, AgentClient], ipver: int = 4) -> dict[str, str]:
     """By role: the device by which a host reaches the others natively; empty where there is no route."""
     found = {}
-    for role, link in links.items():
+    for role, agent in agents.items():
         other = testbed.server if role in testbed.clients else testbed.client
         address = other.address(ipver) or other.address(10 - ipver)
-        found[role] = link.call("route", address).get("device", "") if address else ""
+        found[role] = agent.call("route", address).get("device", "") if address else ""
     return found

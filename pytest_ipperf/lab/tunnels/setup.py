@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pytest_ipperf.core.portable.errors import AgentError, LabError
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.shutdown import remedy, restore_error
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.tunnels.backend_choice import candidates, lab_backend, too_slow
@@ -28,7 +28,9 @@ class Tunnels:
 
 
 @contextlib.contextmanager
-def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[str], wanted: str) -> Iterator[Tunnels]:
+def tunnels(
+    testbed: Testbed, agents: Mapping[str, AgentClient], transports: Collection[str], wanted: str
+) -> Iterator[Tunnels]:
     """Makes the ends for these transports; `wanted` is `auto`, the name of a backend, or empty: the testbed's own.
 
     What a host had is put back when the context ends; RestoreError where that fails. A transport that cannot be had is
@@ -40,7 +42,7 @@ def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[
         for transport in transports:
             path = testbed.paths[transport]
             try:
-                made.backends[transport] = _raised(testbed, transport, path, links, wanted)
+                made.backends[transport] = _raised(testbed, transport, path, agents, wanted)
             except AgentError:
                 raise
             except LabError as error:
@@ -52,37 +54,37 @@ def tunnels(testbed: Testbed, links: Mapping[str, Link], transports: Collection[
     finally:
         # The lab's hosts go as a whole.
         if not testbed.is_lab and any(testbed.paths[each].ends for each in transports):
-            _restore(testbed, links, earlier)
+            _restore(testbed, agents, earlier)
 
 
-def _raised(testbed: Testbed, transport: str, path: Path, links: Mapping[str, Link], wanted: str) -> str:
+def _raised(testbed: Testbed, transport: str, path: Path, agents: Mapping[str, AgentClient], wanted: str) -> str:
     if not path.ends:
         return EXISTING
-    name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, links, wanted)
+    name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, agents, wanted)
     if why:
         raise LabError(f"nothing can carry {transport} on testbed {testbed.name} ({why})")
-    with ThreadPoolExecutor(len(links)) as pool:
+    with ThreadPoolExecutor(len(agents)) as pool:
         making = [
-            pool.submit(_make, link, name, path.legs.get(role), path.ends.get(role)) for role, link in links.items()
+            pool.submit(_make, agent, name, path.legs.get(role), path.ends.get(role)) for role, agent in agents.items()
         ]
     for each in making:
         each.result()
     return name
 
 
-def _make(link: Link, backend: str, leg: Leg | None, end: End | None) -> None:
+def _make(agent: AgentClient, backend: str, leg: Leg | None, end: End | None) -> None:
     """What a host needs for a path."""
     if leg:
-        link.call("leg", dataclasses.asdict(leg))
+        agent.call("leg", dataclasses.asdict(leg))
     if end:
-        link.call("tunnel", backend, dataclasses.asdict(end))
+        agent.call("tunnel", backend, dataclasses.asdict(end))
 
 
-def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], wanted: str) -> tuple[str, str]:
+def _hosts_backend(testbed: Testbed, path: Path, agents: Mapping[str, AgentClient], wanted: str) -> tuple[str, str]:
     """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):
-        asked = ((links[role].host.name, links[role].call("cannot_carry", name)) for role in path.ends)
+        asked = ((agents[role].host.name, agents[role].call("cannot_carry", name)) for role in path.ends)
         why = next((f"host {host}: {said}" for host, said in asked if said), "") or too_slow(testbed, name)
         if not why:
             return name, ""
@@ -90,15 +92,15 @@ def _hosts_backend(testbed: Testbed, path: Path, links: Mapping[str, Link], want
     return "", "; ".join(reasons)
 
 
-def _restore(testbed: Testbed, links: Mapping[str, Link], earlier: object = None) -> None:
+def _restore(testbed: Testbed, agents: Mapping[str, AgentClient], earlier: object = None) -> None:
     """Has every host put back what was changed, also when another one cannot; RestoreError with all that is left."""
     left = []
-    for link in links.values():
+    for agent in agents.values():
         try:
-            told = link.call("restore")
+            told = agent.call("restore")
         except AgentError:  # which died, and what it leaves is undone by its guardian
             continue
-        left += [f"host {link.host.name}: {sentence}" for sentence in told]
+        left += [f"host {agent.host.name}: {sentence}" for sentence in told]
     if left:
         end = remedy(testbed.name)
         raise restore_error(f"not everything is as it was: {'; '.join(left)}; {end}", end, earlier)

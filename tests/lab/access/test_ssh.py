@@ -33,8 +33,8 @@ from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.access import base
 from pytest_ipperf.lab.agents import bootstrap
-from pytest_ipperf.lab.agents import client as link_module
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents import client as client_module
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.code_archive import cargo
 from pytest_ipperf.lab.agents.heartbeat import PULSE
 from pytest_ipperf.lab.deploy import wheels
@@ -150,9 +150,9 @@ SERVED = {
 }  # fmt: skip
 
 
-def pid_of(link):
-    assert link._process
-    return link._process.pid
+def pid_of(agent):
+    assert agent._process
+    return agent._process.pid
 
 
 def alive(pid):
@@ -160,9 +160,9 @@ def alive(pid):
     return found is not None and found.alive
 
 
-def folder_of(agent):
+def folder_of(agent_pid):
     """The private folder of an agent's process, which holds its lock."""
-    opened = [each.readlink() for each in Path(f"/proc/{agent}/fd").iterdir()]
+    opened = [each.readlink() for each in Path(f"/proc/{agent_pid}/fd").iterdir()]
     (found,) = {path.parent for path in opened if path.name == ".lock"}
     return found
 
@@ -177,7 +177,7 @@ def refused(testbed):
     before = children()
     begun = time.monotonic()
     with pytest.raises(AgentError) as caught:
-        Link(testbed.server)
+        AgentClient(testbed.server)
     assert time.monotonic() - begun < 15
     assert children() <= before
     sentence = str(caught.value)
@@ -186,23 +186,23 @@ def refused(testbed):
 
 
 def test_an_agent_answers_and_is_gone_with_its_servers_after_close(sshd, folder, processes):
-    with Link(sshd.host(folder).server) as link:
-        agent = link.call("hello")["pid"]
-        served = link.call("serve", "nameserver", SERVED)
+    with AgentClient(sshd.host(folder).server) as agent:
+        agent_pid = agent.call("hello")["pid"]
+        served = agent.call("serve", "nameserver", SERVED)
         assert 20000 <= served["port"] <= 29999
-        assert link.call("quiet", 0.0)["dead"] == []
-        assert {agent, pid_of(link)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(link))}
+        assert agent.call("quiet", 0.0)["dead"] == []
+        assert {agent_pid, pid_of(agent)} <= {*processes.below(sshd.pid, itself=False), *processes.below(pid_of(agent))}
     assert processes.left() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_when_the_client_of_ssh_is_killed(sshd, folder, processes, number):
-    with Link(sshd.host(folder).server) as link:
-        link.call("serve", "nameserver", SERVED)
+    with AgentClient(sshd.host(folder).server) as agent:
+        agent.call("serve", "nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
-        os.kill(pid_of(link), number)
+        os.kill(pid_of(agent), number)
         with pytest.raises(AgentError) as caught:
-            link.call("hello")
+            agent.call("hello")
         assert str(caught.value).startswith("host far: the agent died during call 'hello'; its host went down, ")
         assert processes.left() == []
 
@@ -213,9 +213,9 @@ def test_nothing_is_left_when_all_of_this_side_is_killed(sshd, folder, processes
 import time
 from pathlib import Path
 from pytest_ipperf.lab.inventory import read_inventory
-from pytest_ipperf.lab.agents.client import Link
-link = Link(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
-link.call("serve", "nameserver", {SERVED!r})
+from pytest_ipperf.lab.agents.client import AgentClient
+agent = AgentClient(read_inventory(Path({str(folder / "hosts.ini")!r}))["ring"].server)
+agent.call("serve", "nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -230,35 +230,35 @@ time.sleep(100)
 
 def test_an_agent_that_was_stopped_is_woken_to_go(sshd, folder, processes, monkeypatch):
     """Nobody else could: its line has ended, which it does not hear, and the host would stay leased."""
-    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
-    with Link(sshd.host(folder).server) as link:
-        link.call("serve", "nameserver", SERVED)
+    monkeypatch.setattr(client_module, "_STOP_S", 2.0)
+    with AgentClient(sshd.host(folder).server) as agent:
+        agent.call("serve", "nameserver", SERVED)
         assert len(processes.below(sshd.pid, itself=False)) > 3
-        agent = link.call("hello")["pid"]
-        private = folder_of(agent)
-        os.kill(agent, signal.SIGSTOP)
+        agent_pid = agent.call("hello")["pid"]
+        private = folder_of(agent_pid)
+        os.kill(agent_pid, signal.SIGSTOP)
         with pytest.raises(AgentError, match=r"^host far: the agent sent no keep-alive for 0\.3 s during call 'h"):
-            link.call("hello", patience_s=0.3)
+            agent.call("hello", patience_s=0.3)
     assert processes.left() == []
     assert not private.exists()
 
 
 def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, monkeypatch):
     """It hears no end of its line, as what leads there stands still."""
-    monkeypatch.setattr(link_module, "_STOP_S", 2.0)
-    monkeypatch.setattr(link_module, "_REAP_S", 20.0)
-    with Link(sshd.host(folder).server) as link:
-        link.call("serve", "nameserver", SERVED)
+    monkeypatch.setattr(client_module, "_STOP_S", 2.0)
+    monkeypatch.setattr(client_module, "_REAP_S", 20.0)
+    with AgentClient(sshd.host(folder).server) as agent:
+        agent.call("serve", "nameserver", SERVED)
         names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in processes.below(sshd.pid, itself=False)}
         leading = [pid for pid, name in names.items() if name.startswith("sshd")]
         assert leading
-        private = folder_of(link.call("hello")["pid"])
+        private = folder_of(agent.call("hello")["pid"])
         for pid in leading:
             os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(AgentError, match="sent no keep-alive"):
-                link.call("hello", patience_s=0.3)
-            link.close()
+                agent.call("hello", patience_s=0.3)
+            agent.close()
             assert [pid for pid in processes.below(sshd.pid, itself=False) if pid not in leading and alive(pid)] == []
             assert not private.exists()
         finally:
@@ -269,33 +269,32 @@ def test_an_agent_whose_sshd_was_stopped_is_told_to_go(sshd, folder, processes, 
 
 def test_an_agent_whose_controller_falls_silent_ends_by_itself(sshd, folder, processes, monkeypatch):
     """As when the controller's machine loses its power: nothing comes any more, not even the end of the line."""
-    monkeypatch.setattr(link_module, "LEASH_S", 2.0)
-    with Link(sshd.host(folder).server) as link:
-        link.call("serve", "nameserver", SERVED)
-        agent = [pid for pid in processes.below(sshd.pid, itself=False) if pid == link.call("hello")["pid"]]
-        assert len(agent) == 1
-        os.kill(pid_of(link), signal.SIGSTOP)
+    monkeypatch.setattr(client_module, "LEASH_S", 2.0)
+    with AgentClient(sshd.host(folder).server) as agent:
+        agent.call("serve", "nameserver", SERVED)
+        (agent_pid,) = (pid for pid in processes.below(sshd.pid, itself=False) if pid == agent.call("hello")["pid"])
+        os.kill(pid_of(agent), signal.SIGSTOP)
         end = time.monotonic() + 20
-        while Path(f"/proc/{agent[0]}").exists() and time.monotonic() < end:
+        while Path(f"/proc/{agent_pid}").exists() and time.monotonic() < end:
             time.sleep(0.02)
-        assert not Path(f"/proc/{agent[0]}").exists()
-        os.kill(pid_of(link), signal.SIGCONT)
+        assert not Path(f"/proc/{agent_pid}").exists()
+        os.kill(pid_of(agent), signal.SIGCONT)
         with pytest.raises(AgentError, match=r"^host far: the agent died during call 'hello'; its host went down, "):
-            link.call("hello")
+            agent.call("hello")
     assert processes.left() == []
 
 
 def test_nothing_passes_on_the_line_while_something_is_measured(sshd, folder, monkeypatch):
     """Of 60 bursts that last longer than a keep-alive is due, by the kernel's own counts of the connection."""
     monkeypatch.setattr(PULSE, "_every_s", 0.01)
-    with Link(sshd.host(folder).server) as link, PULSE.silence():
-        served = link.call("serve", "null", {**SERVED, "zone": {}})
+    with AgentClient(sshd.host(folder).server) as agent, PULSE.silence():
+        served = agent.call("serve", "null", {**SERVED, "zone": {}})
         spec = {
             "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 10, "bursts": 60, "ipver": 4,
             "resolver": "", "resolver_port": 0, "name": "127.0.0.1", "port": served["port"], "source": "127.0.0.1",
             "deadline_s": 5.0, "ident": 0,
         }  # fmt: skip
-        told = link.call("load", spec)
+        told = agent.call("load", spec)
         assert (told["attempted"], told["failed"], told["control"]) == (600, {}, 0)
 
 
@@ -317,7 +316,7 @@ def test_a_host_that_is_not_the_known_one_is_told(sshd, folder):
 
 
 def test_a_port_on_which_something_else_listens_is_told(sshd, folder, monkeypatch):
-    monkeypatch.setattr(link_module, "_START_S", 0.5)
+    monkeypatch.setattr(client_module, "_START_S", 0.5)
     monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         assert refused(sshd.host(folder, port=mute.getsockname()[1])) == "no answer in 0.5 s"
@@ -430,8 +429,8 @@ def sent(monkeypatch):
 def test_code_is_sent_once(sshd, folder, kept, sent):
     host = sshd.host(folder).server
     for _ in range(3):
-        with Link(host) as link:
-            told = link.call("cache")
+        with AgentClient(host) as agent:
+            told = agent.call("cache")
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
@@ -445,8 +444,8 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
         pytest.skip("no other Python from 3.10 on here")
     host = sshd.host(folder, python=others[0]).server
     for _ in range(2):
-        with Link(host) as link:
-            assert link.call("hello")["python"] != platform.python_version()
+        with AgentClient(host) as agent:
+            assert agent.call("hello")["python"] != platform.python_version()
     assert len(sent) == 1
     (entry,) = kept.iterdir()
     assert entry.name.startswith(hashlib.sha256(cargo(b"")).hexdigest())
@@ -456,12 +455,12 @@ def test_a_python_of_another_kind_keeps_what_it_made_of_the_code(sshd, folder, k
 
 def test_code_that_was_changed_on_the_host_is_not_run(sshd, folder, kept, sent):
     host = sshd.host(folder).server
-    with Link(host):
+    with AgentClient(host):
         pass
     (entry,) = kept.iterdir()
     entry.write_bytes(cargo(b""))  # which would run
-    with Link(host) as link:
-        assert link.call("hello")
+    with AgentClient(host) as agent:
+        assert agent.call("hello")
     assert len(sent) == 2
     assert hashlib.sha256(entry.read_bytes()).hexdigest() == entry.name
 
@@ -471,21 +470,21 @@ def test_a_cache_to_which_others_may_write_is_not_used_and_that_is_told(sshd, fo
     kept.mkdir(parents=True)
     kept.chmod(0o777)
     for _ in range(2):
-        with Link(host) as link:
-            note = link.call("cache")["note"]
+        with AgentClient(host) as agent:
+            note = agent.call("cache")["note"]
     assert note == f"the cache {kept} is not used: others may write to it; remove it"
     assert (len(sent), list(kept.iterdir())) == (2, [])
 
 
-def counted(monkeypatch, link, calls):
-    """From now on its calls are added there."""
-    call = link.call
+def count_calls(monkeypatch, agent, calls):
+    """Add the name of every further call of this agent to `calls`."""
+    call = agent.call
 
-    def told(name, *arguments, **more):
+    def counted(name, *arguments, **more):
         calls.append(name)
         return call(name, *arguments, **more)
 
-    monkeypatch.setattr(link, "call", told)
+    monkeypatch.setattr(agent, "call", counted)
 
 
 def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
@@ -496,15 +495,15 @@ def test_packages_are_sent_once(sshd, folder, kept, monkeypatch):
     host = sshd.host(folder, python=others[0]).server
     calls: list[str] = []
     for _ in range(2):
-        with Link(host) as link:
-            counted(monkeypatch, link, calls)
-            assert equip(link, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
+        with AgentClient(host) as agent:
+            count_calls(monkeypatch, agent, calls)
+            assert equip(agent, ["aioimaplib"]) == f"aioimaplib {version('aioimaplib')}"
     assert calls == ["packages", "unpack_kept", "unpack_and_keep", "packages", "packages", "unpack_kept", "packages"]
 
 
 def test_clean_removes_what_is_kept(sshd, folder, kept, capsys):
     host = sshd.host(folder).server
-    with Link(host):
+    with AgentClient(host):
         size = sum(path.stat().st_size for path in kept.iterdir())
     inventory = ["--ipperf-hosts", str(folder / "hosts.ini")]
     assert main(["clean", "--testbed", "ring", *inventory]) == 0

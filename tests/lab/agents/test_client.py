@@ -1,4 +1,4 @@
-"""Real agents at the end of real links: calls answered, every way to die told in one sentence, nothing left."""
+"""Real agents called by real clients: calls answered, every way to die told in one sentence, nothing left."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 from pytest_ipperf.agent.kernel.processes import tree
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.access import WAYS, base
-from pytest_ipperf.lab.agents import client as link_module
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents import client as client_module
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 
 HOST = BUILTIN["loopback"].server
 DIED = "; its host went down, the link broke, or it was killed (by the kernel, when memory runs out)"
-SILENT = "; its host hangs or is overloaded, the link is broken, or it was stopped"
+SILENT = "; its host hangs or is overloaded, the agent is broken, or it was stopped"
 SERVED = {
     "protocol": "smtp", "addresses": ["127.0.0.1"], "ports": (20000, 29999), "connections": 10, "payload_bytes": 1000,
     "state": {}, "data": "",
@@ -35,25 +35,25 @@ def _own_tmpdir(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def link_of(processes):
-    """Makes links; closes them also when the test fails, and sees to it that all their processes are gone then."""
+def agent_on(processes):
+    """Start agents; close them also when the test fails, and check that all their processes are gone then."""
     made = []
 
     def make(host=HOST, entry=()):
-        made.append(Link(host, entry))
+        made.append(AgentClient(host, entry))
         processes.below(pid_of(made[-1]))
         return made[-1]
 
     yield make
-    for link in made:
-        processes.below(pid_of(link))
-        link.close()
+    for agent in made:
+        processes.below(pid_of(agent))
+        agent.close()
 
 
-def pid_of(link):
+def pid_of(agent):
     """The process that was started here."""
-    assert link._process
-    return link._process.pid
+    assert agent._process
+    return agent._process.pid
 
 
 def children():
@@ -61,14 +61,14 @@ def children():
     return {process.pid for level in tree(os.getpid())[1:2] for process in level}
 
 
-def long_order(link, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
+def long_call(agent, port, patience_s=30.0, *, bursts=1, deadline_s=30.0):
     """A call that waits half a minute, or for each burst so long, for a name server that says nothing."""
     spec = {
         "protocol": "smtp", "client": "lean", "payload_bytes": 1000, "connections": 1, "bursts": bursts, "ipver": 4,
         "resolver": "127.0.0.1", "resolver_port": port, "name": "mail.ipperf.test", "port": 9, "source": "127.0.0.1",
         "deadline_s": deadline_s, "ident": 0,
     }  # fmt: skip
-    return link.call("load", spec, patience_s=patience_s)
+    return agent.call("load", spec, patience_s=patience_s)
 
 
 @pytest.fixture
@@ -81,65 +81,65 @@ def silent():
 
 
 def refused(*arguments):
-    """The sentence of a link that does not come up; no child of ours is left by it."""
+    """The sentence of an agent that does not start; no child of ours is left by it."""
     before = children()
     with pytest.raises(AgentError) as caught:
-        Link(*arguments)
+        AgentClient(*arguments)
     assert children() <= before
     sentence = str(caught.value)
     assert "\n" not in sentence
     return sentence
 
 
-def test_an_order_is_answered(link_of):
-    link = link_of()
-    hello = link.call("hello")
-    assert hello["pid"] == pid_of(link)
+def test_an_order_is_answered(agent_on):
+    agent = agent_on()
+    hello = agent.call("hello")
+    assert hello["pid"] == pid_of(agent)
     assert hello["host"] == socket.gethostname()
-    assert link.call("hello") == hello
+    assert agent.call("hello") == hello
 
 
-def test_nothing_is_left_after_close(link_of, tmp_path):
+def test_nothing_is_left_after_close(agent_on, tmp_path):
     before = children()
-    with link_of() as link:
-        link.call("serve", "nameserver", SERVED)
+    with agent_on() as agent:
+        agent.call("serve", "nameserver", SERVED)
         assert list(tmp_path.iterdir()) != []
-        assert len(tree(pid_of(link))) > 1
+        assert len(tree(pid_of(agent))) > 1
     assert children() <= before
     assert list(tmp_path.iterdir()) == []
-    link.close()  # twice is no error
+    agent.close()  # twice is no error
 
 
-def test_many_links_stand_at_once_and_leave_no_child(link_of):
+def test_many_links_stand_at_once_and_leave_no_child(agent_on):
     before = children()
-    links = [link_of() for _ in range(3)]
-    assert len({link.call("hello")["pid"] for link in links}) == 3
-    for link in links:
-        link.close()
+    agents = [agent_on() for _ in range(3)]
+    assert len({agent.call("hello")["pid"] for agent in agents}) == 3
+    for agent in agents:
+        agent.close()
     assert children() <= before
 
 
-def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(link_of):
-    link = link_of()
+def test_trouble_there_arrives_as_a_lab_error_with_the_hosts_name(agent_on):
+    agent = agent_on()
     with pytest.raises(LabError) as caught:
-        link.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
+        agent.call("serve", "nameserver", {**SERVED, "addresses": ["192.0.2.1"]})
     assert type(caught.value) is LabError
     assert str(caught.value).startswith("host server: a server cannot listen on address 192.0.2.1: ")
-    assert link.call("hello")
+    assert agent.call("hello")
 
 
-def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(link_of):
-    link = link_of()
+def test_a_fault_of_the_instrument_arrives_as_an_agent_error_with_its_place(agent_on):
+    agent = agent_on()
     with pytest.raises(
-        AgentError, match=r"^host server: AttributeError: .*no_such_order.* \(.*agent/rpc/server.py, line \d+\)$"
+        AgentError, match=r"^host server: AttributeError: .*no_such_handler.* \(.*agent/rpc/server.py, line \d+\)$"
     ):
-        link.call("no_such_order")
-    assert link.call("hello")
+        agent.call("no_such_handler")
+    assert agent.call("hello")
 
 
-def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(link_of, silent):
-    link = link_of()
-    pid = pid_of(link)
+def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(agent_on, silent):
+    agent = agent_on()
+    pid = pid_of(agent)
 
     def kill():
         silent.recv(1000)
@@ -149,69 +149,69 @@ def test_an_agent_killed_in_the_midst_of_an_order_is_told_at_once(link_of, silen
     killer.start()
     begun = time.monotonic()
     with pytest.raises(AgentError) as caught:
-        long_order(link, silent.getsockname()[1])
+        long_call(agent, silent.getsockname()[1])
     killer.join()
     assert time.monotonic() - begun < 10
     assert str(caught.value) == f"host server: the agent died during call 'load'{DIED}"
     with pytest.raises(AgentError, match=r"^host server: the agent died during call 'load'"):
-        link.call("hello")
+        agent.call("hello")
 
 
-def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(link_of, monkeypatch):
-    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+def test_an_agent_that_is_stopped_is_told_when_patience_ends_and_does_not_stay(agent_on, monkeypatch):
+    monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     before = children()
-    link = link_of()
-    link.call("serve", "nameserver", SERVED)
-    os.kill(pid_of(link), signal.SIGSTOP)
+    agent = agent_on()
+    agent.call("serve", "nameserver", SERVED)
+    os.kill(pid_of(agent), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        link.call("hello", patience_s=0.3)
+        agent.call("hello", patience_s=0.3)
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'hello'{SILENT}"
-    link.close()
+    agent.close()
     assert children() <= before
 
 
-def test_an_agent_that_takes_no_more_is_told_when_patience_ends(link_of, monkeypatch):
+def test_an_agent_that_takes_no_more_is_told_when_patience_ends(agent_on, monkeypatch):
     """More than a pipe holds waits for who reads it, which a stopped one never does."""
-    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
-    link = link_of()
-    os.kill(pid_of(link), signal.SIGSTOP)
+    monkeypatch.setattr(client_module, "_STOP_S", 0.5)
+    agent = agent_on()
+    os.kill(pid_of(agent), signal.SIGSTOP)
     with pytest.raises(AgentError) as caught:
-        link.call("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
+        agent.call("unpack", "0" * 64, bytes(3_000_000), [], patience_s=0.3)
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.3 s during call 'unpack'{SILENT}"
-    assert link.lost
+    assert agent.lost
 
 
-def test_after_a_late_answer_no_order_can_be_mistaken_for_another(link_of, silent):
-    link = link_of()
+def test_after_a_late_answer_no_order_can_be_mistaken_for_another(agent_on, silent):
+    agent = agent_on()
     with pytest.raises(AgentError, match=r"no keep-alive for 0\.2 s during call 'load'"):
-        long_order(link, silent.getsockname()[1], patience_s=0.2)
+        long_call(agent, silent.getsockname()[1], patience_s=0.2)
     with pytest.raises(AgentError) as caught:
-        link.call("hello")
+        agent.call("hello")
     assert str(caught.value) == f"host server: the agent sent no keep-alive for 0.2 s during call 'load'{SILENT}"
 
 
-def test_patience_begins_anew_with_each_sign_of_life(link_of, silent):
+def test_patience_begins_anew_with_each_sign_of_life(agent_on, silent):
     """The call takes longer than patience lasts; it is given up when no sign comes, which is soon."""
-    link = link_of()
+    agent = agent_on()
     began = time.monotonic()
-    receipt = long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
+    receipt = long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.5
     assert receipt["failed"] == {"dns deadline": 3}
     # In the middle between the ends of two bursts.
-    threading.Timer(1.8, os.kill, [pid_of(link), signal.SIGSTOP]).start()
+    threading.Timer(1.8, os.kill, [pid_of(agent), signal.SIGSTOP]).start()
     began = time.monotonic()
     with pytest.raises(AgentError, match=r"no keep-alive for 2\.5 s during call 'load'"):
-        long_order(link, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
+        long_call(agent, silent.getsockname()[1], 2.5, bursts=3, deadline_s=1.2)
     assert time.monotonic() - began > 3.6  # a burst, and patience
 
 
 PAUSED = """
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.lab.agents.client import Link
-with Link(BUILTIN["loopback"].server) as link:
+from pytest_ipperf.lab.agents.client import AgentClient
+with AgentClient(BUILTIN["loopback"].server) as agent:
     print(flush=True)
     for _ in range(3000):
-        link.call("hello", patience_s=0.5)
+        agent.call("hello", patience_s=0.5)
 """
 
 
@@ -246,33 +246,33 @@ def test_what_is_no_python_is_told_in_the_hosts_words(entry, words):
 
 def test_what_a_host_says_is_told_without_what_a_terminal_would_obey():
     with pytest.raises(AgentError) as caught:
-        Link(HOST, ["sh", "-c", "printf '\\033[2J\\033]0;owned\\007gone\\n' >&2; exit 3"])
+        AgentClient(HOST, ["sh", "-c", "printf '\\033[2J\\033]0;owned\\007gone\\n' >&2; exit 3"])
     assert str(caught.value).endswith(": ?[2J?]0;owned?gone (exit status 3)")
 
 
-def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(link_of, monkeypatch):
+def test_what_an_agent_says_is_told_without_what_a_terminal_would_obey(agent_on, monkeypatch):
     """It may quote the log of a server, and that whoever spoke to it."""
-    link = link_of()
-    monkeypatch.setattr(link, "_answer", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
+    agent = agent_on()
+    monkeypatch.setattr(agent, "_reply", lambda *_: ("error", "LabError", "its log ends: \x1b[2Jbye\r"))
     with pytest.raises(LabError) as caught:
-        link.call("hello")
+        agent.call("hello")
     assert str(caught.value) == f"host {HOST.name}: its log ends: ?[2Jbye?"
 
 
-def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(link_of, monkeypatch):
-    link = link_of(HOST)
+def test_what_an_agent_answers_is_told_without_what_a_terminal_would_obey_but_for_logs(agent_on, monkeypatch):
+    agent = agent_on(HOST)
     told = {"holder": "me\x1b[2J", "marks": [("a\r\tb\n", 1, b"\x1b")], "\x07": None}
-    monkeypatch.setattr(link, "_answer", lambda *_: ("ok", told))
-    assert link.call("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
-    assert link.call("logs") == told
+    monkeypatch.setattr(agent, "_reply", lambda *_: ("ok", told))
+    assert agent.call("marked") == {"holder": "me?[2J", "marks": [("a?\tb\n", 1, b"\x1b")], "?": None}
+    assert agent.call("logs") == told
 
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "sleep 1000; true", "exec cat", "exec yes"])
 def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(monkeypatch, processes, script):
-    monkeypatch.setattr(link_module, "_START_HERE_S", 0.5)
-    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    monkeypatch.setattr(client_module, "_START_HERE_S", 0.5)
+    monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     monkeypatch.setattr(base, "_PATIENCE_S", 0.5)
-    close, diagnosis = Link.close, WAYS["local"].diagnosis
+    close, diagnosis = AgentClient.close, WAYS["local"].diagnosis
     asked: list[int] = []
 
     def seen(*arguments):
@@ -283,7 +283,7 @@ def test_what_never_becomes_an_agent_is_told_at_the_deadline_and_does_not_stay(m
         return found
 
     monkeypatch.setattr(WAYS["local"], "diagnosis", seen)
-    monkeypatch.setattr(Link, "close", lambda self: (processes.below(pid_of(self)), close(self)))
+    monkeypatch.setattr(AgentClient, "close", lambda self: (processes.below(pid_of(self)), close(self)))
     sentence = refused(HOST, ["sh", "-c", script])
     assert sentence.startswith("host server: no agent could be started by way local: ")
     assert processes.left() == []
@@ -305,37 +305,37 @@ def lab():
         yield entries
 
 
-def test_an_agent_of_the_lab_lives_in_its_node(lab, link_of):
+def test_an_agent_of_the_lab_lives_in_its_node(lab, agent_on):
     host = BUILTIN["pair"].server
-    link = link_of(host, lab["server"])
-    assert link.call("hello")["host"] == "server"
-    assert link.call("route", "198.18.0.1")["device"] == "eth0"
+    agent = agent_on(host, lab["server"])
+    assert agent.call("hello")["host"] == "server"
+    assert agent.call("route", "198.18.0.1")["device"] == "eth0"
 
 
-def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, link_of, monkeypatch):
+def test_an_agent_of_the_lab_that_is_stopped_does_not_stay(lab, agent_on, monkeypatch):
     """What was started here is the command that has entered the node; the agent is its child."""
-    monkeypatch.setattr(link_module, "_STOP_S", 0.5)
+    monkeypatch.setattr(client_module, "_STOP_S", 0.5)
     before = children()
-    link = link_of(BUILTIN["pair"].server, lab["server"])
-    (agent,) = tree(pid_of(link))[1]
-    os.kill(agent.pid, signal.SIGSTOP)
+    agent = agent_on(BUILTIN["pair"].server, lab["server"])
+    (process,) = tree(pid_of(agent))[1]
+    os.kill(process.pid, signal.SIGSTOP)
     with pytest.raises(AgentError, match=r"no keep-alive for 0\.3 s during call 'hello'"):
-        link.call("hello", patience_s=0.3)
-    link.close()
+        agent.call("hello", patience_s=0.3)
+    agent.close()
     assert children() <= before
 
 
 INTERRUPTED = """
 import os, signal, time
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.lab.agents.client import Link
-with Link(BUILTIN["loopback"].server) as link:
+from pytest_ipperf.lab.agents.client import AgentClient
+with AgentClient(BUILTIN["loopback"].server) as agent:
     try:
         os.killpg(0, signal.SIGINT)
         time.sleep(60)
     except KeyboardInterrupt:
         pass
-    print(link.call("hello")["pid"] == link._process.pid)
+    print(agent.call("hello")["pid"] == agent._process.pid)
 """
 
 
@@ -352,9 +352,9 @@ def test_an_agent_does_not_outlive_the_one_who_holds_the_link(me, processes, num
     code = f"""
 import time
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.lab.agents.client import Link
-link = Link(BUILTIN["loopback"].server)
-link.call("serve", "nameserver", {SERVED!r})
+from pytest_ipperf.lab.agents.client import AgentClient
+agent = AgentClient(BUILTIN["loopback"].server)
+agent.call("serve", "nameserver", {SERVED!r})
 print(flush=True)
 time.sleep(100)
 """
@@ -366,15 +366,15 @@ time.sleep(100)
     assert processes.left() == []
 
 
-def test_a_module_beside_the_tests_is_not_taken_for_the_librarys(link_of, tmp_path, monkeypatch):
+def test_a_module_beside_the_tests_is_not_taken_for_the_librarys(agent_on, tmp_path, monkeypatch):
     (tmp_path / "socket.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)
-    assert link_of().call("hello")
+    assert agent_on().call("hello")
 
 
-def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(link_of, tmp_path):
+def test_a_python_whose_path_has_a_space_or_two_slashes_is_started(agent_on, tmp_path):
     folder = tmp_path / "a b"
     folder.mkdir()
     (folder / "enter").write_text('#!/bin/sh\nexec "$@"\n')
     (folder / "enter").chmod(0o755)
-    assert link_of(HOST, [f"{folder}//enter"]).call("hello")
+    assert agent_on(HOST, [f"{folder}//enter"]).call("hello")

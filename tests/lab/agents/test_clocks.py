@@ -17,7 +17,7 @@ from pytest_ipperf.agent.paths import clock_sync as agent_clocks
 from pytest_ipperf.agent.paths.clock_sync import ahead
 from pytest_ipperf.lab.access.base import Way, quoted
 from pytest_ipperf.lab.agents import clocks
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock, exchanged, mark_of
 from pytest_ipperf.lab.inventory.model import Host
 from tests.support.drifting_clock import Truth
@@ -148,8 +148,10 @@ def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
     """Whose offset the kernel was told to the second, so the truth is known."""
     monkeypatch.setattr("pytest_ipperf.lab.agents.client.WAYS", {"elsewhere": Elsewhere()})
     with contextlib.ExitStack() as stack:
-        link = stack.enter_context(Link(Host(name="alpha", way="elsewhere", settings={"ahead_s": str(ahead_s)})))
-        clock = HostClock(link)
+        agent = stack.enter_context(
+            AgentClient(Host(name="alpha", way="elsewhere", settings={"ahead_s": str(ahead_s)}))
+        )
+        clock = HostClock(agent)
         assert not clock.is_ours
         clock.look()
         for at_ns in (clock.marks[0][0], time.monotonic_ns()):
@@ -161,8 +163,8 @@ def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
 
 
 def test_the_clock_of_this_machine_is_ours():
-    with Link(Host(name="alpha", way="local", settings={"node": "client"})) as link:
-        clock = HostClock(link)
+    with AgentClient(Host(name="alpha", way="local", settings={"node": "client"})) as agent:
+        clock = HostClock(agent)
         assert clock.is_ours
         assert 0 < clock.round_trip_s < 1
         now_ns = time.monotonic_ns()

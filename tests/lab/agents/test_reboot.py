@@ -18,7 +18,7 @@ FAR = Host(name="far", way="ssh", settings={"ssh": "far.invalid"}, reboot="reboo
 
 @dataclasses.dataclass
 class Answering:
-    """A link to a host whose disk is full, or whose line broke."""
+    """A client of the agent on a host whose disk is full, or whose line broke."""
 
     host: Host
     lost: bool = False
@@ -46,7 +46,7 @@ class Answering:
 
 @pytest.fixture
 def answering(monkeypatch):
-    monkeypatch.setattr(reboot, "Link", Answering)
+    monkeypatch.setattr(reboot, "AgentClient", Answering)
     monkeypatch.setattr(Answering, "boots", 0)
     return Testbed(name="office", client=FAR, server=FAR)
 
@@ -82,7 +82,7 @@ class Several(Answering):
 
 def test_where_one_refuses_the_others_are_told_to_stay(monkeypatch):
     near = dataclasses.replace(FAR, name="near", settings={"ssh": "near.invalid"})
-    monkeypatch.setattr(reboot, "Link", Several)
+    monkeypatch.setattr(reboot, "AgentClient", Several)
     monkeypatch.setattr(Several, "done", [])
     with pytest.raises(LabError, match=r"^host far: no$"):
         start_anew(Testbed(name="office", client=FAR, server=near), lambda _: None, down_s=0.2)

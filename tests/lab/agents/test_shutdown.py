@@ -103,16 +103,16 @@ class Slow:
 def test_no_line_is_closed_before_all_agents_have_left():
     """As one of them may hold the lease for two."""
     done: list[str] = []
-    links: Any = [Slow("a", done), Slow("b", done, 0.2)]
-    assert left(links) == []
+    agents: Any = [Slow("a", done), Slow("b", done, 0.2)]
+    assert left(agents) == []
     assert (sorted(done[:2]), sorted(done[2:])) == (["a left", "b left"], ["a closed", "b closed"])
 
 
 def test_an_end_that_is_broken_off_lets_all_others_leave_first():
     done: list[str] = []
-    links: Any = [Slow("a", done, raises=KeyboardInterrupt()), Slow("b", done, 0.2)]
+    agents: Any = [Slow("a", done, raises=KeyboardInterrupt()), Slow("b", done, 0.2)]
     with pytest.raises(KeyboardInterrupt):
-        left(links)
+        left(agents)
     assert (done[0], sorted(done[1:])) == ("b left", ["a closed", "b closed"])
 
 
@@ -133,16 +133,16 @@ NETWORK, FOLDERS = (
 )
 def test_all_that_ends_an_epoch_is_told_once_and_in_order(raised, said, monkeypatch):
     monkeypatch.setattr(setup, "_raised", lambda *_: "existing")
-    link: Any = Leaves("x")
+    agent: Any = Leaves("x")
     path: Any = SimpleNamespace(ends={"client": None})
     testbed: Any = SimpleNamespace(name="office", is_lab=False, paths={"6in4": path})
     start: Future[Any] = Future()
-    start.set_result(link)
+    start.set_result(agent)
 
     def ended():
         with contextlib.ExitStack() as stack:
             stack.push(partial(build._end, testbed, [start]))
-            stack.enter_context(setup.tunnels(testbed, {"client": link}, ["6in4"], "auto"))
+            stack.enter_context(setup.tunnels(testbed, {"client": agent}, ["6in4"], "auto"))
             if raised:
                 raise raised
 
@@ -178,7 +178,7 @@ def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
     """It ends by itself then, and marks its host by itself."""
     closed = []
 
-    def link(name, said) -> Any:
+    def agent(name, said) -> Any:
         def call(_, **__):
             if said is None:
                 raise AgentError("it died")
@@ -186,7 +186,7 @@ def test_an_agent_that_is_not_heard_is_closed_and_says_nothing():
 
         return SimpleNamespace(host=SimpleNamespace(name=name), call=call, close=lambda: closed.append(name))
 
-    assert left([link("a", ["x stays", "y stays"]), link("b", None), link("c", [])]) == [
+    assert left([agent("a", ["x stays", "y stays"]), agent("b", None), agent("c", [])]) == [
         "host a: x stays",
         "host a: y stays",
     ]

@@ -34,7 +34,7 @@ class Away:
     def _start(self):
         if why := self._try("start", 20.0):
             raise AgentError(AWAY + why)
-        return "a link"
+        return "an agent"
 
     def ask(self, host=ALPHA):
         self.tried.clear()
@@ -59,8 +59,8 @@ def test_a_host_that_is_away_is_waited_for_once(away):
 def test_a_host_that_is_well_again_is_measured_and_not_doubted_any_longer(away):
     away.ask()
     away.up = True
-    assert (away.ask(), away.tried) == ("a link", ["knock", "start"])
-    assert (away.ask(), away.tried) == ("a link", ["start"])
+    assert (away.ask(), away.tried) == ("an agent", ["knock", "start"])
+    assert (away.ask(), away.tried) == ("an agent", ["start"])
 
 
 def test_after_a_minute_it_is_waited_for_as_at_first(away):

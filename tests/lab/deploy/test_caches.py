@@ -23,7 +23,7 @@ HOSTS = [Host(name=name, way="ssh", settings={"ssh": name}) for name in ("a", "b
 
 @dataclasses.dataclass
 class Answering:
-    """A link to a host of that name, which keeps nothing meanwhile."""
+    """A client of the agent on a host of that name, which keeps nothing meanwhile."""
 
     host: Host
     keeps: bool
@@ -50,7 +50,7 @@ class Answering:
 
 
 def test_each_host_is_told_of_and_none_keeps_others_from_it(monkeypatch):
-    monkeypatch.setattr(caches, "Link", Answering)
+    monkeypatch.setattr(caches, "AgentClient", Answering)
     assert clean(HOSTS) == [
         Cleaned("a"),
         Cleaned("b", "2 entries of the cache (1.2 MB)"),
@@ -127,7 +127,7 @@ INVENTORY = "".join(
 def test_testbeds_are_named_as_to_the_doctor(tmp_path, monkeypatch, capsys, words, hosts):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts.ini").write_text(INVENTORY)
-    monkeypatch.setattr(caches, "Link", Answering)
+    monkeypatch.setattr(caches, "AgentClient", Answering)
     main(["clean", *words])
     told = capsys.readouterr()
     assert [line.partition(":")[0] for line in told.out.splitlines()] == list(hosts)
@@ -136,7 +136,7 @@ def test_testbeds_are_named_as_to_the_doctor(tmp_path, monkeypatch, capsys, word
 def test_who_measures_on_a_host_that_is_cleaned_is_told(tmp_path, monkeypatch, capsys):
     (tmp_path / "bed.ini").write_text(INVENTORY)
     holder = "process 37 of user 0 since 06:43:37 (me@desk: pytest -m smtp)"
-    monkeypatch.setattr(caches, "Link", Answering)
+    monkeypatch.setattr(caches, "AgentClient", Answering)
     monkeypatch.setattr(Answering, "holders", {"c": holder})
     assert main(["clean", "--testbed=ta,tc", "--ipperf-hosts", str(tmp_path / "bed.ini")]) == 0
     assert capsys.readouterr().out == (

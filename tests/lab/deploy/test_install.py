@@ -20,7 +20,7 @@ from pytest_ipperf.agent.packages.installed import interpreter
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.access import local
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.deploy import resolver, wheels
 from pytest_ipperf.lab.deploy.install import check_library, equip, equip_client, parcel
 from pytest_ipperf.lab.deploy.interpreters import Python
@@ -197,12 +197,12 @@ def test_a_protocol_without_a_library_client_is_told():
 
 
 class Counted:
-    """A link whose calls are counted by name; at first its host says of itself that it has what is `pretended`."""
+    """A client whose calls are counted by name; at first its host says of itself that it has what is `pretended`."""
 
-    def __init__(self, link, pretended=None):
-        self._link = link
+    def __init__(self, agent, pretended=None):
+        self._link = agent
         self._pretended = pretended
-        self.host, self.keeps = link.host, link.keeps
+        self.host, self.keeps = agent.host, agent.keeps
         self.calls: list[str] = []
 
     def call(self, name, *arguments, **settings):
@@ -217,41 +217,41 @@ class Counted:
 def linked(monkeypatch, python):
     """A host whose Python is this one, without any packages."""
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
-    with Link(HOST) as link:
-        yield cast("Any", Counted(link))
+    with AgentClient(HOST) as agent:
+        yield cast("Any", Counted(agent))
 
 
 def test_a_host_that_has_a_package_uses_its_own():
-    with Link(HOST) as link:
-        counted: Any = Counted(link)
+    with AgentClient(HOST) as agent:
+        counted: Any = Counted(agent)
         assert equip(counted, ["aiosmtplib"]) == f"aiosmtplib {version('aiosmtplib')}"
         assert equip(counted, []) == ""
     assert counted.calls == ["packages"]
 
 
 def test_a_host_whose_own_is_too_old_is_sent_ours():
-    with Link(HOST) as link:
-        counted: Any = Counted(link, pretended={"aiosmtplib": "1.1.6"})
+    with AgentClient(HOST) as agent:
+        counted: Any = Counted(agent, pretended={"aiosmtplib": "1.1.6"})
         assert equip(counted, ["aiosmtplib>=2"]) == f"aiosmtplib {version('aiosmtplib')}"
     assert counted.calls == ["packages", "unpack", "packages"]
 
 
 @on_bare_pythons
 def test_a_bare_host_is_sent_what_it_lacks_and_once(monkeypatch, tmp_path, python):
-    with linked(monkeypatch, python) as link:
-        told = equip(link, ["aiosmtplib"])
+    with linked(monkeypatch, python) as agent:
+        told = equip(agent, ["aiosmtplib"])
         assert told == f"aiosmtplib {version('aiosmtplib')}"
-        assert link.calls == ["packages", "unpack", "packages"]
-        assert equip_client(link, application("smtp")) == told
-        assert link.calls[3:] == ["packages"]
+        assert agent.calls == ["packages", "unpack", "packages"]
+        assert equip_client(agent, application("smtp")) == told
+        assert agent.calls[3:] == ["packages"]
         (private,) = tmp_path.iterdir()
         assert [path for path in private.iterdir() if path.name.startswith("packages-")]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_sent_is_told_with_the_host(monkeypatch):
-    with linked(monkeypatch, sys.executable) as link, pytest.raises(LabError) as caught:
-        equip(link, ["ipperf-nowhere"])
+    with linked(monkeypatch, sys.executable) as agent, pytest.raises(LabError) as caught:
+        equip(agent, ["ipperf-nowhere"])
     assert str(caught.value).startswith("host client: its Python 3.")
     assert str(caught.value).endswith(
         " needs ipperf-nowhere, which is not installed here to be sent; "
@@ -279,9 +279,9 @@ def test_bare_hosts_serve_and_measure_by_what_they_are_sent(monkeypatch, process
     monkeypatch.setattr(local, "PYTHON", (python, "-I", "-S"))
     work = Workload(testbed="loopback", protocol=protocol, client="library", connections=20, payload_bytes=1000)
     with stand(BUILTIN["loopback"], f"test {os.getpid()}", 10.0, lambda _: None) as standing:
-        for link in (standing._client, standing._server):
-            assert link._process
-            processes.below(link._process.pid)
+        for agent in (standing._client, standing._server):
+            assert agent._process
+            processes.below(agent._process.pid)
         if why := why_not(python, server):
             with pytest.raises(LabError) as caught:
                 standing.serve(work, "embedded")

@@ -16,7 +16,7 @@ from pytest_ipperf.agent.host_state.dirty_marks import marks
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.paths.clock_sync import look
 from pytest_ipperf.core.portable.errors import RestoreError
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.doctor import Grade, examination, examined
 from pytest_ipperf.lab.doctor.checks import CHECKS
 from pytest_ipperf.lab.doctor.checks.reboot import programs
@@ -494,13 +494,13 @@ def midst(monkeypatch):
     """Has something done to the agents, by their hosts, when packets would be sent."""
 
     def does(what):
-        monkeypatch.setattr(examination, "_crossings", lambda _, links, __: what(links) or ())
+        monkeypatch.setattr(examination, "_crossings", lambda _, agents, __: what(agents) or ())
 
     return does
 
 
 def test_an_agent_that_dies_in_the_midst_is_told(midst, tmp):
-    midst(lambda links: os.kill(links["this machine"]._process.pid, signal.SIGKILL))
+    midst(lambda agents: os.kill(agents["this machine"]._process.pid, signal.SIGKILL))
     (told,) = [each for each in examined(BUILTIN["loopback"], BUILTIN) if each.subject == "this machine"]
     assert (told.grade, told.topic) == (Grade.WRONG, "way in")
     assert told.said.startswith("the agent died during call 'examine'; its host went down, the link broke, or it was ")
@@ -553,8 +553,8 @@ def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
     ours = look()
     monkeypatch.setattr(examination, "look", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
     seen = Seen(host=Host(name="near", way="local", settings={}), roles=())
-    with Link(seen.host) as link:
-        examination._stamped(link, seen)
+    with AgentClient(seen.host) as agent:
+        examination._stamped(agent, seen)
     assert seen.skew_s
     ahead_s, error_s = seen.skew_s
     assert abs(ahead_s - 2.5) < error_s + 0.001

@@ -57,9 +57,9 @@ def up(processes, tmp_path):
             pytest.skip(f"the lab cannot be built here: {why}")
         made.append(stand(testbed, f"test {os.getpid()}", 1.0, lambda _: None))
         standing = made[-1].__enter__()
-        for link in (standing._client, standing._server):
-            assert link._process
-            processes.below(link._process.pid)
+        for agent in (standing._client, standing._server):
+            assert agent._process
+            processes.below(agent._process.pid)
         return standing
 
     yield standing_of
@@ -348,10 +348,10 @@ def test_of_a_job_that_takes_turns_with_ours_it_is_said_once_for_each_host():
     jobs = ("smtp", "alpha"), ("smtp", "alpha"), ("smtp", "beta"), ("http", "alpha")
     for at, (job, host) in enumerate(jobs):
         held = f"process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
-        link: Any = SimpleNamespace(host=SimpleNamespace(name=host), call=lambda _, __, wait_s, held=held, **___: (
+        agent: Any = SimpleNamespace(host=SimpleNamespace(name=host), call=lambda _, __, wait_s, held=held, **___: (
             "" if wait_s else held
         ))  # fmt: skip
-        lease_there(link, owner, 1.0, said.append)
+        lease_there(agent, owner, 1.0, said.append)
     assert said == [
         f"waiting for host {host}, which is held by process {at} of user 0 since 12:00:0{at} (me@desk: pytest -m {job})"
         for at, (job, host) in enumerate(jobs)
@@ -401,6 +401,6 @@ def test_work_is_bound_to_the_processors_of_the_host(up):
     first = min(os.sched_getaffinity(0))
     hosts = [dataclasses.replace(host, cpus=(first,)) for host in BUILTIN["loopback"].hosts]
     standing = up(Testbed(name="narrow", client=hosts[0], server=hosts[1]))
-    for link in (standing._client, standing._server):
-        assert os.sched_getaffinity(link.call("hello")["pid"]) == {first}
+    for agent in (standing._client, standing._server):
+        assert os.sched_getaffinity(agent.call("hello")["pid"]) == {first}
     assert socket.gethostname() == standing._client.call("hello")["host"]

@@ -51,13 +51,13 @@ def folder(monkeypatch):
 def keeper(folder, processes):
     with Provisioning() as keeping:
         yield keeping
-        for link in keeping._links.values():
-            processes.below(pid_of(link))
+        for agent in keeping._agents.values():
+            processes.below(pid_of(agent))
 
 
-def pid_of(link):
-    assert link._process
-    return link._process.pid
+def pid_of(agent):
+    assert agent._process
+    return agent._process.pid
 
 
 def needs(server, testbed="loopback"):
@@ -98,7 +98,7 @@ def test_all_accounts_are_there_for_all_epochs_and_all_numbers_of_connections(se
     assert said[0].startswith(f"{service} holds its {users} accounts, as a log-in to each showed in ")
     assert said[1:] == ["", ""]
     assert {path: path.stat().st_ino for path in Path(held).rglob("*:2,S")} == before
-    assert len(keeper._links) == 1
+    assert len(keeper._agents) == 1
     keeper.close()
     assert not Path(held).exists()
 
@@ -148,7 +148,7 @@ def test_another_state_or_payload_has_a_folder_of_its_own_and_the_same_state_non
 
 def test_a_server_that_has_it_in_its_configuration_needs_nobody_to_keep_it(keeper):
     assert keeper.folder(HOST, "imapd", WORK, FEW) == ""
-    assert keeper._links == {}
+    assert keeper._agents == {}
 
 
 def test_without_a_keeper_it_lasts_as_long_as_the_epoch(folder):
@@ -165,8 +165,8 @@ def test_without_a_keeper_it_lasts_as_long_as_the_epoch(folder):
 def test_an_agent_that_keeps_it_and_is_told_to_go_takes_it_along(keeper):
     needs("dovecot")
     held = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
-    (link,) = keeper._links.values()
-    os.kill(pid_of(link), signal.SIGTERM)
+    (agent,) = keeper._agents.values()
+    os.kill(pid_of(agent), signal.SIGTERM)
     end = time.monotonic() + 20
     while held.exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -176,9 +176,9 @@ def test_an_agent_that_keeps_it_and_is_told_to_go_takes_it_along(keeper):
 def test_an_agent_that_keeps_it_and_is_killed_is_told_and_the_next_one_takes_it_away(keeper, folder):
     needs("dovecot")
     held = Path(keeper.folder(HOST, "dovecot", WORK, FEW))
-    (link,) = keeper._links.values()
-    os.kill(pid_of(link), signal.SIGKILL)
-    link._process.wait(10)
+    (agent,) = keeper._agents.values()
+    os.kill(pid_of(agent), signal.SIGKILL)
+    agent._process.wait(10)
     keeper.note_verified(HOST, "dovecot", WORK, FEW)
     with pytest.raises(AgentError) as caught:
         keeper.folder(HOST, "dovecot", WORK, FEW)
@@ -200,8 +200,8 @@ def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
     needs("dovecot")
     held = keeper.folder(HOST, "dovecot", WORK, FEW)
     keeper.note_verified(HOST, "dovecot", WORK, FEW)
-    (link,) = keeper._links.values()
-    before = pid_of(link)
+    (agent,) = keeper._agents.values()
+    before = pid_of(agent)
     os.kill(before, signal.SIGSTOP)
     monkeypatch.setattr(provisioning, "PROVISION_S", 0.5)
     with pytest.raises(AgentError) as caught:
@@ -214,8 +214,8 @@ def test_an_agent_that_was_silent_once_is_replaced(keeper, folder, monkeypatch):
     assert not keeper.verified(HOST, "dovecot", WORK, FEW)
     anew = keeper.folder(HOST, "dovecot", WORK, FEW)
     assert anew != held
-    (link,) = keeper._links.values()
-    assert pid_of(link) != before
+    (agent,) = keeper._agents.values()
+    assert pid_of(agent) != before
     keeper.close()
     aged(folder)
     with standing_of("loopback"):
@@ -226,11 +226,11 @@ def test_a_host_with_sudo_has_another_agent_than_the_same_machine_without(keeper
     """Whose user other servers run as, so that one could not use what the other has laid out."""
     opened = []
 
-    def link(host):
+    def agent(host):
         opened.append((host.machine, host.sudo))
         return SimpleNamespace(lost=False, ended=False, call=lambda *_, **__: f"/tmp/{len(opened)}")
 
-    monkeypatch.setattr(provisioning, "Link", link)
+    monkeypatch.setattr(provisioning, "AgentClient", agent)
     monkeypatch.setattr(provisioning, "left", lambda _: [])
     plain = Host(name="plain", way="ssh", settings={"ssh": "far.invalid"})
     root = dataclasses.replace(plain, name="root", sudo=True)
@@ -251,7 +251,7 @@ from pytest_ipperf.lab.epoch.provisioning import Provisioning
 work = Workload(testbed="loopback", protocol="imap", client="lean", connections=10, payload_bytes=1024)
 with Provisioning() as keeper:
     folder = keeper.folder(BUILTIN["loopback"].server, "dovecot", work, ServerState(users=20, password="secret"))
-    print(folder, *(link._process.pid for link in keeper._links.values()), flush=True)
+    print(folder, *(agent._process.pid for agent in keeper._agents.values()), flush=True)
     time.sleep(100)
 """
 

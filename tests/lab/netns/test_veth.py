@@ -237,7 +237,7 @@ def test_a_rate_beside_a_delay_is_the_rate():
     testbed = lab("far", 3, Links(delay_s=0.005, rate_bit_s=rate_bit_s))
     with standing(testbed) as (up, arms):
         for arm in arms[::2]:
-            for found in train_rates(testbed, arm, up.links, ARMS[arm]).values():
+            for found in train_rates(testbed, arm, up.agents, ARMS[arm]).values():
                 assert found is not None
                 assert 0.7 * rate_bit_s < found < 1.1 * rate_bit_s
 

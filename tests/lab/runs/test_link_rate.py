@@ -50,8 +50,8 @@ def test_links_of_another_rate_than_they_are_thought_to_have_are_found_out():
     testbed, standing_up = shaped("pair.50mbit")
     with standing_up as standing:
         slower, faster = (thought(testbed, rate_bit_s=rate) for rate in (60e6, 5e6))
-        missed = rate_misses(60e6, train_rates(slower, ARMS[1], standing._links, 1500))
-        exceeded = rate_contradictions(5e6, train_rates(faster, ARMS[1], standing._links, 1500))
+        missed = rate_misses(60e6, train_rates(slower, ARMS[1], standing._agents, 1500))
+        exceeded = rate_contradictions(5e6, train_rates(faster, ARMS[1], standing._agents, 1500))
         service = standing.serve(WORKLOAD, "embedded")
         receipt = standing.run(ARMS[1], service, WORKLOAD, bursts=10, deadline_s=10.0)
     assert [sentence.partition(" it has ")[0] for sentence in missed] == ["from the client", "from the server"]

@@ -26,7 +26,7 @@ from pytest_ipperf.agent.load.worker import Share
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import clocks
-from pytest_ipperf.lab.agents.client import Link
+from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.clocks import HostClock
 from pytest_ipperf.lab.epoch import build
 from pytest_ipperf.lab.epoch.live_testbed import stand
@@ -65,9 +65,9 @@ def up(processes, tmp_path, monkeypatch):
             if why := unusable():
                 pytest.skip(f"the lab cannot be built here: {why}")
             standing = stack.enter_context(stand(several(count), f"test {os.getpid()}", 1.0, lambda _: None))
-            for link in standing._links.values():
-                assert link._process
-                processes.below(link._process.pid)
+            for agent in standing._agents.values():
+                assert agent._process
+                processes.below(agent._process.pid)
             return standing
 
         yield standing_of
@@ -78,11 +78,11 @@ def up(processes, tmp_path, monkeypatch):
 def elsewhen(monkeypatch):
     """The second client's CLOCK_MONOTONIC is a day ahead of all others."""
 
-    def link(host, entry=()):
+    def agent(host, entry=()):
         words = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--kill-child")
-        return Link(host, (*entry, *words) if host.name == "client2" else entry)
+        return AgentClient(host, (*entry, *words) if host.name == "client2" else entry)
 
-    monkeypatch.setattr(build, "Link", link)
+    monkeypatch.setattr(build, "AgentClient", agent)
 
 
 def spec(**changed):
@@ -218,10 +218,10 @@ class Made:
         Made.now_ns += 2 * half_ns
         return Made.now_ns - half_ns, Made.now_ns - half_ns
 
-    def ask(self, name, *arguments):
+    def request(self, name, *arguments):
         self._asked = name, arguments
 
-    def answer(self, *_):
+    def result(self, *_):
         name, arguments = self._asked
         if name != "drive_begin":
             return None
@@ -239,10 +239,10 @@ def made_up(monkeypatch):
     monkeypatch.setattr(clocks, "time", clock)
 
     def run(bursts, *hosts):
-        links = {f"client{number}": host for number, host in enumerate(hosts)}
-        each = {role: spec(bursts=bursts) for role in links}
-        clocks_of = {role: HostClock(link) for role, link in links.items()}
-        return multi_client._Together(each, links, Made(), clocks_of)  # type: ignore[arg-type]
+        agents = {f"client{number}": host for number, host in enumerate(hosts)}
+        each = {role: spec(bursts=bursts) for role in agents}
+        clocks_of = {role: HostClock(agent) for role, agent in agents.items()}
+        return multi_client._Together(each, agents, Made(), clocks_of)  # type: ignore[arg-type]
 
     return run
 
@@ -328,7 +328,7 @@ def test_who_began_late_is_told(up, monkeypatch):
 
 def agent_of(standing, role):
     """The last process that its line leads to, as seen here."""
-    last, children = 0, [standing._links[role]._process.pid]
+    last, children = 0, [standing._agents[role]._process.pid]
     while children:
         last = children[0]
         children = [int(each) for each in Path(f"/proc/{last}/task/{last}/children").read_text().split()]

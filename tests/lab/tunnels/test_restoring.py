@@ -24,9 +24,9 @@ class Returned:
 
 
 def test_what_is_left_of_tunnels_is_told_with_how_the_marks_are_cleared():
-    links: Any = {role: Returned(role) for role in ("client", "server")}
+    agents: Any = {role: Returned(role) for role in ("client", "server")}
     with pytest.raises(RestoreError) as raised:
-        setup._restore(BUILTIN["pair"], links)
+        setup._restore(BUILTIN["pair"], agents)
     left = "device ipperf-6in4 is still there"
     assert str(raised.value) == (
         f"not everything is as it was: host client: {left}; host server: {left}; "

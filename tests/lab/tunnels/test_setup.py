@@ -63,7 +63,7 @@ def workload(testbed, connections=10):
 
 def command(standing, role, text):
     """Runs a shell in a node, by the words that lead to its agent."""
-    argv = standing._links[role]._process.args
+    argv = standing._agents[role]._process.args
     subprocess.run([*argv[: argv.index("env")], "sh", "-ec", text], check=True)
 
 
@@ -256,7 +256,7 @@ def test_every_wrong_path_is_told_in_words(up, monkeypatch):
     # So that what leaves the tunnel gets through all the same.
     inside(standing, "router", "-6 route add 2001:2:0:41::1 via 2001:2:0:10::1")
     command(standing, "router", "tc qdisc add dev eth0 clsact 2> /dev/null || true")
-    facts = functools.partial(path_facts, testbed, standing._links, resolver_port=service.resolver_port, name="a.test")
+    facts = functools.partial(path_facts, testbed, standing._agents, resolver_port=service.resolver_port, name="a.test")
 
     def told(arm):
         found = path_contradictions(expected(testbed, arm, (3, 2)), facts(arm=arm))

@@ -23,7 +23,7 @@ class Mtu(Check):
             more = way.fits[max(way.fits)]
             if way.fits[fits] == "no answer":
                 said = f"IPv{way.ipver}: packets of {fits} bytes are lost on the way, and nobody says so (a black hole)"
-                yield self.wrong(subject, said, "give all links of the way one MTU, or let ICMP through")
+                yield self.wrong(subject, said, "give all agents of the way one MTU, or let ICMP through")
             elif way.fits[fits] == "too big":
                 said = f"IPv{way.ipver}: packets of {fits} bytes are refused here"
                 yield self.wrong(subject, said, "see what MTU the way has: ip route get, tracepath")
