@@ -299,16 +299,16 @@ def ending(folder, status):
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "expected"),
     [(0, ""), (1, "::error title=Red night::"), (10, "::warning title=No verdict::nothing"),
      (11, "::warning title=No verdict::the machine"), (12, "::error title=Cells are missing::"),
      (4, "::error title=No night::status 4,")],
 )  # fmt: skip
-def test_on_github_a_night_ends_as_it_ended_and_says_which(repository, status, told):
+def test_on_github_a_night_ends_as_it_ended_and_says_which(repository, status, expected):
     ending(repository, status)
     ended, output, summary = run([*shells("github-night")][-1], repository, ("bash", "-e"))
     assert (ended, summary) == (status, "" if status == 4 else "told\n")
-    assert output.removeprefix("in the log\n").startswith(told)
+    assert output.removeprefix("in the log\n").startswith(expected)
     assert output.count("::") == 2 * bool(status)
 
 
@@ -332,17 +332,17 @@ def test_the_page_of_a_change_is_none_of_an_older_session(repository, name, stat
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "expected"),
     [(0, ""), (1, "Red: a cell"), (10, "No verdict: nothing"), (11, "No verdict: the machine"),
      (12, "Cells are missing:"), (2, "No night: status 2.\n\nThe end of ")],
 )  # fmt: skip
-def test_cron_has_something_to_mail_unless_all_is_well(repository, status, told):
+def test_cron_has_something_to_mail_unless_all_is_well(repository, status, expected):
     ending(repository, status)
     script = repository / "ipperf-night"
     script.write_text(CRON)
     ended, output, _ = run(f"exec sh {script} {repository}\n", repository)
     assert ended == status
-    assert output.startswith(told)
+    assert output.startswith(expected)
     last = {0: "", 2: "/night.log:\nin the log\n"}
     assert output.endswith(last.get(status, "\n\ntold\n"))
     assert bool(output) == bool(status)

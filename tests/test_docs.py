@@ -166,8 +166,8 @@ def test_the_records_are_read_back_as_the_page_shows(tmp_path):
     for block, warmup in ((-1, True), (0, False)):
         facts = {"workload": "lab-smtp-c2-1k", "arm": "ipv6", "epoch": 0, "block": block, "warmup": warmup}
         offset = journal.append_samples(rows.tobytes())
-        told = {"columns": PHASES, "values": {"response_time": 1.5}, "rows": 2, "offset": offset}
-        journal.append("run", facts | told)
+        result = {"columns": PHASES, "values": {"response_time": 1.5}, "rows": 2, "offset": offset}
+        journal.append("run", facts | result)
     journal.close()
     code = blocks(page("docs/records.md"), "python")[0]
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
@@ -242,8 +242,10 @@ def test_all_options_are_told_with_their_ini_twins_and_defaults():
     assert names(suites, "filter") == [name for name, *_ in FILTERS]
     assert names(suites, "level", "value") == [*(name for name, *_ in LEVELS), *(f"--{name}" for name in FACTORS)]
     assert names(suites, "once", "value") == [name for name, *_ in ONCE]
-    told = [[*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")]
-    assert told == [[name, default, ini_of(name)] for name, _, default, _ in SETTINGS]
+    documented = [
+        [*codes(row[0]), "".join(codes(row[1])), *codes(row[2])] for row in table(suites, "setting", "default")
+    ]
+    assert documented == [[name, default, ini_of(name)] for name, _, default, _ in SETTINGS]
     for kind in ("filter", "level"):
         assert all(codes(row[2]) == [ini_of(codes(row[0])[0])] for row in table(suites, kind, "value", "ini twin"))
     known = {name for name, *_ in (*FILTERS, *LEVELS, *ONCE, *SETTINGS)} | {f"--{name}" for name in FACTORS}
@@ -284,8 +286,8 @@ def test_designs_are_those_of_the_code():
 
 
 def test_markers_are_those_of_the_code():
-    told = [code.split("(")[0] for code in names("docs/suites.md", "marker")]
-    assert told == [*PROTOCOLS, *(line.split("(")[0] for line in MARKERS)]
+    documented = [code.split("(")[0] for code in names("docs/suites.md", "marker")]
+    assert documented == [*PROTOCOLS, *(line.split("(")[0] for line in MARKERS)]
     for row in table("docs/suites.md", "marker")[: len(PROTOCOLS)]:
         name = codes(row[0])[0]
         assert name not in applications() or application(name).ends_with == codes(row[1])[0]
@@ -300,13 +302,15 @@ def test_markers_are_those_of_the_code():
 
 def test_flows_their_factors_and_metrics_are_those_of_the_code():
     flows = [name for name in PROTOCOLS if flow(name)]
-    told: dict[str, dict[str, str]] = {}
+    documented: dict[str, dict[str, str]] = {}
     name = ""
     for row in table("docs/flows.md", "protocol", "connections", "payload", "factor"):
         name = codes(row[0])[0] if row[0] else name
-        told.setdefault(name, {})[codes(row[3])[0]] = codes(row[5])[0]
-    assert told == {name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors} for name in told}
-    assert sorted(told) == flows
+        documented.setdefault(name, {})[codes(row[3])[0]] = codes(row[5])[0]
+    assert documented == {
+        name: {each.name: each.text(each.levels[0]) for each in PROTOCOLS[name].factors} for name in documented
+    }
+    assert sorted(documented) == flows
     found = {}
     for row in table("docs/flows.md", "metric"):
         metric = METRICS[codes(row[0])[0]].metric
@@ -314,11 +318,11 @@ def test_flows_their_factors_and_metrics_are_those_of_the_code():
         assert row[2:] == known
         found[metric.name] = codes(row[1])
     assert found == {
-        metric: [name for name in told if metric in PROTOCOLS[name].metrics]
-        for metric in dict.fromkeys(each for name in told for each in PROTOCOLS[name].metrics)
+        metric: [name for name in documented if metric in PROTOCOLS[name].metrics]
+        for metric in dict.fromkeys(each for name in documented for each in PROTOCOLS[name].metrics)
     }
     samples = {codes(row[0])[0]: codes(row[1]) for row in table("docs/flows.md", "protocol", "columns")}
-    assert samples == {name: list(PROTOCOLS[name].columns) for name in told}
+    assert samples == {name: list(PROTOCOLS[name].columns) for name in documented}
 
 
 def test_servers_are_those_of_the_code():
@@ -330,8 +334,8 @@ def test_servers_are_those_of_the_code():
 
 
 def test_registries_are_those_of_the_code():
-    told = {codes(row[0])[0]: codes(row[2]) for row in table("docs/architecture.md", "registry")}
-    assert told == {
+    documented = {codes(row[0])[0]: codes(row[2]) for row in table("docs/architecture.md", "registry")}
+    assert documented == {
         "protocols/": list(PROTOCOLS),
         "servers/": list(SERVERS),
         "transports/": list(TRANSPORTS),
@@ -394,9 +398,9 @@ def test_events_and_columns_of_the_records_are_those_of_the_code():
         key.value for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)
     }
     events = table("docs/records.md", "event")
-    told = {code for row in events for code in codes(row[2])} | {"warmups", "blocks"}
-    told |= {code for row in table("docs/records.md", "key") for code in codes(row[0])}
-    assert told == written
+    documented = {code for row in events for code in codes(row[2])} | {"warmups", "blocks"}
+    documented |= {code for row in table("docs/records.md", "key") for code in codes(row[0])}
+    assert documented == written
     calls = [
         node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".append", "._keep"))
     ]
@@ -411,7 +415,7 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
         epochs = int(count)
         assert quantile == f"{t_quantile(0.95, epochs - 1):.2f}"
         assert share == f"{100 * minimum_detectable(0.05, epochs, alpha=0.05):.1f} %"
-    for spread, *told in table("docs/statistics.md", "spread of a run"):
+    for spread, *documented in table("docs/statistics.md", "spread of a run"):
         sd = float(spread.removesuffix(" %")) / 100
         quick, standard = DESIGNS["quick"], DESIGNS["standard"]
         looks = ((quick, quick.epochs), (standard, standard.epochs), (standard, standard.most_epochs))
@@ -419,7 +423,7 @@ def test_figures_of_the_statistics_page_are_what_the_code_computes():
             detectable(sd, 0.01, epochs, design.blocks, alpha=design.alpha, location="median")
             for design, epochs in looks
         ]
-        assert told == [f"{100 * each:.1f} %" for each in found]
+        assert documented == [f"{100 * each:.1f} %" for each in found]
 
 
 def test_the_proof_says_what_the_page_shows():
@@ -515,9 +519,9 @@ def test_every_sentence_of_the_trouble_page_is_in_the_source():
 
 def test_the_tunnels_page_lists_every_check_of_the_wire():
     rows = [row[0].partition(" (RFC")[0].replace("-", " ").lower() for row in table("docs/tunnels.md", "check")]
-    told = [re.sub("[^a-z0-9 ]", "", row) for row in rows]
+    documented = [re.sub("[^a-z0-9 ]", "", row) for row in rows]
     asked = re.findall(r"^def test_(\w+)", page("tests/paths/test_wire.py"), re.MULTILINE)
-    assert [each.replace("_", " ") for each in asked] == told
+    assert [each.replace("_", " ") for each in asked] == documented
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

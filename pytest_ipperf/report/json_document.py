@@ -1,4 +1,4 @@
-"""Documents: a session and a night as plain values for machines. What the keys mean: docs/formats.md.
+"""Build the JSON documents of a session and a night. What the keys mean: docs/formats.md.
 
 All of it can be written as JSON, and read by everybody: what is no finite number is None, and what is no text, as half
 of a character of a command line that is not UTF-8, is a question mark.
@@ -28,7 +28,7 @@ SESSION_SCHEMA = 1
 
 
 def session_document(story: SessionSummary) -> dict[str, Any]:
-    """All that is told of a session but its samples; its night, where it was the screening of one, is part of it."""
+    """Return all data of a session but its samples; its night, where it was the screening of one, is part of it."""
     night = story.night and night_document(
         story.night, session=story.name, saved=story.saved, began_at=story.began_at, seconds=story.seconds
     )
@@ -81,7 +81,7 @@ def night_document(
             "history_alpha": night.history_alpha,
             "sentinel": _sentinel(night.sentinel),
             "warnings": night.warnings,
-            "troubles": [{"nodeid": name, "sentence": told} for name, told in night.troubles.items()],
+            "troubles": [{"nodeid": name, "sentence": sentence} for name, sentence in night.troubles.items()],
             "cells": [_cell(cell) for cell in night.cells],
         }
     )

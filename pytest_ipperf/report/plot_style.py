@@ -1,4 +1,4 @@
-"""Drawing: what all plots have in common: curves that can be told apart in grey, their settings, SVG within a page.
+"""Share the style of all plots: curves that can be told apart in grey, settings, SVG within a page.
 
 matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
 """
@@ -14,7 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.portable.factor import Value
-from pytest_ipperf.report.flow.sweeps import Line
+from pytest_ipperf.report.flow.sweeps import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,14 +95,14 @@ def shifts(where: Sequence[float], arms: int) -> list[float]:
     return [most * (2 * number / (arms - 1) - 1) if arms > 1 else 0.0 for number in range(arms)]
 
 
-def ticks(line: Line) -> list[str]:
-    """What stands below the levels of a line."""
-    if line.dimension.unit != "bit/s":
-        return line.texts
-    return [value if isinstance(value, str) else f"{value / 1e6:g}" for value in line.values]
+def ticks(sweep: Sweep) -> list[str]:
+    """Return the tick labels of a sweep."""
+    if sweep.dimension.unit != "bit/s":
+        return sweep.texts
+    return [value if isinstance(value, str) else f"{value / 1e6:g}" for value in sweep.values]
 
 
-def axis(line: Line) -> str:
-    """What the axis below them is called, with its unit."""
-    unit = {"bytes": " in bytes (1k = 1024)", "bit/s": " in Mbit/s of payload"}.get(line.dimension.unit, "")
-    return f"{line.dimension.title}{unit}"
+def axis(sweep: Sweep) -> str:
+    """Return the label of a sweep's axis, with its unit."""
+    unit = {"bytes": " in bytes (1k = 1024)", "bit/s": " in Mbit/s of payload"}.get(sweep.dimension.unit, "")
+    return f"{sweep.dimension.title}{unit}"

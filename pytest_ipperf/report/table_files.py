@@ -1,4 +1,4 @@
-"""Figures: the files of a session's tables, for those who go on computing. All is in base units, times in seconds."""
+"""Write the files of a session's tables. All is in base units, times in seconds."""
 
 from __future__ import annotations
 

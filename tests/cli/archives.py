@@ -140,8 +140,8 @@ def _measure(journal: EventLog, seed: int) -> None:
     journal.append("workload", {"workload": name, "seed": plan.seed, "order": order_of(plan)})
     for epoch in plan.epochs:
         hosts = {"client": HOST, "server": HOST}
-        told = {"epoch": epoch.number, "server": str(service), "resolver": "", "paths": {}, "fingerprint": hosts}
-        journal.append("epoch", {"workload": name, **told})
+        shown = {"epoch": epoch.number, "server": str(service), "resolver": "", "paths": {}, "fingerprint": hosts}
+        journal.append("epoch", {"workload": name, **shown})
         for block, arms in [(-1, epoch.warmups), *enumerate(epoch.blocks)]:
             for slot, arm in enumerate(arms):
                 _run(journal, plan, draw, {"arm": str(arm), "epoch": epoch.number, "block": block, "slot": slot})

@@ -151,8 +151,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_verdict_that_was_changed_is_seen(program, nights, change):
     path = nights / "nights" / name_of(4) / "verdict.json"
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, **change}))
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, **change}))
     status, lines, said = export(program, nights)
     assert (status, lines) == (1, "")
     assert (
@@ -164,8 +164,8 @@ def test_a_verdict_that_was_changed_is_seen(program, nights, change):
 def test_a_verdict_that_its_records_do_not_give_is_trouble(program, nights, change):
     """As where a night of the history has gone since; with a checksum that is right."""
     path = nights / "nights" / name_of(4) / "verdict.json"
-    told = json.loads(path.read_text())
-    path.write_bytes(sealed_verdict({**told, **CHANGES[change]}))
+    document = json.loads(path.read_text())
+    path.write_bytes(sealed_verdict({**document, **CHANGES[change]}))
     status, lines, _ = export(program, nights)
     assert status == 0
     assert f"night {name_of(4)} ended as " in lines

@@ -52,8 +52,8 @@ FIGURES = {"tcp": TCP, "udp": UDP, "rtt": {"rtt": 0.0012, "worst_rtt": 0.0031, "
 def side(arm, values, protocol="tcp", metric="throughput", **change):
     values = tuple(values)
     figures = FIGURES[protocol] | {metric: statistics.fmean(values)}
-    told = ArmSummary(arm=arm, values=values, attempted=60, completed=60, failed={}, phases={}, figures=figures)
-    return dataclasses.replace(told, **change)
+    arm_summary = ArmSummary(arm=arm, values=values, attempted=60, completed=60, failed={}, phases={}, figures=figures)
+    return dataclasses.replace(arm_summary, **change)
 
 
 def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, levels=None, **change):
@@ -62,7 +62,7 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
     own: dict[str, Any] = SILENT[protocol] | (levels or {})
     payload, count = change.pop("payload_bytes", 1400), change.pop("connections", 1)
     text = levels_text([factor.level(own[factor.name]) for factor in PROTOCOLS[protocol].factors])
-    told = Record(
+    shown = Record(
         cell=f"lab-{protocol}-c{count}-{payload}-{text}-{arm}", testbed="lab.100mbit", protocol=protocol,
         connections=count, payload_bytes=payload, ipver=int(arm[3]), transport=arm.partition("-")[2] or "native",
         twin=False, client="lean", server="", metric=metric, design="paper" if epochs == 1 else "quick",
@@ -72,16 +72,16 @@ def record(protocol, metric, arm, values, reference, *, epochs=None, blocks=1, l
         margin_fraction=0.1, alpha=0.05, verdict="within" if epochs > 1 else "measured", reasons=(), sentence="...",
         backend="kernel" if "-" in arm else "", rate_bit_s=1e8, run_s=1.0, warmup_s=0.5, levels=own, levels_text=text,
     )  # fmt: skip
-    return dataclasses.replace(told, **_effect(told), **change)
+    return dataclasses.replace(shown, **_effect(shown), **change)
 
 
-def _effect(told):
+def _effect(record):
     """The change of the epochs' first blocks, by the metric's scale."""
-    scale = METRICS[told.metric].metric.scale
+    scale = METRICS[record.metric].metric.scale
     unit = {"change_unit": UNITS_OF_CHANGE[scale]}
-    if told.epochs == 1:
+    if record.epochs == 1:
         return unit
-    pairs = zip(told.test.values[:: told.blocks], told.reference.values[:: told.blocks], strict=True)
+    pairs = zip(record.test.values[:: record.blocks], record.reference.values[:: record.blocks], strict=True)
     changes = [math.log(a / b) if scale == "ratio" else a - b for a, b in pairs]
     found = t_interval(changes, 0.95).mapped(percent_of_log if scale == "ratio" else _points)
     return unit | {
@@ -150,7 +150,7 @@ def application(protocol, count, arm, ratio, *, spread=0.03, seed=1, epochs=10, 
     ]
     twin = arm.endswith("-twin")
     cell = f"lab.100mbit-{protocol}-c{count}-1k-{arm}"
-    told = Record(
+    shown = Record(
         cell=cell, testbed="lab.100mbit", protocol=protocol, connections=count, payload_bytes=1024, ipver=int(arm[3]),
         transport="native" if twin else arm.partition("-")[2] or "native", twin=twin, client="lean",
         server={"smtp": "postfix 3.7.11", "http": "apache 2.4.67"}[protocol], metric=METRIC.name, design=NIGHTLY.name,
@@ -160,7 +160,7 @@ def application(protocol, count, arm, ratio, *, spread=0.03, seed=1, epochs=10, 
         reasons=(), sentence="", backend="kernel" if told_through(arm) else "", rate_bit_s=1e8, fingerprint="f1",
         workload_version="1", nodeid=f"suites/response_time/test_response_time.py::test_{protocol}[{cell}]",
     )  # fmt: skip
-    return dataclasses.replace(_judged(told, values, reference), **change)
+    return dataclasses.replace(_judged(shown, values, reference), **change)
 
 
 def told_through(arm):
@@ -175,16 +175,16 @@ def _served(arm, values):
     )  # fmt: skip
 
 
-def _judged(told, values, reference):
+def _judged(record, values, reference):
     pairs = [math.log(a / b) for a, b in zip(values, reference, strict=True)]
-    located = [statistics.median(pairs[at : at + told.blocks]) for at in range(0, len(pairs), told.blocks)]
+    located = [statistics.median(pairs[at : at + record.blocks]) for at in range(0, len(pairs), record.blocks)]
     effect = Effect(
-        metric=METRIC, change=t_interval(located, 0.95), n_epochs=told.epochs, n_blocks=len(pairs),
-        sd_epoch=statistics.stdev(located), sd_block=None, test=Arm.parse(told.test.arm), reference=Arm.parse("ipv4"),
-        test_value=told.test.mean, reference_value=told.reference.mean,
+        metric=METRIC, change=t_interval(located, 0.95), n_epochs=record.epochs, n_blocks=len(pairs),
+        sd_epoch=statistics.stdev(located), sd_block=None, test=Arm.parse(record.test.arm), reference=Arm.parse("ipv4"),
+        test_value=record.test.mean, reference_value=record.reference.mean,
     )  # fmt: skip
     shown = effect.shown
-    own = dataclasses.replace(told, estimate=shown.estimate, low=shown.low, high=shown.high, sd_epoch=effect.sd_epoch)
+    own = dataclasses.replace(record, estimate=shown.estimate, low=shown.low, high=shown.high, sd_epoch=effect.sd_epoch)
     return own.judged(judge(effect, Margin.parse("10%,0.5ms")))
 
 
@@ -207,12 +207,12 @@ def past_of(record, nights, *, level=None, spread=0.012, changed=None, seed=1):
 def samples_of(records, failures=()):
     """Times of single connections for every arm; those cells in `failures` lose one in fifty."""
     found = {}
-    for told in records:
-        workload = told.cell.removesuffix(f"-{told.test.arm}")
-        for side_ in (told.test, told.reference):
+    for expected in records:
+        workload = expected.cell.removesuffix(f"-{expected.test.arm}")
+        for side_ in (expected.test, expected.reference):
             draw = random.Random(f"{workload} {side_.arm}")
             times = [draw.lognormvariate(math.log(side_.mean), 0.25) for _ in range(600)]
-            lost = [math.inf] * 12 if told.cell in failures and side_ is told.test else []
+            lost = [math.inf] * 12 if expected.cell in failures and side_ is expected.test else []
             found[workload, side_.arm] = times + lost
     return found
 
@@ -232,10 +232,12 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
     places = [(protocol, count, arm) for protocol in ("http", "smtp") for count in (1, 10, 100) for arm in arms]
     screen = [cell(place, 1) for place in places]
     fresh = [cell(place, 2) for place in (slow, known)]
-    judged = [told for told in screen if not told.twin]
+    judged = [expected for expected in screen if not expected.twin]
     courses = {
-        told.key: past_of(told, nights, changed=25 if told.cell.startswith("lab.100mbit-http-c10-") else None)
-        for told in judged
+        expected.key: past_of(
+            expected, nights, changed=25 if expected.cell.startswith("lab.100mbit-http-c10-") else None
+        )
+        for expected in judged
     }
     courses[fresh[0].key] = past_of(fresh[0], nights, level=0.01)
     gone = HistoryKey("lab.100mbit-ftp-c10-1m-ipv6", METRIC.name, "1")
@@ -263,7 +265,7 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
         samples=samples_of(screen, failures={screen[0].cell}),
         courses=courses,
         night=decide(
-            screen=screen, fresh=fresh, expected={told.key for told in judged} | {gone}, courses=courses,
+            screen=screen, fresh=fresh, expected={expected.key for expected in judged} | {gone}, courses=courses,
             accepted=accepted, today=dt.date(2026, 11, 22), troubles=troubles,
             metric_of=lambda name: METRICS[name].metric,
         ),
@@ -271,6 +273,6 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
 
 
 @pytest.fixture(scope="session")
-def told():
-    """What makes stories: `application`, `past_of`, `samples_of`, `night_story`."""
+def factory():
+    """Functions that make records and stories: `application`, `past_of`, `samples_of`, `night_story`."""
     return SimpleNamespace(application=application, past_of=past_of, samples_of=samples_of, night_story=night_story)

@@ -163,7 +163,7 @@ def _places(found: Records, session: SessionRef) -> Iterator[str]:
 
 def _show_trends(found: Records, args: argparse.Namespace) -> None:
     from pytest_ipperf.metrics import METRICS  # noqa: PLC0415 - as above
-    from pytest_ipperf.report.terminal.trend import course_lines  # noqa: PLC0415
+    from pytest_ipperf.report.terminal.trend import trend_lines  # noqa: PLC0415
 
     keys = found.archive.keys(args.what)
     if len(keys) > _MOST_CELLS:
@@ -172,7 +172,7 @@ def _show_trends(found: Records, args: argparse.Namespace) -> None:
     written = False
     for key in keys:
         if course := found.archive.course(key, saved=args.saved):
-            lines = course_lines(course, METRICS[key.metric].metric, most=args.most, width=screen_width())
+            lines = trend_lines(course, METRICS[key.metric].metric, most=args.most, width=screen_width())
             write_lines([*([""] * written), *lines])
             written = True
     if not written:

@@ -146,7 +146,7 @@ def _describe(result: Any, record: Record | None, outcome: Outcome | None) -> No
     if record is not None:
         result.descriptionHtml = allure_card.description(record, allure_card.plot(record))
     elif outcome is not None:
-        result.descriptionHtml = allure_card.lack(outcome.kind.value[1], outcome.sentence)
+        result.descriptionHtml = allure_card.without_answer(outcome.kind.value[1], outcome.sentence)
 
 
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:

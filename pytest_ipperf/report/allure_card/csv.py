@@ -1,4 +1,4 @@
-"""Values: the run values of both arms and the answer, one figure to a row, for a spreadsheet or a script."""
+"""Write the run values of both arms and the answer as CSV, one figure to a row."""
 
 from __future__ import annotations
 

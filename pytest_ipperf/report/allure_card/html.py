@@ -1,4 +1,4 @@
-"""Page: the description of a test as HTML: the answer in words, the plot, both arms side by side, what the figures are.
+"""Write the description of an Allure result as HTML: answer, plot, both arms side by side, notes.
 
 It is shown inside a page of others, so it has its styles in its elements and no colour that a dark page would hide.
 """
@@ -23,7 +23,7 @@ _LINE = "border-bottom:1px solid rgba(128,128,128,.35);"
 _NAME = f"{_LINE}padding:.3em .8em .3em 0;text-align:left;font-weight:normal"
 _FIGURE = f"{_LINE}padding:.3em 0 .3em .8em;text-align:right"
 _OF_ANSWER = ("change", "95 % interval", "margin", "verdict", "change of the means")
-"""What is told of an arm against the reference, and of no arm alone."""
+"""Rows that compare an arm with the reference; no arm alone has them."""
 
 
 def description(record: Record, png: bytes | None = None) -> str:
@@ -42,15 +42,15 @@ def description(record: Record, png: bytes | None = None) -> str:
     return "\n".join(parts)
 
 
-def lack(what: str, sentence: str) -> str:
-    """The same of a cell that has no answer: `what` became of it, and why."""
+def without_answer(what: str, sentence: str) -> str:
+    """Describe a cell that has no answer: `what` became of it, and why."""
     return f"<p><b>{escape(what)}.</b> {escape(capital(sentence).rstrip('.'))}.</p>"
 
 
 def _sentence(record: Record) -> str:
     """The record's own, without the word before it where its verdict is the first of it."""
-    told = record.sentence.removeprefix(f"{UNJUDGED}: ")
-    return f"{capital(told).rstrip('.')}." if told else ""
+    text = record.sentence.removeprefix(f"{UNJUDGED}: ")
+    return f"{capital(text).rstrip('.')}." if text else ""
 
 
 def _table(record: Record) -> Table:
@@ -65,7 +65,7 @@ def _notes(record: Record) -> list[str]:
 def _html_table(record: Record, table: Table) -> Iterator[str]:
     """Both arms side by side, where a table of many cells has them one below the other."""
     reference, test = Arm.parse(record.reference.arm).title, Arm.parse(record.test.arm).title
-    first, second = _told(table.rows, reference), _told(table.rows, test)
+    first, second = _arm_cells(table.rows, reference), _arm_cells(table.rows, test)
     heads = "".join(
         f'<th scope="col" style="{_FIGURE}">{escape(head)}</th>' for head in (f"{reference}, reference", test)
     )
@@ -79,8 +79,8 @@ def _html_table(record: Record, table: Table) -> Iterator[str]:
     yield "</table>"
 
 
-def _told(rows: Sequence[Row], arm: str) -> dict[str, str]:
-    """What the rows of a table with one column tell of an arm, by their names; its own row has none."""
+def _arm_cells(rows: Sequence[Row], arm: str) -> dict[str, str]:
+    """Return an arm's cells of a table with one column by the names of their rows; its own row has no name."""
     found: dict[str, str] = {}
     inside = False
     for name, cells in rows[1:]:

@@ -1,4 +1,4 @@
-"""Plot: the runs of both arms epoch by epoch, and beside them the change with its interval against the margin.
+"""Plot the runs of both arms epoch by epoch, and beside them the change with its interval against the margin.
 
 matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
 """

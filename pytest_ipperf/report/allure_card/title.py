@@ -1,4 +1,4 @@
-"""Face: what a cell is called where many are listed, and its factors as plain texts."""
+"""Write the title of a cell's Allure result, and its factors as plain texts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def title(cell: Cell, metric: str, *, testbed: bool = False) -> str:
     own = [level.text for level in workload.levels if level.text]
     where = f"on {workload.testbed}" if testbed else ""
     size += " bytes" if size.isdecimal() else ""
-    told = (what, cell.arm.title, many, size, *(more[name] for name in load), *own, where)
-    return ", ".join(filter(None, told))
+    parts = (what, cell.arm.title, many, size, *(more[name] for name in load), *own, where)
+    return ", ".join(filter(None, parts))
 
 
 def _many(count: int, what: str) -> str:
@@ -52,12 +52,12 @@ def factor_texts(cell: Cell) -> dict[str, str]:
 
 def _load(cell: Cell) -> dict[str, str]:
     workload = cell.workload
-    told = {
+    texts = {
         "client": "" if workload.client == LEAN else workload.client,
         "arrivals": f"{workload.rate_per_s!r}/s".replace(".0/s", "/s") if workload.rate_per_s else "",
         "workers": str(workload.workers) if workload.workers > 1 else "",
     }
-    return {name: text for name, text in told.items() if text}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _mark(cell: Cell, name: str) -> str:

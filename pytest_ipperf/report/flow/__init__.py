@@ -1,4 +1,4 @@
-"""Flows: the tables of what agents make themselves, TCP and UDP streams and probes, and their figures as a file."""
+"""Report flows (TCP and UDP streams, probes): their tables, and their figures as a file."""
 
 from pytest_ipperf.report.flow.csv_rows import figures
 from pytest_ipperf.report.flow.tables import tables

@@ -1,4 +1,4 @@
-"""Figures: the cells of flows with all digits, for those who go on computing. All is in base units."""
+"""Build the rows of `flows.csv`: all digits, base units."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_ipperf.report.tables import columns
 
 def figures(records: Iterable[Record]) -> list[dict[str, Any]]:
     """A row for each arm of each cell and metric, all with the same columns; the reference of a workload comes once."""
-    told = latest(records)
-    levels = list(dict.fromkeys(name for record in told for name in record.levels))
-    means = sorted({name for record in told for side in (record.test, record.reference) for name in side.figures})
+    chosen = latest(records)
+    levels = list(dict.fromkeys(name for record in chosen for name in record.levels))
+    means = sorted({name for record in chosen for side in (record.test, record.reference) for name in side.figures})
     rows, seen = list[dict[str, Any]](), set[tuple[Any, ...]]()
     # The reference was measured for as long as any arm beside it.
-    for record in sorted(told, key=lambda each: -each.epochs):
+    for record in sorted(chosen, key=lambda each: -each.epochs):
         where = _question(record, levels)
         place = (*where.values(),)
         if place not in seen:

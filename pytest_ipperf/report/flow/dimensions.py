@@ -1,4 +1,4 @@
-"""Dimensions: what may differ between the cells of a flow: streams, payload, and the protocol's own factors."""
+"""Define the dimensions in which cells of a flow may differ: streams, payload, and the protocol's own factors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Said: the engines' own sentences about what limits the figures, each kind once for all cells."""
+"""Merge the engines' notes about what limits the figures: each kind of sentence once for all cells."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Kind:
     levels: dict[str, dict[str, None]] = field(default_factory=dict)
 
 
-def said(records: Sequence[Record]) -> list[str]:
-    """A sentence for each kind with the numbers of the first, and who has it: `... (IPv4, IPv6; UDP 1gbit, 10gbit)`."""
+def engine_notes(records: Sequence[Record]) -> list[str]:
+    """Return a sentence for each kind, with the first's numbers and its arms: `... (IPv4, IPv6; UDP 1gbit, 10gbit)`."""
     varying = {protocol: _varying(records, protocol) for protocol in {record.protocol for record in records}}
     kinds: dict[str, _Kind] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Engine: what the ends of a flow told beside the metric itself, as rows of a table; means over an arm's runs."""
+"""Build the rows of a flow's further figures, as its engine reports them; means over an arm's runs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _four_digits = partial(number, digits=4)
 
 
 def engine_rows(protocol: str, metric: str, sides: Mapping[int, ArmSummary], columns: Sequence[int]) -> list[Row]:
-    """The rows of an arm by column. What the table's own metric is, and what nobody told, has no row."""
+    """The rows of an arm by column. The table's own metric, and what no engine reported, has no row."""
     rows: list[Row] = []
     for known in _ROWS.get(protocol, ()):
         name, needs, text = _OF_ITSELF.get((known[0], metric), known)
         # A fact of which all that is to be said is that there was none is left out like one that is not known.
         found = {at: side.figures for at, side in sides.items() if needs <= side.figures.keys()}
-        told = {at: text(figures) for at, figures in found.items()}
-        if any(told.values()) and needs != {metric}:
-            rows.append(layout.row(f"  {name}", told, columns, str))
+        texts = {at: text(figures) for at, figures in found.items()}
+        if any(texts.values()) and needs != {metric}:
+            rows.append(layout.row(f"  {name}", texts, columns, str))
     paces = {at: side.pace for at, side in sides.items() if side.pace is not None}
     return rows + failure_rows(sides, columns) + missed_rows(paces, columns)
 
@@ -49,7 +49,7 @@ def _of_metric(name: str, called: str) -> tuple[str, frozenset[str], Text]:
     return called, frozenset({name}), text
 
 
-def _told(name: str, needs: str, text: Text) -> tuple[str, frozenset[str], Text]:
+def _row_of(name: str, needs: str, text: Text) -> tuple[str, frozenset[str], Text]:
     return name, frozenset(needs.split()), text
 
 
@@ -58,7 +58,7 @@ def _counted(fact: str) -> Text:
 
 
 def _trouble(fact: str) -> Text:
-    """A count that is told only where there was any."""
+    """Show a count only where it is not zero."""
     return lambda figures: number(figures[fact]) if figures[fact] else ""
 
 
@@ -110,41 +110,41 @@ def _clock(figures: Figures) -> str:
 _CPU = "CPU s/GB, sender / receiver"
 _ROWS = {
     "tcp": (
-        _told("goodput, of at most", "throughput ideal_bit_s", _goodput),
+        _row_of("goodput, of at most", "throughput ideal_bit_s", _goodput),
         _of_metric("transfer_time_ratio", "transfer time ratio"),
         _of_metric("tcp_efficiency", "TCP efficiency"),
         _of_metric("buffer_delay", "buffer delay"),
-        _told("retransmits", "retransmits", _counted("retransmits")),
-        _told("RTT, mean / base", "rtt_s base_rtt_s", lambda f: time_pair(f["rtt_s"], f["base_rtt_s"])),
-        _told("congestion window", "cwnd_bytes", _kibibytes("cwnd_bytes")),
-        _told(
+        _row_of("retransmits", "retransmits", _counted("retransmits")),
+        _row_of("RTT, mean / base", "rtt_s base_rtt_s", lambda f: time_pair(f["rtt_s"], f["base_rtt_s"])),
+        _row_of("congestion window", "cwnd_bytes", _kibibytes("cwnd_bytes")),
+        _row_of(
             "buffers, send / receive",
             "send_buffer_bytes receive_buffer_bytes",
             _kibibytes("send_buffer_bytes", "receive_buffer_bytes"),
         ),
-        _told(_CPU, "sender_cpu_s receiver_cpu_s payload_bytes", _processor(_tcp_bytes, _tcp_bytes)),
+        _row_of(_CPU, "sender_cpu_s receiver_cpu_s payload_bytes", _processor(_tcp_bytes, _tcp_bytes)),
     ),
     "udp": (
-        _told("sent, of offered", "offered_bit_s sent_bit_s", _sent),
-        _told("received, of at most", "throughput ideal_bit_s", _goodput),
-        _told("received", "throughput", lambda f: "" if "ideal_bit_s" in f else rate_text(f["throughput"])),
+        _row_of("sent, of offered", "offered_bit_s sent_bit_s", _sent),
+        _row_of("received, of at most", "throughput ideal_bit_s", _goodput),
+        _row_of("received", "throughput", lambda f: "" if "ideal_bit_s" in f else rate_text(f["throughput"])),
         _of_metric("loss", "loss"),
         _of_metric("jitter", "jitter (RFC 3550)"),
         _of_metric("ipdv", "IPDV"),
         _of_metric("pdv", "PDV"),
         _of_metric("delay", "one-way delay"),
         _of_metric("worst_delay", "99.9th percentile"),
-        _told("clock error", "delay clock_error_s", _clock),
+        _row_of("clock error", "delay clock_error_s", _clock),
         _of_metric("reordering", "reordering"),
         _of_metric("duplication", "duplication"),
-        _told(
+        _row_of(
             "pacing error, median / p99",
             "pacing_error_s pacing_error_p99_s",
             lambda f: time_pair(f["pacing_error_s"], f["pacing_error_p99_s"]),
         ),
-        _told("refused by the sender's host", "refused", _trouble("refused")),
-        _told("dropped by the receiver's socket", "receiver_drops", _trouble("receiver_drops")),
-        _told(
+        _row_of("refused by the sender's host", "refused", _trouble("refused")),
+        _row_of("dropped by the receiver's socket", "receiver_drops", _trouble("receiver_drops")),
+        _row_of(
             _CPU,
             "sender_cpu_s receiver_cpu_s sent_bit_s seconds unique sent",
             _processor(_udp_bytes, _udp_arrived_bytes),
@@ -153,5 +153,5 @@ _ROWS = {
     "rtt": (_of_metric("rtt", "RTT"), _of_metric("worst_rtt", "99.9th percentile"), _of_metric("loss", "loss")),
 }
 """By protocol what a row is called, the figures that it needs, and what it says of them."""
-_OF_ITSELF = {("received, of at most", "throughput"): _told("of at most", "ideal_bit_s", _ideal)}
+_OF_ITSELF = {("received, of at most", "throughput"): _row_of("of at most", "ideal_bit_s", _ideal)}
 """By row and the table's metric what stands there instead, where the row would repeat the table's own figure."""

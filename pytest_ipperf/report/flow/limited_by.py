@@ -1,4 +1,4 @@
-"""Bound: cells whose figure is that of an end and not of the network, as the engines' own sentences say."""
+"""Mark figures that are limited by an end host and not by the network, as the engines' notes say."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pytest_ipperf.core.records.record import ArmSummary, Record
 _SENDER, _ANY = "its own host or link bounds this figure", "bounds this figure"
 _MEANINGS = {
     "sender-bound": "sender-bound: the sender did not reach what was offered, as its own host or link bounds it",
-    "host-bound": "host-bound: an end's processor or its room for datagrams bounds it",
+    "host-bound": "host-bound: an end's processor or its buffers for datagrams bound it",
 }
 _CAUTION = "in one of the runs at least; what arms differ by there is not the network's alone"
 
 
-def bound_text(side: ArmSummary) -> str:
-    """What stands after an arm's value, with a space before it; empty where no end bounds it."""
-    found = _bound(side)
+def limit_text(side: ArmSummary) -> str:
+    """Return the remark after an arm's value, with a space before it; empty where no end host limits it."""
+    found = _limited_by(side)
     return f" {found}" if found else ""
 
 
-def bound_notes(records: Iterable[Record]) -> list[str]:
-    """What the words mean that stand in a table."""
-    seen = {_bound(side) for record in records for side in (record.reference, record.test)}
-    told = [meaning for word, meaning in _MEANINGS.items() if word in seen]
-    return [f"{'; '.join(told).capitalize()}; {_CAUTION}."] if told else []
+def limit_notes(records: Iterable[Record]) -> list[str]:
+    """Explain the remarks that a table has."""
+    seen = {_limited_by(side) for record in records for side in (record.reference, record.test)}
+    meanings = [meaning for word, meaning in _MEANINGS.items() if word in seen]
+    return [f"{'; '.join(meanings).capitalize()}; {_CAUTION}."] if meanings else []
 
 
-def _bound(side: ArmSummary) -> str:
+def _limited_by(side: ArmSummary) -> str:
     if any(_SENDER in note for note in side.notes):
         return "sender-bound"
     return "host-bound" if any(_ANY in note for note in side.notes) else ""

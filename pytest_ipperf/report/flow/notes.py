@@ -1,4 +1,4 @@
-"""Notes: what the figures of flows are, how they were measured, and what the engines said of their limits."""
+"""Write the notes below the tables of flows: definitions, how they were measured, what limits them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.flow.engine_notes import said
-from pytest_ipperf.report.flow.limited_by import bound_notes
+from pytest_ipperf.report.flow.engine_notes import engine_notes
+from pytest_ipperf.report.flow.limited_by import limit_notes
 from pytest_ipperf.report.tables.network_notes import bucket_notes, machine_notes, missed_notes
 from pytest_ipperf.report.tables.verdict_rows import counted_text, is_uneven, verdict_notes
 
@@ -29,15 +29,15 @@ def notes(records: Sequence[Record]) -> list[str]:
     protocols = dict.fromkeys(record.protocol for record in records)
     figures = {name for record in records for side in (record.test, record.reference) for name in side.figures}
     metrics = [name for protocol in protocols for name in PROTOCOLS[protocol].metrics if name in figures]
-    told = dict.fromkeys([*metrics, *(record.metric for record in records)])
+    defined = dict.fromkeys([*metrics, *(record.metric for record in records)])
     return [
-        *(line for name in told for line in definition(METRICS[name].metric)),
+        *(line for name in defined for line in definition(METRICS[name].metric)),
         "",
         *(line for group in designs.values() for line in (*_method(group), *_rfc6349(group))),
         *_wrapped(_ENGINES[protocol] for protocol in protocols if protocol in _ENGINES),
         *_wrapped([*_bounds(records), *bucket_notes(records), *machine_notes(records), *missed_notes(records)]),
-        *_wrapped(bound_notes(records)),
-        *_wrapped(said(records)),
+        *_wrapped(limit_notes(records)),
+        *_wrapped(engine_notes(records)),
         "",
     ]
 
@@ -62,7 +62,7 @@ def _method(records: Sequence[Record]) -> list[str]:
         interval = f", with a two-sided {100 * record.confidence:.0f} % t interval" if record.judges else ""
         lines.append(f"{change}{interval}; a ratio's can differ from the ratio of the means.")
     if record.design == RFC8219:
-        lines.append("Median [1st, 99th percentile]: of the runs, as RFC 8219, section 7, has repetitions told.")
+        lines.append("Median [1st, 99th percentile]: of the runs, as RFC 8219, section 7, reports repetitions.")
     return _wrapped([*lines, " ".join(verdict_notes(record))])
 
 

@@ -1,4 +1,4 @@
-"""Quantities: the figures of a metric in the unit in which people read it."""
+"""Scale a metric's values to the unit in which people read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines: cells in which one dimension varies and all others are held, so that a table or a figure can show them."""
+"""Group cells into sweeps, in which one dimension varies and all others are held, for tables and figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pytest_ipperf.report.flow.dimensions import Dimension, dimensions, place, p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """`values` of one `dimension` in order; `held` says all others in words, and `records` are of those cells."""
+class Sweep:
+    """A one-factor sweep: `values` of one `dimension` in order; `held` describes all others."""
 
     dimension: Dimension
     values: tuple[Value, ...]
@@ -22,7 +22,7 @@ class Line:
     records: tuple[Record, ...]
 
     def column(self, record: Record) -> int:
-        """Which of the values is the record's."""
+        """Return the index of the record's value."""
         return self.values.index(point(record)[self.dimension.name])
 
     @property
@@ -31,42 +31,42 @@ class Line:
         return [self.dimension.text(value) for value in self.values]
 
 
-def lines(records: Sequence[Record]) -> list[Line]:
-    """Few lines that hold all records, which are of one protocol: each time the one that adds the most cells.
+def covering_sweeps(records: Sequence[Record]) -> list[Sweep]:
+    """Return few sweeps that cover all records of one protocol: each time the one that adds the most cells.
 
-    A cell where two lines cross is in both, as the one stream of a row of windows is in a row of streams.
+    A cell where two sweeps cross is in both, as the one stream of a sweep of windows is in a sweep of streams.
     """
     if not records:
         return []
     order = [each.name for each in dimensions(PROTOCOLS[records[0].protocol])]
-    candidates = [line for name in order for line in along(records, name)]
-    open_places, found = {place(record) for record in records}, list[Line]()
-    while open_places:
-        best = max(candidates, key=lambda line: (len(open_places & _places(line)), len(line.values)))
+    candidates = [sweep for name in order for sweep in sweeps_along(records, name)]
+    uncovered, found = {place(record) for record in records}, list[Sweep]()
+    while uncovered:
+        best = max(candidates, key=lambda sweep: (len(uncovered & _places(sweep)), len(sweep.values)))
         found.append(best)
-        open_places -= _places(best)
-    return sorted(found, key=lambda line: (order.index(line.dimension.name), line.held))
+        uncovered -= _places(best)
+    return sorted(found, key=lambda sweep: (order.index(sweep.dimension.name), sweep.held))
 
 
-def along(records: Iterable[Record], name: str) -> list[Line]:
-    """All lines of that dimension, the one with the most values first."""
+def sweeps_along(records: Iterable[Record], name: str) -> list[Sweep]:
+    """Return all sweeps along that dimension, the one with the most values first."""
     groups: dict[tuple[Value, ...], list[Record]] = defaultdict(list)
     axis: Dimension | None = None
     for record in records:
         found = dimensions(PROTOCOLS[record.protocol])
         axis = next((each for each in found if each.name == name), axis)
         groups[tuple(each for each, of in zip(place(record), found, strict=True) if of.name != name)].append(record)
-    made = [_line(axis, group) for group in groups.values()] if axis else []
-    return sorted(made, key=lambda line: (-len(line.values), line.held))
+    made = [_sweep(axis, group) for group in groups.values()] if axis else []
+    return sorted(made, key=lambda sweep: (-len(sweep.values), sweep.held))
 
 
-def _line(axis: Dimension, records: Sequence[Record]) -> Line:
+def _sweep(axis: Dimension, records: Sequence[Record]) -> Sweep:
     where = point(records[0])
     held = [
         each for each in dimensions(PROTOCOLS[records[0].protocol]) if each.name != axis.name and each.name in where
     ]
     values = {point(record)[axis.name] for record in records}
-    return Line(
+    return Sweep(
         dimension=axis,
         values=tuple(sorted(values, key=axis.rank)),
         held=", ".join(each.held(where[each.name]) for each in held),
@@ -74,5 +74,5 @@ def _line(axis: Dimension, records: Sequence[Record]) -> Line:
     )
 
 
-def _places(line: Line) -> set[tuple[Value, ...]]:
-    return {place(record) for record in line.records}
+def _places(sweep: Sweep) -> set[tuple[Value, ...]]:
+    return {place(record) for record in sweep.records}

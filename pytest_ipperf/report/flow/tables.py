@@ -1,4 +1,4 @@
-"""The tables of flows: one for each testbed, protocol, metric, design and line of cells, with what each figure is."""
+"""Lay out the tables of flows: one for each testbed, protocol, metric, design and sweep."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.dimensions import order
 from pytest_ipperf.report.flow.engine_rows import engine_rows
-from pytest_ipperf.report.flow.limited_by import bound_text
+from pytest_ipperf.report.flow.limited_by import limit_text
 from pytest_ipperf.report.flow.notes import notes
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
-from pytest_ipperf.report.flow.sweeps import Line, lines
+from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.tables import layout
 from pytest_ipperf.report.tables.arm_rows import arm_rank
 from pytest_ipperf.report.tables.findings import worst_first
@@ -41,12 +41,12 @@ def tables_of(records: Sequence[Record]) -> list[Table]:
     for record in in_order(records):
         groups[_group(record)].append(record)
     made: list[Table] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     for key in sorted(groups):
-        for line in lines(groups[key]):
-            cells = {record.cell for record in line.records}
-            made.append(_table(line, told=cells <= told))
-            told |= cells
+        for sweep in covering_sweeps(groups[key]):
+            cells = {record.cell for record in sweep.records}
+            made.append(_table(sweep, shown_above=cells <= shown))
+            shown |= cells
     return made
 
 
@@ -62,9 +62,9 @@ def placed(records: Iterable[Record]) -> list[Record]:
 
 def latest(records: Iterable[Record]) -> list[Record]:
     """A record for each cell, metric and design; of several tests that asked of one the worst answer, not the last."""
-    told = answered(records)
-    worst = {_cell(record): record for record in reversed(worst_first(reversed(told)))}
-    return [worst[cell] for cell in dict.fromkeys(map(_cell, told))]
+    judged = answered(records)
+    worst = {_cell(record): record for record in reversed(worst_first(reversed(judged)))}
+    return [worst[cell] for cell in dict.fromkeys(map(_cell, judged))]
 
 
 def answered(records: Iterable[Record]) -> list[Record]:
@@ -72,9 +72,9 @@ def answered(records: Iterable[Record]) -> list[Record]:
     return list({(*_cell(record), record.nodeid): record for record in records}.values())
 
 
-def references(records: Iterable[Record], line: Line) -> dict[int, Record]:
+def references(records: Iterable[Record], sweep: Sweep) -> dict[int, Record]:
     """By column a record with the reference, which was measured for as long as any arm beside it."""
-    return {line.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
+    return {sweep.column(record): record for record in sorted(records, key=lambda record: record.epochs)}
 
 
 def _place(record: Record) -> tuple[Any, ...]:
@@ -91,42 +91,42 @@ def _group(record: Record) -> Group:
     return record.testbed, list(PROTOCOLS).index(record.protocol), record.protocol, at, record.design
 
 
-def _table(line: Line, *, told: bool) -> Table:
-    """One table; what the engines `told` of these runs stands in one above."""
-    first, metric = line.records[0], METRICS[line.records[0].metric].metric
-    sides = [side for record in line.records for side in (record.test, record.reference)]
+def _table(sweep: Sweep, *, shown_above: bool) -> Table:
+    """One table; with `shown_above` the engines' rows of these runs are in one above."""
+    first, metric = sweep.records[0], METRICS[sweep.records[0].metric].metric
+    sides = [side for record in sweep.records for side in (record.test, record.reference)]
     unit = unit_of(metric, [side.mean for side in sides])
     scale = f" in {unit.name}" if unit.name else ""
     answers: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in line.records:
-        answers[Arm.parse(record.test.arm).title][line.column(record)] = record
+    for record in sweep.records:
+        answers[Arm.parse(record.test.arm).title][sweep.column(record)] = record
     return Table(
-        title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {line.dimension.title}",
+        title=f"{PROTOCOLS[first.protocol].title}: {metric.title}{scale}, by {sweep.dimension.title}",
         about=(
-            testbed_text(line.records),
-            *([line.held] if line.held else []),
-            *_taken(line),
-            *(["what the engines told of the same runs stands in a table above"] if told else []),
+            testbed_text(sweep.records),
+            *([sweep.held] if sweep.held else []),
+            *_taken(sweep),
+            *(["the engines' figures of the same runs are in a table above"] if shown_above else []),
         ),
-        rows=tuple(_rows(line, unit, told=told)),
+        rows=tuple(_rows(sweep, unit, shown_above=shown_above)),
         answers=answers,
     )
 
 
-def _rows(line: Line, unit: Unit, *, told: bool) -> list[Row]:
-    columns, uneven = range(len(line.values)), is_uneven(line.records)
-    first, longest = line.records[0], references(line.records, line)
+def _rows(sweep: Sweep, unit: Unit, *, shown_above: bool) -> list[Row]:
+    columns, uneven = range(len(sweep.values)), is_uneven(sweep.records)
+    first, longest = sweep.records[0], references(sweep.records, sweep)
     reference = {at: record.reference for at, record in longest.items()}
-    rows: list[Row] = [("", line.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
+    rows: list[Row] = [("", sweep.texts), *_value_rows(first.reference.arm, reference, columns, unit, first.design)]
     if uneven:
         rows.append(layout.row("  epochs", longest, columns, lambda record: str(record.epochs)))
-    rows += [] if told else engine_rows(first.protocol, first.metric, reference, columns)
-    for arm in sorted({Arm.parse(record.test.arm) for record in line.records}, key=arm_rank):
-        found = {line.column(record): record for record in line.records if record.test.arm == str(arm)}
+    rows += [] if shown_above else engine_rows(first.protocol, first.metric, reference, columns)
+    for arm in sorted({Arm.parse(record.test.arm) for record in sweep.records}, key=arm_rank):
+        found = {sweep.column(record): record for record in sweep.records if record.test.arm == str(arm)}
         tested = {at: record.test for at, record in found.items()}
         rows += _value_rows(str(arm), tested, columns, unit, first.design)
         rows += _answers(found, columns, uneven=uneven)
-        rows += [] if told else engine_rows(first.protocol, first.metric, tested, columns)
+        rows += [] if shown_above else engine_rows(first.protocol, first.metric, tested, columns)
     return rows
 
 
@@ -148,7 +148,7 @@ def change_of_means(record: Record) -> str:
 
 def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], unit: Unit, design: str) -> list[Row]:
     """The mean of an arm's runs, and what RFC 8219 has of them under its design."""
-    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: f"{unit.text(side.mean)}{bound_text(side)}")
+    mean = layout.row(Arm.parse(arm).title, sides, columns, lambda side: f"{unit.text(side.mean)}{limit_text(side)}")
     if design != RFC8219:
         return [mean]
 
@@ -159,13 +159,14 @@ def _value_rows(arm: str, sides: dict[int, ArmSummary], columns: Sequence[int], 
     return [mean, layout.row("  median [1st, 99th percentile]", sides, columns, of_repetitions)]
 
 
-def _taken(line: Line) -> list[str]:
+def _taken(sweep: Sweep) -> list[str]:
     """Which columns were measured by an earlier session."""
     found: dict[str, set[int]] = defaultdict(set)
-    for record in line.records:
+    for record in sweep.records:
         if record.taken_from:
-            found[record.taken_from].add(line.column(record))
+            found[record.taken_from].add(sweep.column(record))
+    name, texts = sweep.dimension.title, sweep.texts
     return [
-        f"taken over from session {name}: {line.dimension.title} {', '.join(line.texts[at] for at in sorted(columns))}"
-        for name, columns in sorted(found.items())
+        f"taken over from session {session}: {name} {', '.join(texts[at] for at in sorted(columns))}"
+        for session, columns in sorted(found.items())
     ]

@@ -1,4 +1,4 @@
-"""Formats: what a session and its night are written as, one format, one file. Each offers `report`."""
+"""Registry of formats: one format in which a session and its night are written, one file. Each offers `report`."""
 
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.report.formats.base import Report

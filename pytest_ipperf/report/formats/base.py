@@ -1,4 +1,4 @@
-"""What a format offers: how a session is written in it."""
+"""Define what the file of a format offers: how a session is written in it."""
 
 from __future__ import annotations
 

@@ -48,12 +48,12 @@ report = Csv()
 
 def _rows(story: SessionSummary) -> Iterator[dict[str, Any]]:
     """All with the same columns, in the same order."""
-    told = (*findings(story), *map(_unruled, unruled(story)))
-    found = [finding.record for finding in told if finding.record]
+    entries = (*findings(story), *map(_unruled, unruled(story)))
+    found = [finding.record for finding in entries if finding.record]
     levels = list(dict.fromkeys(name for record in found for name in record.levels))
     means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
     empty = dict.fromkeys(name for record in found[:1] for name in _columns(record, record.test, levels, means))
-    for finding in told:
+    for finding in entries:
         first, last = {**_session(story), **_which(finding)}, _ruling(finding)
         if finding.record is None:
             yield {**first, "role": None, **empty, **last}
@@ -128,7 +128,7 @@ def _side(record: Record, side: ArmSummary) -> dict[str, Any]:
 
 
 def _ruling(finding: Finding) -> dict[str, Any]:
-    """What the night made of it; without one, or of a test without an answer, its verdict or trouble again."""
+    """The night's decision; without one, or of a test without an answer, its verdict or trouble again."""
     cell, record = finding.cell, finding.record
     night: Mapping[str, Any] = {name: getattr(cell, name) if cell else None for name in _NIGHT}
     return {

@@ -1,4 +1,4 @@
-"""JSON (RFC 8259): all that is told of a session and its night, for programs; what its keys mean: docs/formats.md."""
+"""JSON (RFC 8259): all data of a session and its night but the samples; what its keys mean: docs/formats.md."""
 
 from __future__ import annotations
 

@@ -104,11 +104,11 @@ def _night(night: NightReport | None) -> Iterator[Element]:
 def _cases(found: Iterable[Finding]) -> Iterator[Element]:
     taken, counts = set[tuple[str, str]](), Counter[tuple[str, str]]()
     for finding in found:
-        classname, told, file = _place(finding)
-        name = told
+        classname, base_name, file = _place(finding)
+        name = base_name
         while (classname, name) in taken:
-            counts[classname, told] += 1
-            name = f"{told} ({counts[classname, told] + 1})"
+            counts[classname, base_name] += 1
+            name = f"{base_name} ({counts[classname, base_name] + 1})"
         taken.add((classname, name))
         case = Element("testcase", {"classname": classname, "name": name, **({"file": file} if file else {})})
         _properties(case, _figures(finding))
@@ -133,10 +133,10 @@ def _place(finding: Finding) -> tuple[str, str, str]:
 def _figures(finding: Finding) -> dict[str, str]:
     """The properties of a test; those that it lacks are left out."""
     cell, record = finding.cell, finding.record
-    told: dict[str, str] = {"verdict": finding.code, "version": finding.key.version if finding.key else ""}
+    properties: dict[str, str] = {"verdict": finding.code, "version": finding.key.version if finding.key else ""}
     if record:
         change, _, interval = change_text(record).partition(" [")
-        told |= {
+        properties |= {
             "metric": record.metric,
             "change": change,
             "interval": f"[{interval}" if interval else "",
@@ -145,8 +145,8 @@ def _figures(finding: Finding) -> dict[str, str]:
             "fingerprint": record.fingerprint,
         }
     if cell:
-        told |= {"p_adjusted": _digits(cell.p_adjusted), "p_history_adjusted": _digits(cell.p_history_adjusted)}
-    return told
+        properties |= {"p_adjusted": _digits(cell.p_adjusted), "p_history_adjusted": _digits(cell.p_history_adjusted)}
+    return properties
 
 
 def _lines(finding: Finding) -> Iterator[str]:
@@ -163,8 +163,8 @@ def _lines(finding: Finding) -> Iterator[str]:
     yield f"epochs      {record.epochs} of {record.blocks} blocks (design {record.design})"
     sides = (record.test, record.reference)
     yield f"completed   {', '.join(f'{side.completed} of {side.attempted} by {side.arm}' for side in sides)}"
-    if cell and (told := [*_p_values(finding)]):
-        yield f"p           {'; '.join(told)}"
+    if cell and (p_values := [*_p_values(finding)]):
+        yield f"p           {'; '.join(p_values)}"
 
 
 def _means(record: Record) -> str:
@@ -186,9 +186,9 @@ def _digits(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def _properties(parent: Element, told: Mapping[str, str]) -> None:
+def _properties(parent: Element, values: Mapping[str, str]) -> None:
     properties = SubElement(parent, "properties")
-    for name, value in told.items():
+    for name, value in values.items():
         if value:
             SubElement(properties, "property", {"name": name, "value": _clean(value)})
 

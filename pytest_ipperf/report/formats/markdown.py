@@ -19,7 +19,7 @@ from pytest_ipperf.report.formats.base import Report
 from pytest_ipperf.report.tables.findings import Finding, Kind, asked, change_text, counts_text, findings, headline
 
 _MOST_BYTES = 60_000
-# Of cells that are not red; more of them are told by their number.
+# Of cells that are not red; more of them are counted.
 _NAMED = 25
 _LONGEST, _LONGEST_HEADLINE = 300, 2000
 _HEAD = ("| cell | result | change | margin | why |", "|---|---|---|---|---|")
@@ -48,42 +48,42 @@ class Markdown(Report):
     suffix: str = ".md"
 
     def render(self, story: SessionSummary) -> bytes:
-        told = findings(story)
-        first, last = _first(story, told), _last(story)
+        entries = findings(story)
+        first, last = _first(story, entries), _last(story)
         room = _MOST_BYTES - _size(first) - _size(last)
-        return ("\n".join([*first, *_table(told, room), *last]) + "\n").encode("utf-8", "replace")
+        return ("\n".join([*first, *_table(entries, room), *last]) + "\n").encode("utf-8", "replace")
 
 
 report = Markdown()
 
 
-def _first(story: SessionSummary, told: Sequence[Finding]) -> list[str]:
+def _first(story: SessionSummary, entries: Sequence[Finding]) -> list[str]:
     night = story.night
     title = f"Night: {_LIGHTS[night.light]} (exit status {night.light.value})" if night else "Measurements"
     lines = [f"### {title}", ""]
     if banner := story.extent.banner:
         lines += [f"**{_text(banner)}**", ""]
-    lines += [f"**{_text(_cut(headline(story, told), _LONGEST_HEADLINE))}**", ""]
-    if counts := counts_text(told):
-        lines += [f"{len(told)} in all: {_text(counts)}.", ""]
+    lines += [f"**{_text(_cut(headline(story, entries), _LONGEST_HEADLINE))}**", ""]
+    if counts := counts_text(entries):
+        lines += [f"{len(entries)} in all: {_text(counts)}.", ""]
     return lines + (_warnings(night) if night else [])
 
 
 def _warnings(night: NightReport) -> list[str]:
     """Each in a line of a list; very many are cut, as the table's rows are."""
-    told = [f"- {_text(_cut(each))}" for each in night.warnings]
-    if len(told) > _NAMED:
-        told[_NAMED:] = [f"- and {len(told) - _NAMED} more warnings"]
-    return [*told, ""] if told else []
+    lines = [f"- {_text(_cut(each))}" for each in night.warnings]
+    if len(lines) > _NAMED:
+        lines[_NAMED:] = [f"- and {len(lines) - _NAMED} more warnings"]
+    return [*lines, ""] if lines else []
 
 
-def _table(told: Sequence[Finding], room: int) -> list[str]:
+def _table(entries: Sequence[Finding], room: int) -> list[str]:
     """The rows that fit into so many bytes, and what is left out by its number."""
     rows, left = list[str](), Counter[str]()
     shown: Counter[Kind] = Counter()
     room -= _size(_HEAD) + _LONGEST * len(Kind)  # the line about the others
     for kind in Kind:
-        for finding in told if kind is not Kind.GREEN else ():
+        for finding in entries if kind is not Kind.GREEN else ():
             if finding.kind is not kind:
                 continue
             row = _row(finding)
@@ -114,8 +114,8 @@ def _about(story: SessionSummary) -> Iterator[str]:
     lasted = f", {seconds_text(story.seconds)}" if story.seconds is not None else ""
     saved = f", saved as {story.saved}" if story.saved else ""
     yield f"Session {story.name} of {began}{lasted}{saved}"
-    if told := [f"{name} {text}" for name, text in asked(story).items()]:
-        yield ", ".join(told).capitalize()
+    if settings := [f"{name} {text}" for name, text in asked(story).items()]:
+        yield ", ".join(settings).capitalize()
     if found := story.night and story.night.sentinel:
         yield (
             f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "

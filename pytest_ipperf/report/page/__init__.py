@@ -1,4 +1,4 @@
-"""The page: a session as one HTML file that loads nothing and runs nothing, made of its story alone."""
+"""Write a session as one HTML file that loads nothing and runs nothing, made of its summary alone."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def write(story: SessionSummary, path: Path) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """As UTF-8; what a command line holds that is none, which Python reads as lone surrogates, is told as `?`."""
+    """Encode as UTF-8; what a command line holds that is none, which Python reads as lone surrogates, becomes `?`."""
     return text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Anchors: by what other pages and formats link to a cell of this one."""
+"""Name the anchors by which other pages and formats link to a cell of this page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer: what was asked and what was found, in the sentences in which an engineer would say it, by arm."""
+"""Write the answer section: what was asked and what was found, in sentences, by arm."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pytest_ipperf.report.tables.findings import MEASURED, UNJUDGED, VERDICTS, c
 from pytest_ipperf.report.tables.paragraphs import capital
 
 _NAMED = 5
-"""Of more cells or tests of which the same is said, only the number is told."""
+"""Of more cells or tests with the same sentence only the number is shown."""
 _SENTENCES = 40
 """Of more different sentences about tests without an answer the others are counted; the records have them."""
 _LISTED = 3
-"""More levels of which nothing was asked have their range told."""
+"""Of more levels without a question only the range is shown."""
 _WHY = {
     "too_wide": "too wide for a margin of {}",
     "straddles": "on both sides of the margin of {}",
@@ -76,12 +76,12 @@ def answers(records: Iterable[Record]) -> list[Markup]:
 def counted(records: Sequence[Record], without: Iterable[Trouble]) -> Markup:
     """How many answers there are of each verdict, and how many tests without one."""
     found = Counter(record.verdict for record in answered(records))
-    told = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
+    badges = [badge(f"{found[verdict]} {verdict}", verdict_class(verdict)) for verdict in VERDICTS if found[verdict]]
     kinds = Counter(trouble.kind for trouble in without)
-    told += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
+    badges += [badge(f"{count} {_kind(kind)[1]}", trouble_class(kind)) for kind, count in kinds.items()]
     never = dict.fromkeys(record.design for record in records if not record.judges)
     said = f"Design {listed(never)} never judges: these are changes{_bare(records)}." if never else ""
-    return joined((element("p", *told, class_="counts"), element("p", said, class_="soft") if said else NOTHING))
+    return joined((element("p", *badges, class_="counts"), element("p", said, class_="soft") if said else NOTHING))
 
 
 def _bare(records: Iterable[Record]) -> str:
@@ -186,11 +186,11 @@ def _range(own: Sequence[Record], among: Sequence[Record]) -> str:
 
 
 def _each(own: Sequence[Record], among: Sequence[Record], text: Callable[[Record], str]) -> str:
-    """` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` where levels need not be told."""
+    """` at 10 connections: TEXT; at 100 connections: TEXT`, or `: TEXT` where levels need not be named."""
     shown = sorted(own, key=_badness, reverse=True)[:_NAMED] if len(own) > _NAMED else own
-    told = dict.fromkeys(f"{at_levels([record], among)}: {text(record)}" for record in shown)
+    texts = dict.fromkeys(f"{at_levels([record], among)}: {text(record)}" for record in shown)
     more = f"; and {len(own) - _NAMED} more, none of them worse" if len(own) > _NAMED else ""
-    return ";".join(told).replace(";: ", "; ") + more
+    return ";".join(texts).replace(";: ", "; ") + more
 
 
 def _largest(own: Sequence[Record], among: Sequence[Record]) -> str:
@@ -202,7 +202,7 @@ def _largest(own: Sequence[Record], among: Sequence[Record]) -> str:
 
 
 def _plain(record: Record) -> str:
-    return change_text(record) or change_of_means(record) or "no change can be told"
+    return change_text(record) or change_of_means(record) or "no change is known"
 
 
 def _undecided(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Badges: verdicts and rulings by word, colour and shape, each of which alone tells them apart."""
+"""Draw badges: verdicts and gate decisions by word, colour and shape, each of which alone tells them apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pytest_ipperf.core.nightly.report import GateDecision, GateStatus
 from pytest_ipperf.core.records.completeness import UNMEASURED
 from pytest_ipperf.report.page.markup import Markup, element
 
-Look = tuple[str, str]
-"""A class of the style sheet and a shape."""
 GOOD, BAD, OPEN, BROKEN, PLAIN, KNOWN, BARE = "good", "bad", "open", "broken", "plain", "known", "bare"
 _SHAPES: Mapping[str, str] = {GOOD: "✓", BAD: "▲", OPEN: "?", BROKEN: "✕", PLAIN: "○", KNOWN: "◆", BARE: "□"}
 _VERDICTS = {

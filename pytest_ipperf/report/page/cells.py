@@ -1,4 +1,4 @@
-"""Cells: every cell in a row of its own, with its interval as a picture, its sentence, and a name to link to."""
+"""List every cell in a row of its own, with its interval as a picture, its sentence, and an anchor."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WIDE, _HIGH = 160.0, 16.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What a row says; `record` is missing of a cell that was not measured; `data` tells which one it is."""
+class _CellEntry:
+    """The content of a row; `record` is missing of a cell that was not measured; `data` names its measurement."""
 
     key: HistoryKey
     record: Record | None
@@ -36,19 +36,21 @@ class _Told:
 
 def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     """The list of all cells; in a night what it ruled, and the data of which that is."""
-    told = [
-        _Told(cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence, _data(cell))
+    entries = [
+        _CellEntry(
+            cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence, _data(cell)
+        )
         for cell in (night.cells if night else ())
     ]
-    ruled = {each.key for each in told}
-    told += [
-        _Told(record.key, record, badge(record.verdict, verdict_class(record.verdict)), record.sentence)
+    ruled = {each.key for each in entries}
+    entries += [
+        _CellEntry(record.key, record, badge(record.verdict, verdict_class(record.verdict)), record.sentence)
         for record in records
         if record.key not in ruled
     ]
     judged = night is not None or any(record.judges for record in records)
     bodies, seen = list[Markup](), set[HistoryKey]()
-    for each in told:
+    for each in entries:
         name = {} if each.key in seen else {"id": anchor(each.key)}  # of several questions about one cell the first
         bodies.append(element("tbody", *_rows(each, judged=judged), role="rowgroup", **name))
         seen.add(each.key)
@@ -59,24 +61,24 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     return boxed("All cells", element("table", caption(title), head, *bodies, class_="cells", role="table"))
 
 
-def _rows(told: _Told, *, judged: bool) -> Iterator[Markup]:
+def _rows(entry: _CellEntry, *, judged: bool) -> Iterator[Markup]:
     """The figures, and below them the sentence that says what they mean.
 
-    The style sheet makes a grid of a row on a narrow screen, which takes the roles from the parts of a table: so they
-    are told.
+    The style sheet makes a grid of a row on a narrow screen, which takes the roles from the parts of a table, so they
+    are stated.
     """
-    about, change, margin, picture = told.key.metric.replace("_", " "), "", "", ""
-    if told.record:
-        about = f"{subject(told.record)}, {Arm.parse(told.record.test.arm).title}{told.data}"
-        change = change_text(told.record) or change_of_means(told.record)
-        margin, picture = _margin(told.record), _picture(told.record)
-    name = element("th", element("code", told.key.cell), element("small", about), scope="row", role="rowheader")
-    figures = (name, _cell(told.found), _cell(change, element("small", margin)))
+    about, change, margin, picture = entry.key.metric.replace("_", " "), "", "", ""
+    if entry.record:
+        about = f"{subject(entry.record)}, {Arm.parse(entry.record.test.arm).title}{entry.data}"
+        change = change_text(entry.record) or change_of_means(entry.record)
+        margin, picture = _margin(entry.record), _picture(entry.record)
+    name = element("th", element("code", entry.key.cell), element("small", about), scope="row", role="rowheader")
+    figures = (name, _cell(entry.found), _cell(change, element("small", margin)))
     if not judged:
         yield element("tr", *figures, role="row")
         return
     yield element("tr", *figures, _cell(picture), role="row")
-    sentence = element("p", capital(told.sentence)) if told.sentence else NOTHING
+    sentence = element("p", capital(entry.sentence)) if entry.sentence else NOTHING
     yield element("tr", _cell(sentence, colspan="4"), class_="sentence", role="row")
 
 

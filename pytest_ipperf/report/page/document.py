@@ -1,4 +1,4 @@
-"""The document: what a reader wants to know first, then all that it rests on."""
+"""Lay out the page: the answer first, then all that it rests on."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pytest_ipperf.report.page.badges import BROKEN, shape
 from pytest_ipperf.report.page.cells import cells
 from pytest_ipperf.report.page.figures.figure import Figure
 from pytest_ipperf.report.page.figures.spread import spread_figure, workload_of
-from pytest_ipperf.report.page.figures.sweeps import level_figure, level_lines
-from pytest_ipperf.report.page.figures.trend import course, trend_figure
+from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
+from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.method import environment, method
 from pytest_ipperf.report.page.night import night_part, sentinel_line
@@ -33,7 +33,7 @@ from pytest_ipperf.report.tables.paragraphs import capital
 _LEVELS, _SPREADS, _TRENDS = 24, 12, 12
 """Figures of each kind at most; of more cells the numbers are in the tables and files."""
 _SOUGHT = 400
-"""Courses that are looked at for changes, those of bad cells first."""
+"""Histories that are searched for change points, those of bad cells first."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Whatever a record holds, a browser loads nothing and runs nothing."""
 _ICON = (
@@ -74,8 +74,8 @@ def page(story: SessionSummary) -> str:
 
 
 def _title(story: SessionSummary) -> str:
-    told = story.extent.banner or (story.night.headline if story.night else question(story.records))
-    return f"{told} - pytest-ipperf {story.name}"
+    title = story.extent.banner or (story.night.headline if story.night else question(story.records))
+    return f"{title} - pytest-ipperf {story.name}"
 
 
 def _head(story: SessionSummary) -> Iterator[Markup]:
@@ -96,11 +96,11 @@ def _head(story: SessionSummary) -> Iterator[Markup]:
 def _where(story: SessionSummary) -> str:
     """Testbed, design and time in a line."""
     beds = dict.fromkeys(record.testbed for record in story.records)
-    told = [testbed_text([each for each in story.records if each.testbed == bed]) for bed in beds]
+    parts = [testbed_text([each for each in story.records if each.testbed == bed]) for bed in beds]
     designs = listed(dict.fromkeys(record.design for record in story.records)) if story.records else ""
-    told += [f"design {designs}"] if designs else []
-    told += [f"measured in {seconds_text(story.seconds)}"] if story.seconds is not None else []
-    return capital("; ".join(told))
+    parts += [f"design {designs}"] if designs else []
+    parts += [f"measured in {seconds_text(story.seconds)}"] if story.seconds is not None else []
+    return capital("; ".join(parts))
 
 
 def _section(name: str, title: str, content: Markup) -> Markup:
@@ -109,14 +109,14 @@ def _section(name: str, title: str, content: Markup) -> Markup:
 
 def _sections(story: SessionSummary) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
-    told = latest(story.records)
+    shown = latest(story.records)
     answer = "The answer" if story.extent.is_whole else "The answer so far"
     yield "answer", "What the screening found" if story.night else answer, _answer(story)
     of = " (screening)" if story.night else ""
     yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
-    yield "levels", f"By connections and other levels{of}", _levels(told, files)
-    yield "spread", f"Distributions{of}", _spreads(story, told)
-    yield "trend", "Over time", _trends(story, told)
+    yield "levels", f"By connections and other levels{of}", _levels(shown, files)
+    yield "spread", f"Distributions{of}", _spreads(story, shown)
+    yield "trend", "Over time", _trends(story, shown)
     yield "cells", "All cells", cells(story.records, story.night) if story.records or story.night else NOTHING
     yield "method", "Method", method(story)
     yield "environment", "Environment", environment(story)
@@ -135,12 +135,12 @@ def _answer(story: SessionSummary) -> Markup:
 
 
 def _levels(records: Sequence[Record], files: str) -> Markup:
-    """Of more lines than are drawn those with the worst answers, in the order of the others."""
-    lines = level_lines(records)
-    worst = [VERDICTS.index(worst_first(line.records)[0].verdict) for line in lines]
-    chosen = sorted(sorted(range(len(lines)), key=worst.__getitem__)[:_LEVELS])
-    figures = [level_figure(lines[at], number) for number, at in enumerate(chosen)]
-    return _figures(figures, len(lines) - len(figures), f"they are in the tables, and {files}")
+    """Of more sweeps than are drawn those with the worst answers, in the order of the others."""
+    sweeps = level_sweeps(records)
+    worst = [VERDICTS.index(worst_first(sweep.records)[0].verdict) for sweep in sweeps]
+    chosen = sorted(sorted(range(len(sweeps)), key=worst.__getitem__)[:_LEVELS])
+    figures = [level_figure(sweeps[at], number) for number, at in enumerate(chosen)]
+    return _figures(figures, len(sweeps) - len(figures), f"they are in the tables, and {files}")
 
 
 def _spreads(story: SessionSummary, records: Sequence[Record]) -> Markup:
@@ -163,9 +163,9 @@ def _trends(story: SessionSummary, records: Sequence[Record]) -> Markup:
         by_key |= {record.key: record for record in reversed(worst_first(ruled))}
     noticed = _noticed(story)
     keys = sorted((key for key in by_key if story.courses.get(key)), key=lambda key: not _bad(by_key[key], noticed))
-    # Where a level changes takes long to find in very many courses.
-    found = [made for key in keys[:_SOUGHT] if (made := course(by_key[key], story.courses[key]))]
-    drawn = sorted(found, key=lambda each: not (each.marks or _bad(each.record, noticed)))[:_TRENDS]
+    # Finding change points takes long in very many histories.
+    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], story.courses[key]))]
+    drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
     figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
     return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
 
@@ -182,7 +182,7 @@ def _noticed(story: SessionSummary) -> set[HistoryKey]:
 
 
 def _same(record: Record, among: Iterable[Record]) -> list[Record]:
-    """Those from which its level has to be told."""
+    """Return the records among which the level has to be named."""
     return [each for each in among if (each.protocol, each.metric) == (record.protocol, record.metric)]
 
 

@@ -1,4 +1,4 @@
-"""Markup: HTML that is put together of parts, so that what comes from a record can never become a part of it."""
+"""Compose HTML of escaped parts, so that a text from a record can never become markup."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def bullets(items: Iterable[str], most: int | None = None, **attributes: str) ->
     """A list; nothing of nothing. Of more than `most` items the others are counted."""
     found = list(items)
     left = len(found[most:]) if most else 0
-    told = [element("li", item) for item in (*found[:most], *[f"and {left} more"] * bool(left))]
-    return element("ul", *told, **attributes) if told else NOTHING
+    list_items = [element("li", item) for item in (*found[:most], *[f"and {left} more"] * bool(left))]
+    return element("ul", *list_items, **attributes) if list_items else NOTHING
 
 
 def boxed(label: str, *parts: str) -> Markup:

@@ -1,4 +1,4 @@
-"""Method and environment: how it was measured, and on what, so that a reader can judge it and measure it again."""
+"""Describe method and environment, so that a reader can judge a session and repeat it."""
 
 from __future__ import annotations
 
@@ -154,10 +154,10 @@ def _versions(story: SessionSummary) -> Facts:
     asked = story.question
     arguments = asked.get("arguments")
     command = shlex.join(["pytest", *map(str, arguments)]) if isinstance(arguments, list) else ""
-    told = [("pytest-ipperf", "pytest_ipperf"), ("pytest", "pytest"), ("Schema of the records", "schema")]
+    named = [("pytest-ipperf", "pytest_ipperf"), ("pytest", "pytest"), ("Schema of the records", "schema")]
     return [
         *([("Command", command)] if command else []),
-        *((name, str(asked[key])) for name, key in told if key in asked),
+        *((name, str(asked[key])) for name, key in named if key in asked),
         ("Records", str(story.folder)),
     ]
 

@@ -1,4 +1,4 @@
-"""The night: its one answer above all else, and every cell of which something has to be said."""
+"""Write the night section: its one answer, and every cell that needs attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TITLES = {
     GateDecision.GONE: "Accepted",
     GateDecision.WITHIN: "",
 }
-"""Of those that are told under another heading than their wording; what is within its margin is counted."""
+"""Headings that differ from the wording of the decision; what is within its margin is counted."""
 _NAMED = 40
 """Of more cells of one kind the others stand in the list of all cells."""
 
@@ -42,9 +42,9 @@ def night_part(night: NightReport) -> Markup:
 def _light(night: NightReport) -> Markup:
     class_ = light_class(night.light)
     light = element("span", shape(class_), night.light.word, class_="light")
-    told = night.headline.removeprefix(f"{night.light.word}: ")
+    headline = night.headline.removeprefix(f"{night.light.word}: ")
     # Which cells these are may take many lines.
-    first, *others = re.split("(: |; )", told, maxsplit=1)
+    first, *others = re.split("(: |; )", headline, maxsplit=1)
     below = [f"Namely {others[1]}." if others[0] == ": " else f"{capital(others[1])}."] if others else []
     exit_status = element("p", f"Exit status {night.light.value}. {_levels(night)}", class_="soft")
     more = [element("p", each) for each in below]
@@ -60,12 +60,12 @@ def _levels(night: NightReport) -> str:
 
 
 def _counts(night: NightReport) -> Markup:
-    told = [
+    badges = [
         badge(f"{count} {ruling.value}", ruling_class(ruling))
         for ruling in RANK
         if (count := len(night.having(ruling)))
     ]
-    return joined((element("p", *told, class_="counts"), _sentinel(night)))
+    return joined((element("p", *badges, class_="counts"), _sentinel(night)))
 
 
 def _sentinel(night: NightReport) -> Markup:

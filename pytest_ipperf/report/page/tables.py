@@ -1,4 +1,4 @@
-"""Tables: those of a terminal as tables of a page; figures stand in columns, verdicts have their colour and shape."""
+"""Write the terminal's tables as HTML tables; verdicts have their colour and shape."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _ASIDE = (
 
 def tables(records: Sequence[Record], files: str) -> Markup:
     """All tables with what their figures are; `files` says where those are that the page leaves out."""
-    made, told = _made(records)
+    made, note_lines = _made(records)
     shown = [_html(each) for each in made[:_MOST]]
     if len(made) > _MOST:
         shown.append(element("p", f"{len(made) - _MOST} more tables are left out; {files}", class_="soft"))
-    lines = [element("li", text) for text in paragraphs(told)]
+    lines = [element("li", text) for text in paragraphs(note_lines)]
     return joined(
         (
             element("div", *shown, class_="tables"),
@@ -64,14 +64,14 @@ def _made(records: Sequence[Record]) -> tuple[list[Table], list[str]]:
     if studied:
         study = study_tables(others)
         made = [Table(title=each.head[0], about=(*each.head[1:], *each.notes), rows=tuple(each.rows)) for each in study]
-        told = study_notes(others)
+        lines = study_notes(others)
     else:
         groups = grouped(others)
         made = [table(group) for group in groups]
-        told = list(dict.fromkeys(line for group in groups for line in notes(group)))
+        lines = list(dict.fromkeys(line for group in groups for line in notes(group)))
     graded = summaries(flows)
     made += tables_of(flows) + [dataclasses.replace(graded_table(each), about=_about(each)) for each in graded]
-    return made, [*told, "", *flow_notes(in_order(flows))]
+    return made, [*lines, "", *flow_notes(in_order(flows))]
 
 
 def _about(summary: Summary) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _html(made: Table) -> Markup:
 
 
 def _groups(rows: Iterable[Row]) -> list[list[Row]]:
-    """Each arm's title with what is told of it."""
+    """Group the rows by arm."""
     found: list[list[Row]] = []
     for row in rows:
         if not row[0].startswith(_INDENT) or not found:
@@ -110,14 +110,14 @@ def _body(rows: Sequence[Row], columns: int, answers: Mapping[str, Mapping[int, 
     own, headed = answers.get(rows[0][0], {}), not rows[0][1]
     made = []
     for name, cells in rows:
-        told = name.strip()
+        title = name.strip()
         if not cells:
-            made.append(element("tr", element("th", told, scope="rowgroup", colspan=str(columns + 1)), class_="arm"))
+            made.append(element("tr", element("th", title, scope="rowgroup", colspan=str(columns + 1)), class_="arm"))
             continue
-        shown = [_cell(told, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
+        shown = [_cell(title, text, own.get(at)) for at, text in enumerate(_filled(cells, columns))]
         kind = "minor" if name.startswith(_INDENT) else "arm"
-        weight = " answer" if told in _ANSWER or (headed and not told.startswith(_ASIDE)) else ""
-        made.append(element("tr", element("th", told, scope="row"), *shown, class_=f"{kind}{weight}"))
+        weight = " answer" if title in _ANSWER or (headed and not title.startswith(_ASIDE)) else ""
+        made.append(element("tr", element("th", title, scope="row"), *shown, class_=f"{kind}{weight}"))
     return element("tbody", *made)
 
 

@@ -1,4 +1,4 @@
-"""Words: arms, levels and margins as an engineer says them in a sentence."""
+"""Phrase arms, levels and margins as an engineer says them in a sentence."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def level_text(record: Record, among: Sequence[Record]) -> str:
 
 def margin_text(records: Sequence[Record]) -> str:
     """What was asked, with what it comes to here where that is more: `10 % (at least 0.5 ms), here 10 to 53.1 %`."""
-    told = listed(dict.fromkeys(_told(record.margin) for record in records))
+    stated = listed(dict.fromkeys(_stated(record.margin) for record in records))
     found = {f"{100 * record.margin_fraction:.3g}": record for record in records if record.margin_fraction is not None}
     plain = {f"{100 * each:.3g}" for record in records if (each := _relative(record.margin)) is not None}
     if not found or set(found) <= plain:
-        return f"{' or '.join(sorted(plain, key=float))} {records[0].change_unit}" if plain and found else told
+        return f"{' or '.join(sorted(plain, key=float))} {records[0].change_unit}" if plain and found else stated
     low, *high = sorted(found, key=float)
-    return f"{told}, here {low}{f' to {high[-1]}' if high else ''} {records[0].change_unit}"
+    return f"{stated}, here {low}{f' to {high[-1]}' if high else ''} {records[0].change_unit}"
 
 
 def unbroken(text: str) -> str:
@@ -94,7 +94,7 @@ def day_text(at: float) -> str:
     return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
 
-def _told(margin: str) -> str:
+def _stated(margin: str) -> str:
     try:
         return Margin.parse(margin).told
     except IpperfError:

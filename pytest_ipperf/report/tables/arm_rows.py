@@ -1,4 +1,4 @@
-"""Sides: the rows that every table has of an arm: its phases, what completed and what did not, the client's part."""
+"""Build the rows that every table has of an arm: its phases, completed and failed connections, the client's part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_ipperf.transports import TRANSPORTS
 # A shorter absence from the processor is everyday life of a busy machine, and one response in hundreds.
 _HELD_UP_S = 0.02
 _SHOWN_PHASES = ("dns", "connect", "first_byte")
-Sides = Mapping[int, ArmSummary]
+ArmSummaries = Mapping[int, ArmSummary]
 """An arm by connections at once."""
 
 
@@ -27,20 +27,20 @@ def arm_rank(arm: Arm) -> tuple[int, int, bool]:
     return arm.ipver, TRANSPORTS[arm.transport].rank, arm.twin
 
 
-def side_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
-    """Of every arm: the medians of its phases, what completed, what did not by kind, its pace, what the client told."""
+def rows_of_arm(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
+    """Return the medians of phases, completed and failed connections by kind, link rate and client load."""
     # A look-up that is the transaction itself has neither look-up nor connecting before it.
     shown = [phase for phase in _SHOWN_PHASES if any(side.phases.get(phase) for side in sides.values())]
     phases = shown or _SHOWN_PHASES
     name = "  " + " / ".join(phase.replace("_", " ") for phase in phases)
     rows = [row(name, sides, columns, partial(_phases, phases))]
-    told = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
-    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(told, sides)]
+    loads = {count: side.instrument for count, side in sides.items() if side.instrument is not None}
+    client = [(name, [texts.get(count, "") for count in columns]) for name, texts in _client_rows(loads, sides)]
     paces = {count: side.pace for count, side in sides.items() if side.pace is not None}
     return rows + failure_rows(sides, columns) + pace_rows(paces, columns) + client
 
 
-def failure_rows(sides: Sides, columns: Sequence[int]) -> list[Row]:
+def failure_rows(sides: ArmSummaries, columns: Sequence[int]) -> list[Row]:
     """What completed of what was attempted, and what failed: phase and kind, the one as it is the other's name."""
     rows = [row("  completed", sides, columns, lambda side: f"{side.completed} of {side.attempted}")]
     kinds = sorted({kind for side in sides.values() for kind in side.failed})
@@ -60,9 +60,9 @@ def taken_lines(records: Iterable[Record]) -> list[str]:
 
 
 def client_notes(records: Iterable[Record]) -> list[str]:
-    """What the client's share is, where it is told."""
-    told = [side.instrument for each in records for side in (each.test, each.reference)]
-    if not any(told):
+    """Explain the client share, where it is shown."""
+    loads = [side.instrument for each in records for side in (each.test, each.reference)]
+    if not any(loads):
         return []
     return [
         "Client share: no more than that of the response time is the client's own, as it was no busier, or takes no",
@@ -91,16 +91,16 @@ def _failed(kind: str, side: ArmSummary) -> str:
     return str(side.failed.get(kind, 0))
 
 
-def _client_rows(told: Mapping[int, ClientLoad], sides: Sides) -> Iterator[tuple[str, dict[int, str]]]:
+def _client_rows(loads: Mapping[int, ClientLoad], sides: ArmSummaries) -> Iterator[tuple[str, dict[int, str]]]:
     """The client's share always, the rest where it is not as it should be."""
-    shares = {count: _share(each) for count, each in told.items()}
-    fewer = {count: str(each.peak) for count, each in told.items() if each.peak < count}
+    shares = {count: _share(each) for count, each in loads.items()}
+    fewer = {count: str(each.peak) for count, each in loads.items() if each.peak < count}
     held_up = {
-        count: f"{milliseconds_text(each.lag_s)} ms" for count, each in told.items() if _held_up(each, sides[count])
+        count: f"{milliseconds_text(each.lag_s)} ms" for count, each in loads.items() if _held_up(each, sides[count])
     }
     behind = {
         count: f"{milliseconds_text(each.behind_s)} ms"
-        for count, each in told.items()
+        for count, each in loads.items()
         if each.behind_too_far(sides[count].completed_mean)
     }
     for name, found in (
@@ -111,8 +111,8 @@ def _client_rows(told: Mapping[int, ClientLoad], sides: Sides) -> Iterator[tuple
     ):
         if found:
             yield f"  {name}", found
-    for counter in sorted({counter for each in told.values() for counter in each.tcp}):
-        yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in told.items() if counter in each.tcp}
+    for counter in sorted({counter for each in loads.values() for counter in each.tcp}):
+        yield f"  {counter}", {count: str(each.tcp[counter]) for count, each in loads.items() if counter in each.tcp}
 
 
 def _share(each: ClientLoad) -> str:

@@ -1,4 +1,4 @@
-"""Columns: what the files of figures tell of an arm and of its answer under the same names. All is in base units."""
+"""Build the columns that all CSV files have of an arm and of its answer, in base units."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def failed_text(side: ArmSummary) -> str:
 
 def parts(side: ArmSummary) -> dict[str, Any]:
     """Of connections the medians of their phases, the client's share and the pace of the links; None what has none."""
-    told, pace = side.instrument, side.pace
+    client_load, pace = side.instrument, side.pace
     return {
         **{f"{name}_s": side.phases.get(name) for name in _PHASES},
-        "client_share": told.share if told else None,
+        "client_share": client_load.share if client_load else None,
         "goodput_bit_s": pace.goodput_bit_s if pace else None,
         "ceiling_bit_s": pace.ceiling_bit_s if pace else None,
         "path_bit_s": pace.path_bit_s if pace else None,

@@ -1,6 +1,6 @@
-"""Findings: what came of each cell, and of each test that has no answer; what all formats for machines of CI share.
+"""Collect the result of each cell, and of each test that has no answer, for all formats.
 
-With a night its rulings count, without one the verdict of each record.
+With a night its decisions count, without one the verdict of each record.
 """
 
 from __future__ import annotations
@@ -86,18 +86,18 @@ def findings(story: SessionSummary) -> tuple[Finding, ...]:
     if story.night is None:
         return (*_of_session(story),)
     cells = [_of_cell(cell) for cell in story.night.cells]
-    told = {trouble.nodeid: trouble for trouble in story.troubles}
+    troubles = {trouble.nodeid: trouble for trouble in story.troubles}
     for nodeid, sentence in story.night.troubles.items():
-        kind = told[nodeid].kind if nodeid in told else "infrastructure"
-        told[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
+        kind = troubles[nodeid].kind if nodeid in troubles else "infrastructure"
+        troubles[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
     ruled = {cell.key.cell for cell in story.night.cells}
     broken = {cell.key.cell for cell in story.night.having(GateDecision.TROUBLE)}
     return (
         *cells,
         *(
             _of_trouble(each)
-            for each in told.values()
-            # A cell within its margin may have a test that failed for another reason, which no ruling tells.
+            for each in troubles.values()
+            # A cell within its margin may have a test that failed for another reason, which no decision covers.
             if cell_of(each.nodeid, ruled) not in (ruled if each.kind == "inconclusive" else broken)
         ),
     )
@@ -115,22 +115,22 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: VERDICTS.index(record.verdict))
 
 
-def headline(story: SessionSummary, told: Sequence[Finding]) -> str:
+def headline(story: SessionSummary, entries: Sequence[Finding]) -> str:
     """The answer in one sentence: the night's own, or what came of the session's cells.
 
     Of a session that is not whole it is the answer so far, which never sounds like one for all cells.
     """
     if story.night is not None:
         return story.night.headline
-    codes, count = Counter(finding.code for finding in told), sum(finding.key is not None for finding in told)
+    codes, count = Counter(finding.code for finding in entries), sum(finding.key is not None for finding in entries)
     beyond, within, cells = codes["exceeds"], codes["within"], f"{count} cell{'s' * (count != 1)}"
     others = {
         # Where few cells are within, and the others may be anywhere, that is no all-clear.
         "undecided": codes["inconclusive"] if beyond or within else 0,
         "unjudged": codes[UNJUDGED],
         "failed": codes["failed"],
-        "in trouble": sum(finding.kind is Kind.BROKEN for finding in told),
-        "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in told),
+        "in trouble": sum(finding.kind is Kind.BROKEN for finding in entries),
+        "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in entries),
     }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
     if not story.extent.is_whole:
@@ -147,26 +147,28 @@ def _so_far(count: int, beyond: int, within: int, more: str) -> str:
     if not count:
         return f"So far nothing was measured{more}"
     answers = ((beyond, "beyond"), (within, "within"))
-    told = ", ".join(
+    counts = ", ".join(
         f"{number} {word} {'its' if number == 1 else 'their'} margin" for number, word in answers if number
     )
     return (
-        f"So far, of {cells}: {told}{more}" if told else f"So far, of {cells}: {more.removeprefix('; ') or 'no answer'}"
+        f"So far, of {cells}: {counts}{more}"
+        if counts
+        else f"So far, of {cells}: {more.removeprefix('; ') or 'no answer'}"
     )
 
 
 def asked(story: SessionSummary) -> dict[str, str]:
-    """What was the same for all cells of a session, as far as its question tells it: design, seed, reference."""
+    """What was the same for all cells of a session, as far as its question has it: design, seed, reference."""
     question = story.question
     design = question.get("design", "")
-    told = {"design": design["name"] if isinstance(design, Mapping) else design}
-    told |= {name: f"{question[name]}" for name in ("seed", "reference") if name in question}
-    return {name: text for name, text in told.items() if text}
+    settings = {"design": design["name"] if isinstance(design, Mapping) else design}
+    settings |= {name: f"{question[name]}" for name in ("seed", "reference") if name in question}
+    return {name: text for name, text in settings.items() if text}
 
 
-def counts_text(told: Iterable[Finding]) -> str:
+def counts_text(entries: Iterable[Finding]) -> str:
     """How many findings there are of each wording, the worst first: `2 exceeds margin; 10 within margin`."""
-    counts = Counter((finding.kind, finding.word) for finding in told)
+    counts = Counter((finding.kind, finding.word) for finding in entries)
     order = list(Kind)
     return "; ".join(f"{counts[each]} {each[1]}" for each in sorted(counts, key=lambda each: order.index(each[0])))
 
@@ -178,12 +180,12 @@ def unruled(story: SessionSummary) -> tuple[Record, ...]:
 
 
 def _of_session(story: SessionSummary) -> Iterator[Finding]:
-    told = {trouble.nodeid: trouble for trouble in story.troubles}
+    troubles = {trouble.nodeid: trouble for trouble in story.troubles}
     for record in story.records:
         # A test may break after its answer, and what broke is the worse news.
-        trouble = told.pop(record.nodeid, None) if record.nodeid else None
+        trouble = troubles.pop(record.nodeid, None) if record.nodeid else None
         yield _of_trouble(trouble, record) if trouble else _of_record(record)
-    yield from map(_of_trouble, told.values())
+    yield from map(_of_trouble, troubles.values())
 
 
 def _of_cell(cell: CellReport) -> Finding:

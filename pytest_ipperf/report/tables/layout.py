@@ -1,4 +1,4 @@
-"""Layout: rows of text as aligned columns, in as many parts as the width asks for."""
+"""Lay out rows of text as aligned columns, in as many parts as the width requires."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Thing = TypeVar("Thing")
 class Table:
     """A table before it is written as text or as a page: `about` are the lines below its title.
 
-    The first of the `rows` heads the columns; the others are an arm's title or, after two spaces, what is told of the
-    arm above. `answers` has by arm's title and number of the column the record that stands there.
+    The first of the `rows` heads the columns; the others are an arm's title or, after two spaces, a row of the arm
+    above. `answers` has by arm's title and number of the column the record that stands there.
     """
 
     title: str

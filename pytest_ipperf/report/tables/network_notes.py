@@ -1,4 +1,4 @@
-"""Network: what every table says of the links: their rate, what carried tunnels, and what bounds the figures."""
+"""Write what every table says of the network: link rate, tunnel backend, and what limits the figures."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TIME = re.compile(r"-?\b\d+(\.\d+)? m?s\b")
 
 
 def testbed_text(records: Iterable[Record]) -> str:
-    """The testbed, with what its links do and what carried its tunnels: what its results depend on first of all."""
-    told = list(records)
-    links = Links(rate_bit_s=told[0].rate_bit_s, loss=told[0].loss, delay_s=told[0].delay_s)
+    """The testbed, with its links and its tunnel backends: what its results depend on first of all."""
+    all_records = list(records)
+    links = Links(rate_bit_s=all_records[0].rate_bit_s, loss=all_records[0].loss, delay_s=all_records[0].delay_s)
     do = f" {'at' if links.rate_bit_s else 'with'} {links}" if links != Links() else ""
-    names = sorted({name for each in told for name in each.backend.split(", ") if name})
+    names = sorted({name for each in all_records for name in each.backend.split(", ") if name})
     by = ", ".join(BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in names)
-    return f"testbed {told[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
+    return f"testbed {all_records[0].testbed}{do}" + (f", tunnels by {by}" if by else "")
 
 
 def begun_lines(records: Sequence[Record]) -> list[str]:
@@ -30,13 +30,13 @@ def begun_lines(records: Sequence[Record]) -> list[str]:
     hosts = records[0].client_hosts
     if not hosts:
         return []
-    told = f"{len(hosts)} clients ({', '.join(hosts)})"
+    clients = f"{len(hosts)} clients ({', '.join(hosts)})"
     skews = [(each.start_skew_s, each.start_skew_error_s or 0.0) for each in records if each.start_skew_s is not None]
     if not skews:
-        return [f"{told}, one of which had connections"]
+        return [f"{clients}, one of which had connections"]
     skew, error = (milliseconds_text(figure) for figure in max(skews))
     half = milliseconds_text(max(each.start_skew_median_s or 0.0 for each in records))
-    return [f"{told}, common start within {skew} ms +- {error} ms, in half of the runs {half} ms"]
+    return [f"{clients}, common start within {skew} ms +- {error} ms, in half of the runs {half} ms"]
 
 
 def run_notes(records: Iterable[Record]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sentences: lines that were broken to a width as whole texts again, and how a sentence begins."""
+"""Join wrapped lines to whole texts again, and capitalise sentences."""
 
 from __future__ import annotations
 

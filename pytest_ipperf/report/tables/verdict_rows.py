@@ -1,4 +1,4 @@
-"""Verdicts: the rows that every table has of an arm's answer, and what is said below of how it was found."""
+"""Build the rows that every table has of an arm's answer, and the notes on how it was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal report: of applications tables in the shape of paper 000 (Tables 3-1 and 3-2), with what each figure is.
+"""Lay out the terminal tables of applications in the shape of paper 000 (Tables 3-1 and 3-2), with their notes.
 
 One table for each testbed, protocol, client, payload and server: a column for each number of connections, a group of
 rows for each arm. Under design `paper` they are the study's own tables. Flows have tables of their own, below which
@@ -20,7 +20,7 @@ from pytest_ipperf.report.flow import tables as flow_tables
 from pytest_ipperf.report.studies.response_time import study_notes, study_tables
 from pytest_ipperf.report.studies.router import tables as router_tables
 from pytest_ipperf.report.tables import layout
-from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, side_rows, taken_lines
+from pytest_ipperf.report.tables.arm_rows import arm_rank, client_notes, rows_of_arm, taken_lines
 from pytest_ipperf.report.tables.layout import Row, Table
 from pytest_ipperf.report.tables.network_notes import begun_lines, pace_notes, run_notes, testbed_text
 from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, is_uneven, verdict_notes
@@ -28,9 +28,9 @@ from pytest_ipperf.report.tables.verdict_rows import answer_rows, counted_text, 
 
 def tables(records: Iterable[Record], width: int | None = None) -> list[str]:
     """All tables and what their figures are, as lines of `width` characters at most; empty without records."""
-    told = list(records)
-    flows = [record for record in told if flow(record.protocol)]
-    others = _tables([record for record in told if not flow(record.protocol)], width)
+    all_records = list(records)
+    flows = [record for record in all_records if flow(record.protocol)]
+    others = _tables([record for record in all_records if not flow(record.protocol)], width)
     return others + flow_tables(flows, width) + router_tables(flows, width)
 
 
@@ -90,14 +90,14 @@ def _reference_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], 
     rows = [(arm.title, [milliseconds_text(sides[count].mean) for count in columns])]
     if uneven:
         rows.append(("  epochs", [str(found[count].epochs) for count in columns]))
-    return rows + side_rows(sides, columns)
+    return rows + rows_of_arm(sides, columns)
 
 
 def _arm_rows(arm: Arm, found: dict[int, Record], columns: Sequence[int], *, uneven: bool) -> list[Row]:
     return [
         layout.row(arm.title, found, columns, lambda record: milliseconds_text(record.test.mean)),
         *answer_rows(found, columns, "%", uneven=uneven),
-        *side_rows({count: record.test for count, record in found.items()}, columns),
+        *rows_of_arm({count: record.test for count, record in found.items()}, columns),
     ]
 
 

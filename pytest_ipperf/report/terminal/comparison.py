@@ -1,4 +1,4 @@
-"""What has changed from one session to another, in lines: what is worse, what is better, and the rest as a count."""
+"""Write the comparison of two sessions: what is worse, what is better, and the rest as a count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.core.records.comparison import Comparison, Difference
 from pytest_ipperf.core.records.history_entry import HistoryKey
 
 _NAMED = 3
-"""Of more cells of which the same is said only the number is told."""
+"""Of more cells with the same sentence only the number is shown."""
 _BETTER = "better by more than its margin"
 _NOT = "not comparable"
 
@@ -19,7 +19,7 @@ _NOT = "not comparable"
 def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -> list[str]:
     """What became of the session called `then` in that called `now`; with `everything` a line for each cell.
 
-    The last line tells how many cells there are of each verdict. So print it `--baseline` and `pytest-ipperf compare`.
+    The last line counts the cells of each verdict. `--baseline` and `pytest-ipperf compare` print it.
     """
     worse = found.having(Verdict.EXCEEDS)
     better = [each for each in found.differences if each.better]
@@ -57,11 +57,11 @@ def sentence(found: Difference) -> str:
 def counts_text(found: Comparison) -> str:
     """`2 exceeds margin, 118 within margin, 1 of them better by more than its margin`."""
     counts = Counter(each.verdict for each in found.differences)
-    told = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
-    told += [f"{counts[None]} {_NOT}"] * bool(counts[None])
+    parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
+    parts += [f"{counts[None]} {_NOT}"] * bool(counts[None])
     better = sum(each.better for each in found.differences)
-    told += [f"{better} of those within {_BETTER}"] * bool(better)
-    return ", ".join(told) or "they have no cell in common"
+    parts += [f"{better} of those within {_BETTER}"] * bool(better)
+    return ", ".join(parts) or "they have no cell in common"
 
 
 def _why(found: Difference) -> str:
@@ -71,8 +71,8 @@ def _why(found: Difference) -> str:
     level = f"one-sided {100 * (1 - found.alpha):.4g} %"
     low, high = (f"{percent_text(found.show(bound))} {found.unit}" for bound in (found.low, found.high))
     if found.verdict is Verdict.INCONCLUSIVE:
-        told = found.why or f"the {level} bounds {low} and {high} lie on both sides of {margin}"
-        return f"{Verdict.INCONCLUSIVE.value}: {told}"
+        why = found.why or f"the {level} bounds {low} and {high} lie on both sides of {margin}"
+        return f"{Verdict.INCONCLUSIVE.value}: {why}"
     rising = found.metric is not None and found.metric.direction == "lower_is_better"
     within = found.verdict is Verdict.WITHIN
     side, bound = ("upper", high) if within == rising else ("lower", low)
@@ -106,9 +106,9 @@ def _named(keys: list[HistoryKey], *, everything: bool) -> list[str]:
 
 def _notes(found: Iterable[Difference]) -> Iterator[str]:
     """What makes two sessions less alike than their cells' names say."""
-    told = list(found)
-    versions = [each for each in told if each.other_version]
-    hosts = [each for each in told if each.other_hosts]
+    differences = list(found)
+    versions = [each for each in differences if each.other_version]
+    hosts = [each for each in differences if each.other_hosts]
     if versions:
         one = versions[0]
         yield (

@@ -1,4 +1,4 @@
-"""The picture of a judgement: its interval on a line with zero and the margin, for the report of a failed assertion."""
+"""Draw a judgement as text: its interval on a line with zero and the margin, for the report of a failed assertion."""
 
 from __future__ import annotations
 

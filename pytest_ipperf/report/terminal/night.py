@@ -1,4 +1,4 @@
-"""The night in a terminal: what needs a person, cell by cell, then the one answer."""
+"""Write a night for the terminal: the cells that need attention, then the one answer."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _group(ruling: GateDecision, cells: tuple[CellReport, ...]) -> list[str]:
 
 
 def _listed(title: str, cells: tuple[CellReport, ...] | list[CellReport]) -> list[str]:
-    told = [f"{title}: {cell.key}: {cell.sentence}" for cell in cells[:_MOST]]
-    return told + ([f"{title}: {len(cells) - _MOST} more"] if len(cells) > _MOST else [])
+    lines = [f"{title}: {cell.key}: {cell.sentence}" for cell in cells[:_MOST]]
+    return lines + ([f"{title}: {len(cells) - _MOST} more"] if len(cells) > _MOST else [])
 
 
 def _wrapped(line: str, width: int | None) -> Iterator[str]:

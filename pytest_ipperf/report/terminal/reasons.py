@@ -1,4 +1,4 @@
-"""Reasons: below the tables of a session every cell that is not green, with its sentence; then its A/A comparison."""
+"""Explain below the tables every cell that is not green; then the A/A check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import flow
 from pytest_ipperf.protocols.base import CONTENT
 
-# Of more cells of which the same is said only the number is told.
+# Of more cells with the same sentence only the number is shown.
 _NAMED = 3
 
 
@@ -26,15 +26,15 @@ class Reason:
 
 
 def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: Mapping[str, str]) -> Iterator[Reason]:
-    """Tell what exceeds, is `undecided` or `unjudged` (sentences by pytest's name of the item), and what failed."""
+    """Yield what exceeds, is `undecided` or `unjudged` (sentences by pytest's name of the item), and what failed."""
     for record in records:
         if record.verdict == "exceeds":
             yield Reason(f"EXCEEDS {record.cell}: {record.sentence}", red=True)
     for word, found in (("inconclusive", undecided), ("unjudged", unjudged)):
         for sentence, cells in _by_sentence(found).items():
             named = cells if len(cells) <= _NAMED else [f"{len(cells)} cells"]
-            told = sentence.removeprefix(f"{word}: ")
-            yield from (Reason(f"{word.upper()} {name}: {told}") for name in named)
+            text = sentence.removeprefix(f"{word}: ")
+            yield from (Reason(f"{word.upper()} {name}: {text}") for name in named)
     for record in records:
         # What a flow loses has a metric and rows of its own.
         if (record.test.failed or record.reference.failed) and not flow(record.protocol):
@@ -43,12 +43,12 @@ def reasons(records: Sequence[Record], undecided: Mapping[str, str], unjudged: M
 
 def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     """How often the reference differed from its twin; nothing without one."""
-    told = list(records)
-    if not any(record.twin for record in told):
+    all_records = list(records)
+    if not any(record.twin for record in all_records):
         return
     from pytest_ipperf.core.nightly.aa_check import aa_check  # noqa: PLC0415 - loads scipy, which most sessions do not need
 
-    found = aa_check(told, lambda name: METRICS[name].metric)
+    found = aa_check(all_records, lambda name: METRICS[name].metric)
     if found is None:
         return
     cells = f"{found.cells} cell{'s' * (found.cells > 1)}"
@@ -68,8 +68,8 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
 def _by_sentence(undecided: Mapping[str, str]) -> dict[str, list[str]]:
     """The cells without an answer by what is said of them."""
     found: dict[str, list[str]] = {}
-    for nodeid, told in undecided.items():
-        found.setdefault(told, []).append(nodeid.split("::")[-1])
+    for nodeid, sentence in undecided.items():
+        found.setdefault(sentence, []).append(nodeid.split("::")[-1])
     return found
 
 

@@ -1,4 +1,4 @@
-"""The course of a cell by session: its change, its interval, and where a lasting change begins."""
+"""Write the trend of a cell by session: its change, its interval, and where a lasting change begins."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BEGINS, UNSOUND = "a lasting change begins", "not compared with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A session of a course. `change` and `interval` are in the unit that people read, None where there is none.
+class TrendStep:
+    """A session of a trend. `change` and `interval` are in the unit that people read, None where there is none.
 
     An interval needs as many epochs as a verdict. `begins` says that a new level does.
     """
@@ -35,45 +35,45 @@ class Step:
     begins: bool
 
 
-def steps(course: Sequence[HistoryEntry], metric: Metric) -> tuple[Step, ...]:
-    """One for each session. All that have a finite change are asked where a level begins."""
-    known = [(at, past.change) for at, past in enumerate(course) if past.change is not None and isfinite(past.change)]
+def trend_steps(history: Sequence[HistoryEntry], metric: Metric) -> tuple[TrendStep, ...]:
+    """Return a step for each session; change points are searched among all finite changes."""
+    known = [(at, past.change) for at, past in enumerate(history) if past.change is not None and isfinite(past.change)]
     marks = {known[at][0] for at in change_points([change for _, change in known])}
     return tuple(
-        Step(
+        TrendStep(
             past=past,
             change=None if past.change is None else _shown(past.change, metric),
             interval=_interval(past, metric),
             begins=at in marks,
         )
-        for at, past in enumerate(course)
+        for at, past in enumerate(history)
     )
 
 
-def course_lines(course: Sequence[HistoryEntry], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
-    """The last `most` sessions of a cell, the oldest first. All of them are asked where a change begins.
+def trend_lines(history: Sequence[HistoryEntry], metric: Metric, *, most: int, width: int | None = None) -> list[str]:
+    """Return the last `most` sessions of a cell as lines, the oldest first; change points are searched among all.
 
     Where none of them has an interval there is no column for it.
     """
     rows: list[Row] = [("session", _HEAD)]
-    found = steps(course, metric)
-    for before, step in zip([None, *course], found, strict=False):
+    found = trend_steps(history, metric)
+    for before, step in zip([None, *history], found, strict=False):
         remarks = [BEGINS] * step.begins + _remarks(step.past, before)
         rows.append((step.past.session, [*_figures(step, metric), "; ".join(remarks)]))
     if not any(step.interval for step in found):
         at = _HEAD.index(_INTERVAL)
         rows = [(name, [*cells[:at], *cells[at + 1 :]]) for name, cells in rows]
-    key = course[-1].key
+    key = history[-1].key
     version = f", version {key.version}" if key.version else ""
-    left_out = f"; the last {most}:" if len(course) > most else ""
+    left_out = f"; the last {most}:" if len(history) > most else ""
     return [
-        f"{key}{version}: {len(course)} session{'s' * (len(course) != 1)}{left_out}",
+        f"{key}{version}: {len(history)} session{'s' * (len(history) != 1)}{left_out}",
         "",
         *aligned([rows[0], *rows[1:][-most:]], width),
     ]
 
 
-def _figures(step: Step, metric: Metric) -> list[str]:
+def _figures(step: TrendStep, metric: Metric) -> list[str]:
     began = dt.datetime.fromtimestamp(step.past.began_at, dt.UTC)
     return [
         f"{began:%Y-%m-%d %H:%M}",

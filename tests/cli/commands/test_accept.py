@@ -1,4 +1,4 @@
-"""`pytest-ipperf accept`: what is written, what is refused, and what is told of it later."""
+"""`pytest-ipperf accept`: what is written, what is refused, and what reports say of it later."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def test_it_is_written_down_with_the_far_end_of_the_interval(program, root):
     assert SLOW.high
     percent = math.ceil(SLOW.high)
     assert lines == [f"accepted of 1 cell: up to {percent} % worse, until 2027-01-19 (a new kernel)"]
-    (told,) = acceptances(root)
-    assert (told.cell, told.metric, told.reason, told.by) == (C2, "response_time", "a new kernel", "ada")
-    assert (told.until, told.up_to) == (dt.date(2027, 1, 19), percent / 100)
-    assert acceptance_of(SLOW.key, [told], TODAY) == told
+    (output,) = acceptances(root)
+    assert (output.cell, output.metric, output.reason, output.by) == (C2, "response_time", "a new kernel", "ada")
+    assert (output.until, output.up_to) == (dt.date(2027, 1, 19), percent / 100)
+    assert acceptance_of(SLOW.key, [output], TODAY) == output
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_it_is_written_down_with_the_far_end_of_the_interval(program, root):
 def test_a_person_may_say_more(program, root, more, up_to, until):
     status, lines, _ = program(root, "accept", "*-c2-*", "--reason", "so", *more)
     assert (status, lines[0].split(":")[0]) == (0, "accepted of 1 cell")
-    (told,) = acceptances(root)
-    assert (told.up_to, told.until.isoformat()) == (up_to, until)
+    (output,) = acceptances(root)
+    assert (output.up_to, output.until.isoformat()) == (up_to, until)
 
 
 def test_of_several_cells_the_worst_counts_and_shares_are_points(program, root):
@@ -157,9 +157,9 @@ def test_the_list_tells_what_holds(program, root, monkeypatch):
     _, lines, _ = program(root, "accept", "--list")
     assert [line.split()[-5] for line in lines[1:]] == ["expired", "holds", "holds"]
     assert program(root, "accept", C2, "--withdraw", "--reason", "it is mended")[:2] == (0, [f"withdrawn: {C2}"])
-    told = acceptances(root)
-    assert [each.until.isoformat() for each in told] == ["2026-12-19", "2026-12-19", "2027-01-19"]
-    assert acceptance_of(SLOW.key, told, TODAY) is None
+    shown = acceptances(root)
+    assert [each.until.isoformat() for each in shown] == ["2026-12-19", "2026-12-19", "2027-01-19"]
+    assert acceptance_of(SLOW.key, shown, TODAY) is None
     _, lines, _ = program(root, "accept", "--list")
     assert [line.split()[5] for line in lines[1:3]] == ["withdrawn", "withdrawn"]
     assert lines[2].endswith("two; withdrawn: it is mended (ada)")

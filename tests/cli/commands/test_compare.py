@@ -21,41 +21,41 @@ def wanted(root, then, now, *, margin=None, everything=False):
 
 
 def test_what_became_worse_is_told_and_is_status_1(program, history):
-    status, told, said = program(history, "compare", name_of(3), "main")
+    status, output, said = program(history, "compare", name_of(3), "main")
     assert (status, said) == (1, "")
-    assert told == wanted(history, name_of(3), name_of(23))
-    assert [line.split()[:2] for line in told[:-1]] == [["EXCEEDS", "lab-http-c2-10k-ipv6"]]
-    assert told[-1] == f"from {name_of(3)} to {name_of(23)}: 2 within margin, 1 exceeds margin"
+    assert output == wanted(history, name_of(3), name_of(23))
+    assert [line.split()[:2] for line in output[:-1]] == [["EXCEEDS", "lab-http-c2-10k-ipv6"]]
+    assert output[-1] == f"from {name_of(3)} to {name_of(23)}: 2 within margin, 1 exceeds margin"
 
 
 def test_what_became_better_is_told_and_is_status_0(program, history):
-    status, told, _ = program(history, "compare", "main", name_of(3))
+    status, output, _ = program(history, "compare", "main", name_of(3))
     assert status == 0
-    assert told[0].startswith("BETTER lab-http-c2-10k-ipv6 response_time: the change was +2")
-    assert told[-1].endswith(": 3 within margin, 1 of those within better by more than its margin")
+    assert output[0].startswith("BETTER lab-http-c2-10k-ipv6 response_time: the change was +2")
+    assert output[-1].endswith(": 3 within margin, 1 of those within better by more than its margin")
 
 
 def test_a_margin_counts_in_place_of_the_cells_own(program, history):
-    status, told, _ = program(history, "compare", name_of(3), name_of(23), "--margin", "40%", "--all")
+    status, output, _ = program(history, "compare", name_of(3), name_of(23), "--margin", "40%", "--all")
     assert status == 0
-    assert told == wanted(history, name_of(3), name_of(23), margin=Margin.parse("40%"), everything=True)
-    assert len(told) == 4
+    assert output == wanted(history, name_of(3), name_of(23), margin=Margin.parse("40%"), everything=True)
+    assert len(output) == 4
 
 
 def test_where_nothing_could_be_decided_it_is_status_10(program, history):
-    status, told, _ = program(history, "compare", name_of(24), name_of(23))
-    assert (status, told[0]) == (
+    status, output, _ = program(history, "compare", name_of(24), name_of(23))
+    assert (status, output[0]) == (
         10,
         f"UNJUDGED lab-http-c1-10k-ipv6 response_time: {name_of(24)} has 1 epoch of it, too few to judge",
     )
-    assert told[-1].endswith(": 1 unjudged")
-    status, told, _ = program(history, "compare", name_of(24), name_of(24))
+    assert output[-1].endswith(": 1 unjudged")
+    status, output, _ = program(history, "compare", name_of(24), name_of(24))
     assert status == 10
 
 
 def test_the_later_session_is_the_last_if_none_is_named(program, history):
-    status, told, _ = program(history, "compare", "main")
-    assert (status, told[-1]) == (0, f"from {name_of(23)} to {name_of(26)}: 1 within margin")
+    status, output, _ = program(history, "compare", "main")
+    assert (status, output[-1]) == (0, f"from {name_of(23)} to {name_of(26)}: 1 within margin")
 
 
 def test_last_alone_is_compared_with_the_one_before(program, tmp_path):
@@ -66,28 +66,28 @@ def test_last_alone_is_compared_with_the_one_before(program, tmp_path):
     keep(root, 3, [record(1, 1.3)], saved="other.fresh")
     keep(root, 4, [record(1, 1.3)], saved="main")
     for asked, then, status in (("last", 2, 1), ("main", 2, 1), ("last~1", 2, 1), ("last~2", 1, 0), ("other", 1, 0)):
-        found, told, said = program(root, "compare", asked)
+        found, output, said = program(root, "compare", asked)
         assert (found, said) == (status, "")
-        assert told[-1].startswith(f"from {name_of(then)} to {name_of(4)}: "), asked
+        assert output[-1].startswith(f"from {name_of(then)} to {name_of(4)}: "), asked
 
 
 @pytest.mark.parametrize("asked", ["last", "main", name_of(0)])
 def test_a_session_with_none_before_it_is_compared_with_nothing(program, tmp_path, asked):
     root = tmp_path / ".ipperf"
     keep(root, 0, [record(1)], saved="main")
-    status, told, said = program(root, "compare", asked)
+    status, output, said = program(root, "compare", asked)
     sentence = f"session {name_of(0)} is the last, and {asked!r} names none before it to compare it with"
-    assert (status, told, said) == (4, [], f"pytest-ipperf: {sentence}\n")
+    assert (status, output, said) == (4, [], f"pytest-ipperf: {sentence}\n")
 
 
 def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
     one = keep(tmp_path / "a", 0, [record(1)])
     other = keep(tmp_path / "b", 1, [record(1, 1.3), record(1, 1.3, margin="50%"), record(2)])
     (tmp_path / "x").mkdir()
-    status, told, _ = program(tmp_path / "x" / "y", "compare", one, other)
+    status, output, _ = program(tmp_path / "x" / "y", "compare", one, other)
     assert status == 1
-    assert told[0].endswith("lies beyond the margin of 10 %")  # the strictest of two questions
-    assert told[1:] == [
+    assert output[0].endswith("lies beyond the margin of 10 %")  # the strictest of two questions
+    assert output[1:] == [
         f"ONLY IN {name_of(1)}: lab-http-c2-10k-ipv6 response_time",
         f"from {name_of(0)} to {name_of(1)}: 1 exceeds margin",
     ]
@@ -103,6 +103,6 @@ def test_folders_elsewhere_need_no_folder_of_records(program, tmp_path):
     ],
 )
 def test_wrong_usage_is_one_sentence(program, history, arguments, sentence):
-    status, told, said = program(history, "compare", *arguments)
-    assert (status, told, said.count("\n")) == (4, [], 1)
+    status, output, said = program(history, "compare", *arguments)
+    assert (status, output, said.count("\n")) == (4, [], 1)
     assert said.startswith(f"pytest-ipperf: {sentence}".format(root=history).rstrip("*"))

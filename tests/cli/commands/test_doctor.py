@@ -55,8 +55,8 @@ def run(tmp_path, monkeypatch, capsys):
 
         monkeypatch.setattr(doctor, "examined", examined)
         status = cli.main(["doctor", *arguments])
-        told = capsys.readouterr()
-        return status, told.out.splitlines(), told.err.strip(), asked
+        shown = capsys.readouterr()
+        return status, shown.out.splitlines(), shown.err.strip(), asked
 
     return ran
 

@@ -119,17 +119,17 @@ def keep():
 
 def addresses_on(screen, host):
     """By device, as the screen tells them."""
-    told = found(rf"^{host}\n.*\n((?:  \S+ +mtu .*\n)+)", screen)
-    return {device: sorted(words) for device, _, _, *words in map(str.split, told.splitlines())}
+    shown = found(rf"^{host}\n.*\n((?:  \S+ +mtu .*\n)+)", screen)
+    return {device: sorted(words) for device, _, _, *words in map(str.split, shown.splitlines())}
 
 
 def addresses_in(kept, host):
     devices = json.loads(kept.types(host, "ip -json address").stdout)
-    told = {
+    shown = {
         each["ifname"]: sorted(f"{a['local']}/{a['prefixlen']}" for a in each["addr_info"] if a["scope"] == "global")
         for each in devices
     }
-    return {device: addresses for device, addresses in told.items() if addresses}
+    return {device: addresses for device, addresses in shown.items() if addresses}
 
 
 @needs("ping")
@@ -181,19 +181,19 @@ def test_who_measures_meanwhile_is_named(keep, me):
     """In a network of its own, as a lease of this machine would keep others waiting."""
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     kept = keep(dataclasses.replace(me, words=("unshare", *rights, "--net", me.python, "-c", BUSY)), "pair")
-    told = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
-    assert re.match(r"Load would disturb a measurement that runs now, by process \d+ of user 0 since .*\(", told)
+    text = " ".join(kept.screen.partition("no lease is held.\n")[2].split())
+    assert re.match(r"Load would disturb a measurement that runs now, by process \d+ of user 0 since .*\(", text)
     assert "client eth0 --- eth0 server\n" in kept.screen
     assert max(map(len, kept.screen.splitlines())) <= 80
 
 
 def test_what_cannot_be_there_is_told_with_the_reason(keep, me):
     kept = keep(me, "pair", "--backend=userspace")
-    told = " ".join(kept.screen.split())
+    text = " ".join(kept.screen.split())
     for arm, name in (("ipv6-tunnel", "tunnel"), ("ipv6-isatap", "isatap")):
-        assert f"{arm} is not there: nothing can carry {name} on testbed pair (userspace: " in told
+        assert f"{arm} is not there: nothing can carry {name} on testbed pair (userspace: " in text
     watcher = "as real root nsenter -t [0-9]+ -n" if os.geteuid() else "on the server"
-    assert re.search(rf" on the client ping 2001:2:0:10::2 {watcher} tcpdump -ni eth0 ip6 ", told)
+    assert re.search(rf" on the client ping 2001:2:0:10::2 {watcher} tcpdump -ni eth0 ip6 ", text)
     assert max(map(len, kept.screen.splitlines())) <= 80
 
 
@@ -259,10 +259,10 @@ def test_a_pipe_that_nobody_reads_is_no_trouble(me):
 
 def said(capsys, *arguments):
     status = cli.main(arguments)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    return status, told.err.removeprefix("pytest-ipperf: ").rstrip()
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return status, shown.err.removeprefix("pytest-ipperf: ").rstrip()
 
 
 @pytest.mark.parametrize(
@@ -290,11 +290,11 @@ def test_wrong_usage_is_one_sentence(capsys, tmp_path, monkeypatch, arguments, s
 
 def test_what_does_not_exist_is_told_with_what_does(capsys):
     for option in ("--ipperf-backend", "--backend"):
-        told = "--ipperf-backend: 'magic' does not exist; there are auto, kernel, ebpf, userspace"
-        assert said(capsys, "lab", f"{option}=magic") == (4, told)
-    status, told = said(capsys, "lob")
+        output = "--ipperf-backend: 'magic' does not exist; there are auto, kernel, ebpf, userspace"
+        assert said(capsys, "lab", f"{option}=magic") == (4, output)
+    status, output = said(capsys, "lob")
     assert status == 4
-    assert told.startswith("argument COMMAND: invalid choice: 'lob' (choose from ")
+    assert output.startswith("argument COMMAND: invalid choice: 'lob' (choose from ")
 
 
 def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(capsys, tmp_path, monkeypatch):
@@ -302,9 +302,9 @@ def test_an_inventory_that_nobody_named_is_read_for_the_names_that_it_may_have(c
     monkeypatch.chdir(tmp_path)
     for hosts in ("", "hosts.ini"):
         assert lab_command._testbed("pair.10mbit", hosts).links.rate_bit_s == 1e7
-    status, told = said(capsys, "lab", "office")
+    status, output = said(capsys, "lab", "office")
     assert status == 4
-    assert "hosts.ini" in told
+    assert "hosts.ini" in output
     (tmp_path / "hosts.ini").write_text("[testbed office]\nclient = a\nserver = a\n\n[host a]\nipv4 = 192.0.2.1\n")
     assert said(capsys, "lab", "office") == (
         4, "testbed 'office' is no lab, as its hosts are there without it; there are lab, pair",
@@ -372,5 +372,5 @@ def test_the_page_has_the_addresses_of_the_labs():
 
 
 def test_the_package_installs_the_program():
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert told == {"pytest-ipperf": "pytest_ipperf.cli:main"}
+    shown = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert shown == {"pytest-ipperf": "pytest_ipperf.cli:main"}

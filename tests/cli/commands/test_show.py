@@ -1,4 +1,4 @@
-"""`pytest-ipperf show`: a session as pytest told it, and the course of cells."""
+"""`pytest-ipperf show`: a session as pytest reported it, and the trend of cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
     status, lines, said = program(history, "show", "main")
     folder = history / "runs" / name_of(23)
     story = read_session_summary(folder)
-    told = tables(story.records)
+    shown = tables(story.records)
     assert (status, said) == (0, "")
     assert lines[:4] == [
         f"session {name_of(23)} (saved as main): began 2026-12-15 01:30 UTC, lasted 62 s, pytest's status 1",
@@ -23,9 +23,9 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
         "pytest suites",
         "",
     ]
-    assert lines[4 : 4 + len(told)] == told
+    assert lines[4 : 4 + len(shown)] == shown
     slow = story.records[1]
-    assert lines[4 + len(told) :] == [
+    assert lines[4 + len(shown) :] == [
         f"EXCEEDS {slow.cell}: {slow.sentence}",
         "INCONCLUSIVE test_y: inconclusive indeed",
         f"FAILED {SUITE}::test_x: failed indeed",
@@ -38,8 +38,8 @@ def test_a_session_has_the_tables_and_sentences_that_pytest_printed(program, his
 def test_only_some_of_its_cells(program, history):
     _, lines, _ = program(history, "show", "main", "c1-", "c3-")
     story = read_session_summary(history / "runs" / name_of(23))
-    told = tables([story.records[0], story.records[2]])
-    assert lines[4:] == [*told, f"records: {story.folder}"]
+    shown = tables([story.records[0], story.records[2]])
+    assert lines[4:] == [*shown, f"records: {story.folder}"]
 
 
 def test_a_session_that_lies_elsewhere(program, history, tmp_path):
@@ -68,10 +68,10 @@ def test_a_session_that_was_damaged_says_so(program, tmp_path):
     path = folder / "main.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:-2], lines[-2][:100] + b"\n", lines[-1]]))
-    _, told, said = program(root, "show", "last")
-    assert told[0].startswith(f"session {name_of(0)}: main.jsonl:5 is damaged (")
-    assert told[1] == "BROKEN OFF: some cells measured; go on with --ipperf-resume=last"
-    assert said == f"{told[0]}\n"
+    _, output, said = program(root, "show", "last")
+    assert output[0].startswith(f"session {name_of(0)}: main.jsonl:5 is damaged (")
+    assert output[1] == "BROKEN OFF: some cells measured; go on with --ipperf-resume=last"
+    assert said == f"{output[0]}\n"
 
 
 def test_the_course_of_a_cell_has_a_line_for_each_session(program, history):

@@ -19,7 +19,7 @@ from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.report.allure_card import description, factor_texts, lack, plot, title, values_csv
+from pytest_ipperf.report.allure_card import description, factor_texts, plot, title, values_csv, without_answer
 from pytest_ipperf.report.allure_card.plot import draw
 from pytest_ipperf.report.terminal.application_tables import tables
 
@@ -60,7 +60,7 @@ def cells(draw):
 
 
 @pytest.mark.parametrize(
-    ("told", "metric", "shown"),
+    ("expected", "metric", "shown"),
     [
         (cell(), "response_time", "SMTP, IPv6 tunnel, 10 connections, 1k"),
         (cell(connections=1, arm="ipv6"), "response_time", "SMTP, IPv6, 1 connection, 1k"),
@@ -73,14 +73,14 @@ def cells(draw):
         (cell("rtt", connections=1, payload_bytes=64), "rtt", "RTT, IPv6 tunnel, 64 bytes, udp"),
     ],
 )  # fmt: skip
-def test_titles_are_read_without_knowing_ids(told, metric, shown):
-    assert title(told, metric) == shown
-    assert title(told, metric, testbed=True) == f"{shown}, on lab"
+def test_titles_are_read_without_knowing_ids(expected, metric, shown):
+    assert title(expected, metric) == shown
+    assert title(expected, metric, testbed=True) == f"{shown}, on lab"
 
 
 def test_the_arm_is_two_plain_factors():
-    told = cell("udp", "ipv6-isatap", connections=1, payload_bytes=1400, levels={"rate": 2e7})
-    assert factor_texts(told) == {
+    shown = cell("udp", "ipv6-isatap", connections=1, payload_bytes=1400, levels={"rate": 2e7})
+    assert factor_texts(shown) == {
         "testbed": "lab", "protocol": "udp", "connections": "1", "payload": "1400", "rate": "20mbit", "ipver": "IPv6",
         "transport": "isatap",
     }  # fmt: skip
@@ -111,9 +111,9 @@ def _cells(page):
 
 
 def test_a_description_has_the_figures_of_the_terminals_table(made):
-    told = made.study(epochs=6)[1]
-    page = description(told)
-    lines = [" ".join(line.split()) for line in tables([told])]
+    result = made.study(epochs=6)[1]
+    page = description(result)
+    lines = [" ".join(line.split()) for line in tables([result])]
     shown = _cells(page)
     assert shown["verdict"] == ["", "within"]
     assert list(shown)[1:6] == ["mean of the runs", "change", "95 % interval", "margin", "verdict"]
@@ -124,10 +124,10 @@ def test_a_description_has_the_figures_of_the_terminals_table(made):
 
 
 def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
-    told = dataclasses.replace(
+    shown = dataclasses.replace(
         made.study(epochs=6)[0], verdict="exceeds", sentence="IPv6 is slower than IPv4 by <b>4</b> % & more"
     )
-    page = description(told, plot(told))
+    page = description(shown, plot(shown))
     assert page.startswith(
         "<p><b>Exceeds margin.</b> IPv6 is slower than IPv4 by &lt;b&gt;4&lt;/b&gt; % &amp; more.</p>"
     )
@@ -137,8 +137,8 @@ def test_a_description_says_verdict_and_sentence_first_and_loads_nothing(made):
 
 
 def test_what_was_not_judged_is_said_so(made):
-    told = made.record("udp", "loss", "ipv6", [0.01], [0.0], levels={"rate": 2e7}, sentence="")
-    page = description(told)
+    record = made.record("udp", "loss", "ipv6", [0.01], [0.0], levels={"rate": 2e7}, sentence="")
+    page = description(record)
     assert page.startswith("<p><b>Measured, and nothing asked.</b></p>")
     assert "change of the means" in _cells(page)
 
@@ -146,7 +146,7 @@ def test_what_was_not_judged_is_said_so(made):
 @pytest.mark.parametrize(("design", "epochs"), [("paper", 1), ("smoke", 2)])
 def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epochs):
     """The record is as the plugin makes it when a test asks: with a verdict that is none."""
-    told = made.record(
+    record = made.record(
         "udp", "loss", "ipv6", [0.01] * epochs, [0.0] * epochs, levels={"rate": 2e7}, design=design, judges=False,
         alpha=0.05, verdict="unjudged", sentence="",
     )  # fmt: skip
@@ -158,15 +158,15 @@ def test_a_design_that_never_judges_is_one_state_and_said_once(made, design, epo
             reference=arms[1], test_value=0.01, reference_value=0.0,
         )  # fmt: skip
     effects = (effect,) if epochs > 1 else ()
-    told = told.judged((Slowdown(effects=effects, judges=False, design=design) <= "1pp").judgement)
-    assert (told.verdict, told.reasons) == ("unjudged", ("never_judges",))
-    page = description(told)
+    record = record.judged((Slowdown(effects=effects, judges=False, design=design) <= "1pp").judgement)
+    assert (record.verdict, record.reasons) == ("unjudged", ("never_judges",))
+    page = description(record)
     assert page.startswith(f"<p><b>Unjudged.</b> Design {design} never judges.</p>")
     assert _cells(page).get("verdict", ["", "unjudged"]) == ["", "unjudged"]
 
 
 def test_what_has_no_answer_is_said_with_its_reason():
-    assert lack("Invalid", "the path <x> was not the path.") == (
+    assert without_answer("Invalid", "the path <x> was not the path.") == (
         "<p><b>Invalid.</b> The path &lt;x&gt; was not the path.</p>"
     )
 
@@ -180,9 +180,9 @@ def _size(png):
 
 
 def test_the_same_record_gives_the_same_plot(made):
-    told = made.study(epochs=6)[0]
-    assert plot(told) == plot(told)
-    assert _size(plot(told)) == (902, 319)
+    shown = made.study(epochs=6)[0]
+    assert plot(shown) == plot(shown)
+    assert _size(plot(shown)) == (902, 319)
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_the_same_record_gives_the_same_plot(made):
     ],
 )
 def test_a_plot_is_drawn_whatever_the_values(made, values, change):
-    told = made.study(epochs=6)[0]
-    sides = {name: dataclasses.replace(getattr(told, name), values=tuple(values)) for name in ("test", "reference")}
-    assert _size(plot(dataclasses.replace(told, **sides, **change)))
+    shown = made.study(epochs=6)[0]
+    sides = {name: dataclasses.replace(getattr(shown, name), values=tuple(values)) for name in ("test", "reference")}
+    assert _size(plot(dataclasses.replace(shown, **sides, **change)))
 
 
 def _legend(axes):
@@ -226,13 +226,13 @@ def test_runs_of_a_single_epoch_are_numbered(made, values, reference):
 
 
 def test_the_file_of_values_has_every_run_and_the_answer(made):
-    told = made.study(epochs=6)[0]
-    rows = list(csv.DictReader(io.StringIO(values_csv(told))))
-    for side in (told.reference, told.test):
+    shown = made.study(epochs=6)[0]
+    rows = list(csv.DictReader(io.StringIO(values_csv(shown))))
+    for side in (shown.reference, shown.test):
         runs = [row for row in rows if row["arm"] == side.arm and row["what"] == "throughput"]
         assert [float(row["value"]) for row in runs] == list(side.values)
         assert [row["run"] for row in runs] == [str(number) for number in range(1, 13)]
         assert {row["unit"] for row in runs} == {"bit/s"}
-    answer = {row["what"]: row["value"] for row in rows if row["arm"] == told.test.arm}
-    assert float(answer["change"]) == told.estimate
+    answer = {row["what"]: row["value"] for row in rows if row["arm"] == shown.test.arm}
+    assert float(answer["change"]) == shown.estimate
     assert (answer["margin"], answer["verdict"]) == ("10.0", "within")

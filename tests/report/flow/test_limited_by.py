@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.report.flow.engine_notes import said
+from pytest_ipperf.report.flow.engine_notes import engine_notes
 from pytest_ipperf.report.flow.tables import tables
 
 
@@ -27,9 +27,9 @@ def test_engines_say_each_thing_once_whatever_its_numbers(cells):
         dataclasses.replace(record, test=dataclasses.replace(record.test, notes=(note,)))
         for record, note in zip(cells, notes, strict=True)
     ]
-    said = " ".join(rows_of(records))
-    assert said.count("The sender reached") == 1
-    assert "of 120 Mbit/s, so its own host bounds this figure (IPv6, IPv6 tunnel; TCP 16k, 64k)." in said
+    text = " ".join(rows_of(records))
+    assert text.count("The sender reached") == 1
+    assert "of 120 Mbit/s, so its own host bounds this figure (IPv6, IPv6 tunnel; TCP 16k, 64k)." in text
 
 
 def test_sentences_that_differ_by_their_units_are_one_kind_and_of_many_levels_the_number_is_told(made):
@@ -46,8 +46,8 @@ def test_sentences_that_differ_by_their_units_are_one_kind_and_of_many_levels_th
         for each in records
     ]  # fmt: skip
     first = "The sender reached 1.093 Gbit/s of 10 Gbit/s, so ..."
-    assert said(noted) == [f"{first} (IPv4, IPv6; UDP 20mbit, 60mbit, 100mbit, 1gbit and 1 more)."]
-    assert said(noted[:1]) == [f"{first} (IPv4, IPv6; UDP)."]
+    assert engine_notes(noted) == [f"{first} (IPv4, IPv6; UDP 20mbit, 60mbit, 100mbit, 1gbit and 1 more)."]
+    assert engine_notes(noted[:1]) == [f"{first} (IPv4, IPv6; UDP)."]
 
 
 def test_of_cells_that_differ_in_two_things_a_level_says_of_what_it_is(made):
@@ -56,7 +56,7 @@ def test_of_cells_that_differ_in_two_things_a_level_says_of_what_it_is(made):
         for count, window in ((4, "auto"), (1, 8192))
     ]
     noted = [dataclasses.replace(each, test=dataclasses.replace(each.test, notes=("so it is",))) for each in records]
-    assert said(noted) == ["So it is (IPv6; TCP 4 streams window auto, 1 stream window 8k)."]
+    assert engine_notes(noted) == ["So it is (IPv6; TCP 4 streams window auto, 1 stream window 8k)."]
 
 
 @pytest.mark.parametrize(

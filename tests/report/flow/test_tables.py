@@ -13,7 +13,7 @@ from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.report.flow.quantity import number, time_pair, unit_of
-from pytest_ipperf.report.flow.sweeps import along, lines
+from pytest_ipperf.report.flow.sweeps import covering_sweeps, sweeps_along
 from pytest_ipperf.report.flow.tables import tables
 from pytest_ipperf.report.table_files import write_tables
 from pytest_ipperf.report.terminal.application_tables import tables as all_tables
@@ -21,7 +21,7 @@ from pytest_ipperf.report.terminal.application_tables import tables as all_table
 MADE_AT = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
 
 
-def told(records, **change):
+def printed(records, **change):
     return [line.rstrip() for line in tables([dataclasses.replace(each, **change) for each in records])]
 
 
@@ -42,7 +42,7 @@ def windows(made):
 
 
 def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the_engines_told(windows):
-    lines_of = told(windows)
+    lines_of = printed(windows)
     assert "\n".join(lines_of[:22]) == textwrap.dedent(
         """\
         TCP: throughput at the receiver in Mbit/s, by window
@@ -68,7 +68,7 @@ def test_a_table_has_a_column_for_each_level_and_rows_for_each_arm_with_what_the
           verdict                                     within                 within
           goodput, of at most          46.31 of 94.90 Mbit/s  92.62 of 94.90 Mbit/s"""
     )
-    assert lines_of[22:31] == lines_of[7:16]  # what the engines told is the same of both
+    assert lines_of[22:31] == lines_of[7:16]  # the engines report the same for both
 
 
 def test_flows_come_in_one_order_whatever_the_order_of_the_records(made):
@@ -77,19 +77,19 @@ def test_flows_come_in_one_order_whatever_the_order_of_the_records(made):
 
 
 def test_a_row_of_windows_and_one_of_streams_are_two_tables_and_the_cell_where_they_cross_is_in_both(made):
-    heads = [line for line in told(made.study()) if line.startswith("TCP: ")]
+    heads = [line for line in printed(made.study()) if line.startswith("TCP: ")]
     assert [head.rpartition(", ")[2] for head in heads] == ["by parallel streams", "by window"]
-    windows = next(line for line in told(made.study())[50:] if line.split()[:1] == ["16k"])
+    windows = next(line for line in printed(made.study())[50:] if line.split()[:1] == ["16k"])
     assert windows.split() == ["16k", "64k", "256k", "auto"]
 
 
 def test_each_metric_has_a_table_in_its_own_unit_and_what_the_engines_told_stands_in_the_first(made):
-    shown = told(made.study())
+    shown = printed(made.study())
     heads = [line for line in shown if line.startswith("UDP: ")]
     assert [head.partition(", by ")[0] for head in heads] == [
         "UDP: throughput at the receiver in Mbit/s", "UDP: jitter (RFC 3550) in us", "UDP: loss in %",
     ]  # fmt: skip
-    assert shown.count("what the engines told of the same runs stands in a table above") == 2
+    assert shown.count("the engines' figures of the same runs are in a table above") == 2
 
 
 def test_shares_differ_in_percentage_points(made):
@@ -136,7 +136,7 @@ def test_lost_probes_are_counted(made):
 
 
 def test_every_metric_shown_is_defined_once_with_formula_and_source(made):
-    text = " ".join(" ".join(told(made.study())).split())
+    text = " ".join(" ".join(printed(made.study())).split())
     for name in [*PROTOCOLS["tcp"].metrics, *PROTOCOLS["rtt"].metrics, "jitter", "ipdv", "pdv", "reordering"]:
         metric = METRICS[name].metric
         assert text.count(f"{metric.formula}. Compared by {metric.scale}") == 1
@@ -147,17 +147,17 @@ def test_every_metric_shown_is_defined_once_with_formula_and_source(made):
 @pytest.mark.parametrize(("run_s", "said"), [(1.0, True), (30.0, False)])
 def test_shorter_runs_than_rfc_6349_wants_are_told(windows, run_s, said):
     note = "Transfer time ratio, TCP efficiency and buffer delay: of 1 s, shorter than RFC 6349's 30 s."
-    assert (note in told(windows, run_s=run_s)) == said
+    assert (note in printed(windows, run_s=run_s)) == said
 
 
 def test_the_method_is_told(windows):
-    text = " ".join(" ".join(told(windows)).split())
+    text = " ".join(" ".join(printed(windows)).split())
     assert (
         "mean of 3 runs for each arm, warm-ups left out; a run is 1 s of traffic, after 500 ms that count for "
         "nothing. Change: of an epoch's blocks (1) as above, the mean over the epochs (3), with a two-sided 95 % t"
     ) in text
     assert "Verdict: one-sided 95 % bounds against the margin (design quick)." in text
-    alone = " ".join(told(windows, design="paper", epochs=1, blocks=3, judges=False))
+    alone = " ".join(printed(windows, design="paper", epochs=1, blocks=3, judges=False))
     assert "Change:" not in alone
     assert "Change of the means: without an interval" in alone
     assert "Design paper never judges." in alone
@@ -172,7 +172,7 @@ def test_with_one_epoch_the_change_is_that_of_the_means(made):
 
 
 def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows):
-    shown = told(windows, design="smoke", judges=False)
+    shown = printed(windows, design="smoke", judges=False)
     rows = [" ".join(line.split()) for line in shown]
     assert not [row for row in rows if row.startswith(("95 % interval", "margin"))]
     assert "change -1.5 % -1.5 %" in rows
@@ -184,7 +184,7 @@ def test_a_design_that_never_judges_shows_neither_intervals_nor_margins(windows)
 @pytest.mark.parametrize(("rate_bit_s", "said_so"), [(1e8, True), (0.0, False)])
 def test_what_links_with_a_rate_leave_out_of_times_is_told_in_one_line(made, rate_bit_s, said_so):
     for records in (made.study()[:1], made.study()[-9:]):
-        shown = told(records, rate_bit_s=rate_bit_s)
+        shown = printed(records, rate_bit_s=rate_bit_s)
         line = "Links let 16 KB pass at once: RTT, one-way delay and buffer delay hold next to no serialisation time."
         assert (line in shown) == said_so
 
@@ -194,8 +194,8 @@ def test_a_table_of_throughput_does_not_tell_it_twice(made, metric, row):
     record = made.record("udp", metric, "ipv6", [5e7, 5e7], [5e7, 5e7], levels={"rate": 6e7})
     figures = record.test.figures | {"ideal_bit_s": 9.55e7, "throughput": 5e7}
     shown = rows_of([dataclasses.replace(record, test=dataclasses.replace(record.test, figures=figures))])
-    told = "95.50 Mbit/s" if metric == "throughput" else "50.00 of 95.50 Mbit/s"
-    assert [line for line in shown if "of at most" in line] == [f"{row} {told}"]
+    result = "95.50 Mbit/s" if metric == "throughput" else "50.00 of 95.50 Mbit/s"
+    assert [line for line in shown if "of at most" in line] == [f"{row} {result}"]
 
 
 def test_a_path_that_misses_its_rate_is_told(windows):
@@ -210,7 +210,7 @@ def test_columns_taken_over_from_an_earlier_session_are_told(windows):
     records = [
         dataclasses.replace(each, taken_from="20261121T1" if "16k" in each.levels_text else "") for each in windows
     ]
-    assert "taken over from session 20261121T1: window 16k" in told(records)
+    assert "taken over from session 20261121T1: window 16k" in printed(records)
 
 
 def test_epochs_have_a_row_where_cells_were_decided_after_different_numbers_of_them(windows):
@@ -241,7 +241,7 @@ def test_lines_hold_all_cells_and_in_each_only_one_thing_varies(points, made):
         made.record("tcp", "throughput", "ipv6", [1e6, 1e6], [1e6, 1e6], connections=streams, levels={"window": window})
         for streams, window in points
     ]
-    found = lines(records)
+    found = covering_sweeps(records)
     assert {id(record) for line in found for record in line.records} == {id(record) for record in records}
     assert len(found) <= len(points)
     for line in found:
@@ -256,7 +256,7 @@ def test_words_come_after_numbers_and_the_longest_line_first(made):
         made.record("tcp", "throughput", "ipv6", [1e6, 1e6], [1e6, 1e6], connections=count, levels={"window": window})
         for count, window in ((1, "auto"), (1, 65536), (1, 8192), (2, 8192))
     ]
-    first, *_ = along(records, "window")
+    first, *_ = sweeps_along(records, "window")
     assert first.texts == ["8k", "64k", "auto"]
     assert first.held == "1 stream, payload 1400, direction up, congestion control auto"
 
@@ -331,8 +331,8 @@ def test_a_reference_that_was_measured_for_longer_is_told_in_full(windows, tmp_p
 
 def test_repetitions_are_told_by_median_and_percentiles_under_the_design_that_asks_for_them(made):
     values = [9e7 + 1e5 * number for number in range(20)]
-    told = made.record("tcp", "throughput", "ipv6", values, [1.01 * each for each in values], design="rfc8219")
-    lines = tables([told])
+    record = made.record("tcp", "throughput", "ipv6", values, [1.01 * each for each in values], design="rfc8219")
+    lines = tables([record])
     assert [line.split(maxsplit=4)[4] for line in lines if line.startswith("  median [1st, 99th")] == [
         "91.86 [90.90, 92.82]",
         "90.95 [90.00, 91.90]",

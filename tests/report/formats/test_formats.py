@@ -33,7 +33,7 @@ ANY_TEXT = st.text() | st.text(st.characters(categories=["L", "N", "P", "Cs"]))
 
 
 def story_of(records=(), troubles=(), night=None, **change):
-    told = SessionSummary(
+    session_summary = SessionSummary(
         name="20261122T013000Z-0a1b2c",
         folder=Path(".ipperf/runs/20261122T013000Z-0a1b2c"),
         began_at=1795311000.0,
@@ -54,7 +54,7 @@ def story_of(records=(), troubles=(), night=None, **change):
         saved="main",
         notes=("a note",),
     )
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(session_summary, **change)
 
 
 @pytest.fixture(scope="module")
@@ -63,24 +63,28 @@ def cell(made):
 
     def make(number=1, ratio=0.99, **change):
         values = [9e6 * ratio * (1 + 0.001 * at) for at in range(6)]
-        told = made.record("udp", "throughput", "ipv6", values, [9e6] * 6, levels={"rate": 1e6 * number}, **change)
-        own = {"nodeid": f"{SUITE}::test_udp[{told.cell}]", "workload_version": "1-ipv4-1s-0a1b2c", "fingerprint": "f0"}
-        return dataclasses.replace(told, **(own | change))
+        record = made.record("udp", "throughput", "ipv6", values, [9e6] * 6, levels={"rate": 1e6 * number}, **change)
+        own = {
+            "nodeid": f"{SUITE}::test_udp[{record.cell}]",
+            "workload_version": "1-ipv4-1s-0a1b2c",
+            "fingerprint": "f0",
+        }
+        return dataclasses.replace(record, **(own | change))
 
     return make
 
 
 def report(record, ruling, **change):
-    told = CellReport(key=record.key, ruling=ruling, sentence=f"{ruling.value} indeed", screen=record)
-    return dataclasses.replace(told, **change)
+    cell_report = CellReport(key=record.key, ruling=ruling, sentence=f"{ruling.value} indeed", screen=record)
+    return dataclasses.replace(cell_report, **change)
 
 
 def night_of(*cells, light=GateStatus.RED, **change):
-    told = NightReport(
+    night_report = NightReport(
         cells=cells, sentinel=AACheck(cells=3, excludes=0, at_most=2, confidence=0.95), troubles={}, light=light,
         headline="one cell is worse", family_alpha=0.04, history_alpha=0.05, warnings=("the hosts changed",),
     )  # fmt: skip
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(night_report, **change)
 
 
 @pytest.fixture
@@ -123,8 +127,8 @@ def night(cell):
     ]  # fmt: skip
     twin = dataclasses.replace(records[6], twin=True, cell="lab-udp-twin")
     troubles = {records[5].nodeid: "zero spread", f"{SUITE}::test_else": "assert False"}
-    told = [Trouble(nodeid=f"{SUITE}::test_else", kind="failed", sentence="assert False")]
-    return story_of([*records[:6], twin], told, night_of(*ruled, *gone, troubles=troubles))
+    result = [Trouble(nodeid=f"{SUITE}::test_else", kind="failed", sentence="assert False")]
+    return story_of([*records[:6], twin], result, night_of(*ruled, *gone, troubles=troubles))
 
 
 # --- the shelf --------------------------------------------------------------------------------------------------------
@@ -151,12 +155,12 @@ def test_every_format_writes_every_story_the_same_way_each_time(name, session, n
 def test_no_format_breaks_of_what_is_not_utf_8(cell, name, in_night):
     """Python makes surrogates of such bytes of a command line, a path or a program's output; st.text() has none."""
     bad = "caf\udce4"
-    told = cell(1, server=bad, fingerprint=bad, sentence=bad, nodeid=f"a.py::test[{bad}]", taken_from=bad)
+    result = cell(1, server=bad, fingerprint=bad, sentence=bad, nodeid=f"a.py::test[{bad}]", taken_from=bad)
     night = night_of(
-        report(told, GateDecision.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad}
+        report(result, GateDecision.EXCEEDS, sentence=bad), headline=bad, warnings=(bad,), troubles={bad: bad}
     )
     story = story_of(
-        [told], [Trouble(nodeid=bad, kind="failed", sentence=bad)], night if in_night else None, name=bad, saved=bad,
+        [result], [Trouble(nodeid=bad, kind="failed", sentence=bad)], night if in_night else None, name=bad, saved=bad,
         folder=Path(bad), notes=(bad,), question={"design": bad, "reference": bad, "arguments": [bad], bad: bad},
         hosts=(HostSummary(testbed=bad, role="client", facts={bad: bad}),),
     )  # fmt: skip
@@ -192,7 +196,7 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "told"),
+    ("verdicts", "expected"),
     [
         ((), "Nothing was measured"),
         (("within", "within"), "No cell exceeds its margin; 2 of 2 cells are within"),
@@ -203,9 +207,9 @@ def test_a_cell_within_its_margin_does_not_hide_that_its_test_failed(cell):
         (("within", "invalid"), "No cell exceeds its margin; 1 of 2 cells is within; 1 in trouble"),
     ],
 )
-def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, told):
+def test_the_answer_of_a_session_is_one_sentence(cell, verdicts, expected):
     story = story_of([cell(number, verdict=verdict) for number, verdict in enumerate(verdicts, start=1)])
-    assert headline(story, findings(story)) == told
+    assert headline(story, findings(story)) == expected
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------
@@ -227,7 +231,7 @@ SHAPE = {
     "skipped": ({"type", "message"}, set(), set()),
     "system-out": (set(), set(), set()),
 }  # fmt: skip
-# What pytest writes and Jenkins' junit plugin reads, and what GitLab reads; both are told in the format's file.
+# What pytest writes and Jenkins' junit plugin reads, and what GitLab reads; both are named in the module of the format.
 BESIDES = {"testcase": ({"file"}, {"properties"})}
 
 
@@ -256,8 +260,8 @@ def outcomes(story):
     """By the end of a test's name what became of it."""
     found = {}
     for case in junit(story).iter("testcase"):
-        (told,) = {child.tag for child in case} - {"properties"}
-        found[case.attrib["name"]] = told
+        (output,) = {child.tag for child in case} - {"properties"}
+        found[case.attrib["name"]] = output
     return found
 
 
@@ -269,8 +273,8 @@ def test_in_junit_red_fails_trouble_is_an_error_and_undecided_is_skipped(session
 
 def test_a_design_that_never_judges_is_one_state_by_one_name(cell):
     sentence = "unjudged: design smoke never judges"
-    told = cell(1, verdict="unjudged", reasons=("never_judges",), judges=False, design="smoke", sentence=sentence)
-    story = story_of([told, cell(2, verdict="inconclusive"), cell(3, verdict="measured")])
+    result = cell(1, verdict="unjudged", reasons=("never_judges",), judges=False, design="smoke", sentence=sentence)
+    story = story_of([result, cell(2, verdict="inconclusive"), cell(3, verdict="measured")])
     assert list(outcomes(story).values()) == ["skipped", "skipped", "system-out"]
     skipped = [*junit(story).iter("skipped")]
     assert [each.attrib["type"] for each in skipped] == ["unjudged", "inconclusive"]
@@ -295,8 +299,8 @@ def test_in_junit_the_nights_rulings_are_the_outcomes(night):
 
 @pytest.mark.parametrize("light", GateStatus)
 def test_in_junit_a_night_that_says_nothing_is_an_error(light):
-    told = outcomes(story_of(night=night_of(light=light)))
-    assert told == {"the night as a whole": "system-out" if light in (GateStatus.GREEN, GateStatus.RED) else "error"}
+    result = outcomes(story_of(night=night_of(light=light)))
+    assert result == {"the night as a whole": "system-out" if light in (GateStatus.GREEN, GateStatus.RED) else "error"}
 
 
 def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
@@ -304,8 +308,8 @@ def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
     record = night.night.cells[1].record
     case = cases[f"test_udp[{record.cell}]"]
     assert (case.attrib["classname"], case.attrib["file"]) == ("suites.router.test_udp", SUITE)
-    told = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
-    assert told == {
+    result = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
+    assert result == {
         "verdict": "exceeds", "version": "1-ipv4-1s-0a1b2c", "metric": "throughput", "change": "-0.75 %",
         "interval": "[-0.95, -0.56]", "margin": "10 %", "epochs": "6", "fingerprint": "f0", "p_adjusted": "0.0006",
         "p_history_adjusted": "0.4",
@@ -385,18 +389,18 @@ def test_csv_tells_the_night_also_of_what_was_not_measured(night):
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_in_csv_no_text_is_a_formula_and_numbers_are_numbers(cell, first):
-    told = dataclasses.replace(cell(1, 0.5), sentence=f"{first}cmd|'/c calc'!A0", cell=f"{first}1+1")
-    row = rows(story_of([told]))[0]
+    result = dataclasses.replace(cell(1, 0.5), sentence=f"{first}cmd|'/c calc'!A0", cell=f"{first}1+1")
+    row = rows(story_of([result]))[0]
     assert (row["sentence"], row["cell"]) == (f"'{first}cmd|'/c calc'!A0", f"'{first}1+1")
-    assert told.estimate is not None
-    assert float(row["change"]) == told.estimate < 0
+    assert result.estimate is not None
+    assert float(row["change"]) == result.estimate < 0
 
 
 @given(ANY_TEXT)
 def test_csv_is_read_back_whatever_the_text(text):
     (row,) = rows(story_of(troubles=[Trouble(nodeid="a.py::test", kind="failed", sentence=text)]))
-    told = text.encode("utf-8", "replace").decode()
-    assert row["sentence"] in {told, f"'{told}"}
+    result = text.encode("utf-8", "replace").decode()
+    assert row["sentence"] in {result, f"'{result}"}
     assert not row["sentence"].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
 
 
@@ -410,12 +414,12 @@ def refuse(word):
 def test_json_holds_every_record_and_no_number_that_json_lacks(cell):
     endless = dataclasses.replace(cell(1), estimate=math.inf, low=-math.inf, high=math.nan)
     text = FORMATS["json"].render(story_of([endless, cell(2)])).decode()
-    told = json.loads(text, parse_constant=refuse)
-    assert [told["records"][0][name] for name in ("estimate", "low", "high")] == [None, None, None]
-    assert told["records"][1]["estimate"] == cell(2).estimate
+    document = json.loads(text, parse_constant=refuse)
+    assert [document["records"][0][name] for name in ("estimate", "low", "high")] == [None, None, None]
+    assert document["records"][1]["estimate"] == cell(2).estimate
     host = {"testbed": "lab", "role": "client", "name": "alpha", "addresses": ["198.18.0.1"]}
-    assert told["hosts"] == [{**host, "facts": {"kernel": "6.1", "cpus": [2, 3]}}]
-    assert told["night"] is None
+    assert document["hosts"] == [{**host, "facts": {"kernel": "6.1", "cpus": [2, 3]}}]
+    assert document["night"] is None
 
 
 @given(
@@ -446,23 +450,23 @@ def keys_told(*header):
 
 
 def test_the_page_tells_every_key_of_the_documents(night):
-    told = night_document(night.night, session=night.name)
+    result = night_document(night.night, session=night.name)
     assert keys_told("key of a session") == list(session_document(night))
-    assert keys_told("key of a night") == list(told)
-    assert keys_told("key of a cell") == list(told["cells"][0])
-    assert keys_told("key of a measurement") == list(told["cells"][1]["fresh"])
-    assert keys_told("key of an arm") == list(told["cells"][1]["fresh"]["test"])
-    assert keys_told("key of the sentinel") == list(told["sentinel"])
+    assert keys_told("key of a night") == list(result)
+    assert keys_told("key of a cell") == list(result["cells"][0])
+    assert keys_told("key of a measurement") == list(result["cells"][1]["fresh"])
+    assert keys_told("key of an arm") == list(result["cells"][1]["fresh"]["test"])
+    assert keys_told("key of the sentinel") == list(result["sentinel"])
     assert keys_told("ruling") == [ruling.name.lower() for ruling in GateDecision]
     assert keys_told("light") == [light.name.lower() for light in GateStatus]
 
 
 def test_the_page_tells_every_column_of_the_csv(night, made):
-    told = keys_told("column")
+    result = keys_told("column")
     columns = list(rows(night)[0])
     own = [name for name in columns if not name.startswith(("level_", "mean_")) or name == "mean_of_completed_s"]
-    assert [name for name in told if not name.endswith("...")] == own
-    assert {"level_...", "mean_..."} <= set(told)
+    assert [name for name in result if not name.endswith("...")] == own
+    assert {"level_...", "mean_..."} <= set(result)
 
 
 def test_the_page_lists_every_format():
@@ -472,13 +476,13 @@ def test_the_page_lists_every_format():
 def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
     folder = tmp_path / "nights" / night.name
     folder.mkdir(parents=True)
-    told = night_document(night.night, session=night.name, saved="main")
-    (folder / VERDICT).write_text(json.dumps(told, allow_nan=False))
+    result = night_document(night.night, session=night.name, saved="main")
+    (folder / VERDICT).write_text(json.dumps(result, allow_nan=False))
     (found,) = nights_in(tmp_path)
     assert (found.session, found.saved, found.light) == (night.name, "main", GateStatus.RED)
     assert found.red == tuple((cell.key.cell, cell.key.metric) for cell in night.night.cells[1:3])
-    assert told["counts"]["within"] == 1
-    assert sum(told["counts"].values()) == len(night.night.cells)
+    assert result["counts"]["within"] == 1
+    assert sum(result["counts"].values()) == len(night.night.cells)
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -552,8 +556,8 @@ HARMFUL = [
 
 @pytest.mark.parametrize("text", HARMFUL)
 def test_in_markdown_no_name_and_no_sentence_is_markup(text):
-    told = Trouble(nodeid=text, kind="failed", sentence=text)
-    read, table, page = shown(story_of(troubles=[told], night=night_of(headline=text, warnings=(text,))))
+    trouble = Trouble(nodeid=text, kind="failed", sentence=text)
+    read, table, page = shown(story_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,))))
     assert [table[0][0], table[0][4]] == [text, text]
     assert read.split("\n")[1] == text
     assert not [each.tag for each in page.iter() if each.tag in {"a", "img", "em", "b", "s", "blockquote", "ol", "h1"}]
@@ -569,8 +573,8 @@ LINKING = [
 
 @pytest.mark.parametrize("text", LINKING)
 def test_in_markdown_nothing_is_a_link_a_mention_or_a_reference(text):
-    told = Trouble(nodeid=text, kind="failed", sentence=text)
-    story = story_of(troubles=[told], night=night_of(headline=text, warnings=(text,)))
+    trouble = Trouble(nodeid=text, kind="failed", sentence=text)
+    story = story_of(troubles=[trouble], night=night_of(headline=text, warnings=(text,)))
     outside = re.sub(r"`[^`\n]*`", "", FORMATS["markdown"].render(story).decode())
     assert not re.findall(rf"@(?!{NO_WIDTH})|://|www\.|#\d|gh-\d", outside, re.IGNORECASE)
     read, table, page = shown(story)

@@ -37,12 +37,12 @@ OVERFLOW = """(() => {
 
 
 class Browser:
-    """One Chromium with one tab; `heard` holds what it told since the last page was opened."""
+    """One Chromium with one tab; `received` holds its events since the last page was opened."""
 
     def __init__(self, profile):
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        self._rest, self._count, self.heard = b"", 0, list[dict]()
+        self._rest, self._count, self.received = b"", 0, list[dict]()
         options = ["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-background-networking"]
         options += [f"--user-data-dir={profile}", "--no-first-run", *["--no-sandbox"] * (os.geteuid() == 0)]
         # It reads from descriptor 3 and writes to 4.
@@ -68,11 +68,11 @@ class Browser:
         os.write(self._write, json.dumps(message).encode() + b"\0")
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            told = self._next(deadline)
-            if told.get("id") == self._count:
-                assert "error" not in told, (method, told)
-                return told["result"]
-            self.heard.append(told)
+            shown = self._next(deadline)
+            if shown.get("id") == self._count:
+                assert "error" not in shown, (method, shown)
+                return shown["result"]
+            self.received.append(shown)
 
     def _next(self, deadline):
         while b"\0" not in self._rest:
@@ -89,35 +89,35 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=mobile)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.call("Page.navigate", url="about:blank")
-        self.heard.clear()
+        self.received.clear()
         # The blank page may tell that it is there after it was left: what counts is told of this document.
         here = self.call("Page.navigate", url=url)["loaderId"]
         deadline = time.monotonic() + PATIENCE_S
         while not self._loaded(here):
-            self.heard.append(self._next(deadline))
+            self.received.append(self._next(deadline))
         # What begins a little after the page is there.
         self.evaluate("new Promise(done => setTimeout(done, 200))")
 
     def _loaded(self, loader):
-        return any((each["loaderId"], each["name"]) == (loader, "load") for each in self.told("Page.lifecycleEvent"))
+        return any((each["loaderId"], each["name"]) == (loader, "load") for each in self.events("Page.lifecycleEvent"))
 
     def evaluate(self, expression):
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def told(self, method):
-        return [each["params"] for each in self.heard if each.get("method") == method]
+    def events(self, method):
+        return [each["params"] for each in self.received if each.get("method") == method]
 
     @property
     def requests(self):
-        return [each["request"]["url"] for each in self.told("Network.requestWillBeSent")]
+        return [each["request"]["url"] for each in self.events("Network.requestWillBeSent")]
 
     @property
     def complaints(self):
-        logged = [each["entry"]["text"] for each in self.told("Log.entryAdded")]
-        thrown = [each["exceptionDetails"]["text"] for each in self.told("Runtime.exceptionThrown")]
-        return logged + thrown + [each["type"] for each in self.told("Runtime.consoleAPICalled")]
+        logged = [each["entry"]["text"] for each in self.events("Log.entryAdded")]
+        thrown = [each["exceptionDetails"]["text"] for each in self.events("Runtime.exceptionThrown")]
+        return logged + thrown + [each["type"] for each in self.events("Runtime.consoleAPICalled")]
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -135,8 +135,8 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def night(told):
-    return told.night_story()
+def night(factory):
+    return factory.night_story()
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_a_request_would_be_noticed_and_what_a_page_should_not_hold_is_refused(b
     loads = loads.replace("/a.", "/c.").replace("/b.", "/d.")
     held.write_text(page(small).replace("</main>", f"{loads}<script>document.title = 'ran'</script></main>"))
     browser.open(held.as_uri())
-    assert {each.get("blockedReason") for each in browser.told("Network.loadingFailed")} == {"csp"}
+    assert {each.get("blockedReason") for each in browser.events("Network.loadingFailed")} == {"csp"}
     assert sorted(server.asked) == ["/a.png", "/b.css"]
     assert browser.evaluate("document.title") != "ran"
     assert len([text for text in browser.complaints if "Content Security Policy" in text]) == 3
@@ -278,10 +278,10 @@ def test_on_a_phone_every_cell_shows_its_change_and_stays_a_table(browser, url, 
     assert roles.count("columnheader") >= 4
 
 
-def test_one_figure_alone_is_no_larger_than_one_of_many(browser, told, tmp_path):
-    records = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
+def test_one_figure_alone_is_no_larger_than_one_of_many(browser, factory, tmp_path):
+    records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
     path = tmp_path / "one.html"
-    story = dataclasses.replace(told.night_story(), night=None, records=tuple(records), samples={}, courses={})
+    story = dataclasses.replace(factory.night_story(), night=None, records=tuple(records), samples={}, courses={})
     path.write_text(page(story), encoding="utf-8")
     browser.open(path.as_uri())
     assert browser.evaluate(

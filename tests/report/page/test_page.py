@@ -84,23 +84,23 @@ class Reader(HTMLParser):
 
 
 def story_of(records, **change):
-    told = SessionSummary(
+    session_summary = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r/20261122T010000Z-5eed00"), began_at=1795309200.0, seconds=90.0,
         question={"arguments": ["suites", "-m", "smtp or http"], "pytest_ipperf": "0.1.0"}, records=tuple(records),
     )  # fmt: skip
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(session_summary, **change)
 
 
-def found(told, place, figures, verdict, **change):
+def found(factory, place, figures, verdict, **change):
     """A cell (protocol, connections, arm) with these figures: the change and the ends of its interval."""
     estimate, low, high = figures
-    own = told.application(*place, 1.0)
+    own = factory.application(*place, 1.0)
     return dataclasses.replace(own, estimate=estimate, low=low, high=high, verdict=verdict, **change)
 
 
 @pytest.fixture(scope="module")
-def night(told):
-    return told.night_story()
+def night(factory):
+    return factory.night_story()
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +120,12 @@ def said(records, **change):
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(told):
+def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(factory):
     records = [
-        *(found(told, ("smtp", count, "ipv6-isatap"), (2.1 + count, -0.4, 16.2), "within") for count in (1, 10)),
-        found(told, ("http", 10, "ipv6-isatap"), (3.04, 1.0, 5.04), "within"),
-        found(told, ("http", 500, "ipv6-isatap"), (14.0, 11.0, 17.0), "exceeds"),
-        found(told, ("http", 500, "ipv6"), (0.5, -0.6, 1.6), "within"),
+        *(found(factory, ("smtp", count, "ipv6-isatap"), (2.1 + count, -0.4, 16.2), "within") for count in (1, 10)),
+        found(factory, ("http", 10, "ipv6-isatap"), (3.04, 1.0, 5.04), "within"),
+        found(factory, ("http", 500, "ipv6-isatap"), (14.0, 11.0, 17.0), "exceeds"),
+        found(factory, ("http", 500, "ipv6"), (0.5, -0.6, 1.6), "within"),
     ]
     shown = Reader(page(story_of(records)))
     assert shown.of("h1") == ["Is IPv6 (native, through ISATAP) as good as IPv4 for HTTP and SMTP?"]
@@ -141,10 +141,10 @@ def test_the_question_comes_first_and_its_answer_in_sentences_by_arm(told):
     assert shown.of("p", class_="counts") == ["▲1 exceeds✓4 within"]
 
 
-def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(told, made):
+def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(factory, made):
     """Levels by their size, as in tables: a plugin may have shuffled the tests."""
     records = [
-        *(found(told, (name, count, "ipv6"), (14.0, 11.0, 17.0), "exceeds")
+        *(found(factory, (name, count, "ipv6"), (14.0, 11.0, 17.0), "exceeds")
           for name in ("http", "smtp") for count in (1, 10, 100)),
         *made.study()[:4],
     ]  # fmt: skip
@@ -159,8 +159,8 @@ def test_whatever_the_order_of_the_tests_the_page_is_the_same_by_level(told, mad
     assert re.findall(r"-c(\d+)-", names) == ["1", "10", "100"]
 
 
-def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(told):
-    wider = found(told, ("http", 1, "ipv6"), (0.5, -0.6, 1.6), "within", margin="10%,0.5ms", margin_fraction=0.531)
+def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(factory):
+    wider = found(factory, ("http", 1, "ipv6"), (0.5, -0.6, 1.6), "within", margin="10%,0.5ms", margin_fraction=0.531)
     assert "within 10 % (at least 0.5 ms), here 53.1 %; change +0.50 %" in said([wider])[0]
 
 
@@ -168,30 +168,30 @@ def test_a_margin_that_is_more_here_is_told_with_what_it_comes_to(told):
     ("reason", "words"),
     [("too_wide", "too wide for a margin of 10 %"), ("straddles", "on both sides of the margin of 10 %")],
 )
-def test_what_is_undecided_says_why(told, reason, words):
-    open_ = found(told, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "inconclusive", reasons=(reason,))
+def test_what_is_undecided_says_why(factory, reason, words):
+    open_ = found(factory, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "inconclusive", reasons=(reason,))
     assert f"?inconclusive SMTP undecided: +7.6 % [-3.1, +19.4], {words}." in said([open_])[0]
 
 
-def test_an_invalid_measurement_is_named_with_its_sentence(told):
-    broken = found(told, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "invalid", sentence="all 6 epochs gave the same")
+def test_an_invalid_measurement_is_named_with_its_sentence(factory):
+    broken = found(factory, ("smtp", 10, "ipv6"), (7.6, -3.1, 19.4), "invalid", sentence="all 6 epochs gave the same")
     assert "✕invalid SMTP: all 6 epochs gave the same." in said([broken])[0]
 
 
-def test_of_many_cells_the_worst_are_named_and_the_others_counted(told):
-    records = [found(told, ("smtp", count, "ipv6"), (11.0 + count, 10.5, 99.0), "exceeds") for count in range(1, 10)]
+def test_of_many_cells_the_worst_are_named_and_the_others_counted(factory):
+    records = [found(factory, ("smtp", count, "ipv6"), (11.0 + count, 10.5, 99.0), "exceeds") for count in range(1, 10)]
     (arm,) = said(records)
     assert "at 9 connections: +20.0 %" in arm
     assert "; and 4 more, none of them worse." in arm
     assert "at 1 connection:" not in arm
 
 
-def test_tests_without_an_answer_are_told_at_once_each_sentence_once(told):
+def test_tests_without_an_answer_are_told_at_once_each_sentence_once(factory):
     lost = [
         *(Trouble(nodeid=f"t.py::t[{at}]", kind="infrastructure", sentence="host beta is gone") for at in range(7)),
         Trouble(nodeid="t.py::u", kind="inconclusive", sentence="of the budget nothing is left"),
     ]
-    shown = Reader(page(story_of([told.application("smtp", 10, "ipv6", 1.0)], troubles=tuple(lost))))
+    shown = Reader(page(story_of([factory.application("smtp", 10, "ipv6", 1.0)], troubles=tuple(lost))))
     assert shown.of("p", class_="counts") == ["✓1 within✕7 trouble?1 undecided"]
     (items,) = shown.of("ul", class_="said")[1:]
     assert items.count("host beta is gone") == 1
@@ -199,9 +199,9 @@ def test_tests_without_an_answer_are_told_at_once_each_sentence_once(told):
     assert "Not measured: the budget was spent. of the budget nothing is left (t.py::u)" in items
 
 
-def test_very_many_troubles_and_notes_are_counted(told):
+def test_very_many_troubles_and_notes_are_counted(factory):
     lost = tuple(Trouble(nodeid=f"t.py::t[{at}]", kind="failed", sentence=f"boom {at}") for at in range(45))
-    records = [told.application("smtp", 10, "ipv6", 1.0)]
+    records = [factory.application("smtp", 10, "ipv6", 1.0)]
     (main,) = Reader(page(story_of(records, troubles=lost, notes=tuple(f"note {at}." for at in range(20))))).of("main")
     assert "boom 39" in main
     assert "boom 40" not in main
@@ -209,7 +209,7 @@ def test_very_many_troubles_and_notes_are_counted(told):
     assert "note 11. And 8 more, in the records." in main
 
 
-def test_a_session_without_any_answer_has_a_page(told):
+def test_a_session_without_any_answer_has_a_page(factory):
     lost = Trouble(nodeid="t.py::t", kind="failed", sentence="boom")
     shown = Reader(page(story_of([], troubles=(lost,), seconds=None)))
     assert shown.of("h1") == ["Nothing was judged"]
@@ -228,8 +228,8 @@ def test_a_design_that_never_judges_gives_changes_and_says_so(made):
     assert "95 % interval" not in " ".join(shown.of("table", class_="cells"))
 
 
-def test_the_studies_tables_are_there_in_their_own_shape(told, made):
-    cells = [told.application("http", count, "ipv6", 1.05, epochs=10, blocks=1) for count in (1, 10)]
+def test_the_studies_tables_are_there_in_their_own_shape(factory, made):
+    cells = [factory.application("http", count, "ipv6", 1.05, epochs=10, blocks=1) for count in (1, 10)]
     study = [
         dataclasses.replace(each, design="paper", judges=False, epochs=1, blocks=10, estimate=None, low=None, high=None)
         for each in cells
@@ -240,16 +240,16 @@ def test_the_studies_tables_are_there_in_their_own_shape(told, made):
     assert "Table V of paper 001 again: what IPv6 and tunnels make of IPv4's figures" in captions
 
 
-def test_a_twin_is_no_arm_but_the_sentinel(told):
-    records = [told.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
+def test_a_twin_is_no_arm_but_the_sentinel(factory):
+    records = [factory.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
     assert len(said(records)) == 1
     assert "Sentinel (A/A): in 0 of 1 cell the 95 % interval" in page(story_of(records))
 
 
-def test_of_several_questions_about_a_cell_each_has_its_answer(told):
+def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
     """Whichever test came last: its 50 % must not hide that the other's 5 % is exceeded."""
     tight = found(
-        told, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
+        factory, ("smtp", 10, "ipv6"), (12.0, 9.0, 15.0), "exceeds", margin="5%", margin_fraction=0.05, nodeid="t"
     )
     loose = dataclasses.replace(tight, margin="50%", margin_fraction=0.5, nodeid="l", verdict="within")
     for records in ([tight, loose], [loose, tight]):
@@ -274,9 +274,9 @@ def test_of_several_questions_about_a_flow_tables_and_plots_show_the_worst_answe
     assert in_order([*tight, *again]) == in_order(again)
 
 
-def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(told):
+def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(factory):
     def with_failures(arm, failed, epochs):
-        one = told.application("smtp", 10, arm, 1.0, epochs=epochs)
+        one = factory.application("smtp", 10, arm, 1.0, epochs=epochs)
         lost = [
             dataclasses.replace(side, failed={"connect: refused": count} if count else {}, attempted=100 * epochs)
             for side, count in ((one.test, failed), (one.reference, 5))
@@ -294,17 +294,17 @@ def test_failures_of_the_reference_count_once_for_all_arms_that_share_it(told):
 
 def test_the_night_comes_above_all_with_its_light_and_every_cell_of_which_there_is_something_to_say(shown, night):
     assert shown.of("h1") == ["▲red 1 of 19 cells is beyond the margin, confirmed in fresh epochs"]
-    (told,) = shown.of("section", class_="night")
+    (output,) = shown.of("section", class_="night")
     body = shown.of("body")[0]
-    assert body.index(told[:60]) < body.index("Is IPv6 (native, through a tunnel, through ISATAP) as good as IPv4")
+    assert body.index(output[:60]) < body.index("Is IPv6 (native, through a tunnel, through ISATAP) as good as IPv4")
     for words in (
         "Exit status 1.", "Regressions (1)", "No longer measured (1)", "Accepted (1)", "Not enough evidence (1)",
         "40 % accepted until 2026-12-24 by ada (sit has no offloads here, ticket NET-7)", "chance gives 3 at most",
         "bind did not answer on 198.18.0.6 port 53", "lab.100mbit-ftp-c10-1m-ipv6 response time: earlier nights",
     ):  # fmt: skip
-        assert words in told
+        assert words in output
     first, names = night.night.headline.removeprefix("red: ").split(": ", 1)
-    assert f"red {first} Namely {names}. Exit status 1." in told
+    assert f"red {first} Namely {names}. Exit status 1." in output
 
 
 def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
@@ -342,8 +342,8 @@ def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
     other = dataclasses.replace(night.night, cells=tuple(cells), troubles={})
     shown = Reader(page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1])))
     names = [each.name for each in RANK if each is not GateDecision.WITHIN]
-    (told,) = shown.of("section", class_="night")
-    assert sorted(names, key=lambda name: told.index(f": {name}")) == names
+    (output,) = shown.of("section", class_="night")
+    assert sorted(names, key=lambda name: output.index(f": {name}")) == names
     assert [line.rpartition(": ")[2] for line in night_lines(other)[: len(names)]] == names
     assert set(RANK) == set(GateDecision)
 
@@ -372,8 +372,8 @@ def test_every_cell_can_be_linked_to(shown, night):
     assert {anchor(cell.key) for cell in night.night.cells} <= names
 
 
-def test_of_several_questions_about_a_cell_the_first_has_the_name(told):
-    one = told.application("smtp", 10, "ipv6", 1.0)
+def test_of_several_questions_about_a_cell_the_first_has_the_name(factory):
+    one = factory.application("smtp", 10, "ipv6", 1.0)
     names = Reader(page(story_of([one, dataclasses.replace(one, margin="20%")]))).values("id")
     assert names.count(anchor(one.key)) == 1
 
@@ -445,10 +445,10 @@ def test_method_and_environment_tell_what_the_figures_rest_on(shown):
 
 
 def test_hosts_are_told_with_names_and_addresses_and_those_of_labs_by_role(made):
-    told = {"alpha": ("198.18.0.1", "2001:2::1"), "server": ("198.18.0.2",), "": ()}
+    result = {"alpha": ("198.18.0.1", "2001:2::1"), "server": ("198.18.0.2",), "": ()}
     hosts = [
         HostSummary(testbed="office", role=role, name=name, addresses=addresses, facts={"kernel": "6.12"})
-        for role, (name, addresses) in zip(("client", "server", "client2"), told.items(), strict=True)
+        for role, (name, addresses) in zip(("client", "server", "client2"), result.items(), strict=True)
     ]
     shown = Reader(page(story_of(made.study()[:1], hosts=tuple(hosts))))
     heads = {"client: alpha (198.18.0.1, 2001:2::1)", "server (198.18.0.2)", "client2"}
@@ -467,11 +467,11 @@ def test_the_method_of_flows_and_of_one_epoch_is_told_as_it_is(made):
 # --- what comes from a record -----------------------------------------------------------------------------------------
 
 
-def everywhere(told, night, text):
+def everywhere(factory, night, text):
     """A story that has the text wherever one may stand."""
     records = [
         dataclasses.replace(
-            told.application("smtp", count, "ipv6", 1.0), cell=f"{text}-{count}-ipv6", testbed=text, server=text,
+            factory.application("smtp", count, "ipv6", 1.0), cell=f"{text}-{count}-ipv6", testbed=text, server=text,
             sentence=text, margin=text, backend=text, client=text, taken_from=text, design=text, nodeid=text,
             verdict="invalid",
         )
@@ -486,7 +486,7 @@ def everywhere(told, night, text):
             ),
         ),
         samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
-        courses={each.key: told.past_of(told.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
+        courses={each.key: factory.past_of(factory.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
         night=dataclasses.replace(
             night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),
             cells=tuple(
@@ -497,8 +497,8 @@ def everywhere(told, night, text):
     )  # fmt: skip
 
 
-def test_nothing_that_a_record_says_becomes_a_part_of_the_page(told, night):
-    shown = Reader(page(everywhere(told, night, EVIL)))
+def test_nothing_that_a_record_says_becomes_a_part_of_the_page(factory, night):
+    shown = Reader(page(everywhere(factory, night, EVIL)))
     assert not {"script", "img"} & {tag for tag, _ in shown.seen}
     assert not [name for _, attributes in shown.seen for name in attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in shown.of("body")[0]
@@ -507,16 +507,16 @@ def test_nothing_that_a_record_says_becomes_a_part_of_the_page(told, night):
     assert not [name for name in names if re.search(r"[\s<>\"&]", name)]
 
 
-def test_a_command_line_that_is_no_utf_8_has_a_page(told, night, tmp_path):
+def test_a_command_line_that_is_no_utf_8_has_a_page(factory, night, tmp_path):
     """Python reads such bytes as lone surrogates, which no file in UTF-8 can hold."""
-    odd = everywhere(told, night, "b\udce4r")
+    odd = everywhere(factory, night, "b\udce4r")
     write(odd, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_bytes() == encoded(page(odd)) == FORMATS["html"].render(odd)
     told_ = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "pytest 'b?r'" in told_.of("section", id="environment")[0]
 
 
-def test_a_page_that_cannot_be_written_leaves_the_one_before(told, tmp_path, monkeypatch):
+def test_a_page_that_cannot_be_written_leaves_the_one_before(factory, tmp_path, monkeypatch):
     path = tmp_path / "page.html"
     path.write_text("before")
 
@@ -527,7 +527,7 @@ def test_a_page_that_cannot_be_written_leaves_the_one_before(told, tmp_path, mon
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        write(story_of([told.application("smtp", 10, "ipv6", 1.0)]), path)
+        write(story_of([factory.application("smtp", 10, "ipv6", 1.0)]), path)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"page.html": "before"}
 
 
@@ -576,16 +576,16 @@ def test_failures_of_an_arm_are_told_where_its_curve_ends_below_all(shown):
     assert "never" in failed
 
 
-def test_more_than_can_be_drawn_is_counted_and_where_it_is(told):
-    records = [told.application("smtp", count, "ipv6", 1.0) for count in range(1, 16)]
-    text = page(story_of(records, samples=told.samples_of(records)))
+def test_more_than_can_be_drawn_is_counted_and_where_it_is(factory):
+    records = [factory.application("smtp", count, "ipv6", 1.0) for count in range(1, 16)]
+    text = page(story_of(records, samples=factory.samples_of(records)))
     assert "3 more are not drawn here; the samples lie in /r/20261122T010000Z-5eed00." in text
 
 
-def test_of_many_lines_those_with_the_worst_answers_are_drawn(told):
+def test_of_many_lines_those_with_the_worst_answers_are_drawn(factory):
     """In the order of all, whatever comes first."""
     records = [
-        dataclasses.replace(told.application("smtp", count, "ipv6", 1.0), server=f"s{at:02d}", verdict=verdict)
+        dataclasses.replace(factory.application("smtp", count, "ipv6", 1.0), server=f"s{at:02d}", verdict=verdict)
         for at, verdict in enumerate(["within"] * 24 + ["inconclusive", "exceeds"])
         for count in (1, 10)
     ]
@@ -606,9 +606,11 @@ def test_of_a_night_it_is_said_which_data_are_shown(shown, night):
         assert (", screening" in row) == (cell.fresh is None and cell.screen is not None)
 
 
-def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(told, tmp_path):
-    records = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
-    story = story_of(records, samples=told.samples_of(records), courses={records[0].key: told.past_of(records[0], 12)})
+def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(factory, tmp_path):
+    records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
+    story = story_of(
+        records, samples=factory.samples_of(records), courses={records[0].key: factory.past_of(records[0], 12)}
+    )
     write(story, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
 

@@ -11,11 +11,11 @@ from pytest_ipperf.report.tables.findings import Kind, findings, headline, verdi
 
 
 def story_of(records, **change):
-    told = SessionSummary(
+    session_summary = SessionSummary(
         name="20261122T010000Z-5eed00", folder=Path("/r"), began_at=1795309200.0, seconds=90.0, question={},
         records=tuple(records),
     )  # fmt: skip
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(session_summary, **change)
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ def story_of(records, **change):
         ({"verdict": "unjudged", "judges": False, "reasons": ("never_judges",)}, "unjudged", "unjudged"),
     ],
 )  # fmt: skip
-def test_a_verdict_has_one_wording(told, change, name, words):
-    record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), **change)
+def test_a_verdict_has_one_wording(factory, change, name, words):
+    record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), **change)
     assert verdict_of(record) == words
     assert [(each.code, each.word) for each in findings(story_of([record]))] == [(name, words)]
 
 
-def test_a_design_that_never_judges_is_neither_green_nor_undecided(told):
-    record = dataclasses.replace(told.application("smtp", 10, "ipv6", 1.0), verdict="unjudged", judges=False)
+def test_a_design_that_never_judges_is_neither_green_nor_undecided(factory):
+    record = dataclasses.replace(factory.application("smtp", 10, "ipv6", 1.0), verdict="unjudged", judges=False)
     story = story_of([record])
     (found,) = findings(story)
     assert (found.kind, found.code) == (Kind.UNJUDGED, "unjudged")
@@ -43,9 +43,9 @@ def test_a_design_that_never_judges_is_neither_green_nor_undecided(told):
 
 @pytest.mark.parametrize("name", ["t.py::t[{}]", "t.py::t[{}-100k]", "t.py::t[quic-{}]"])
 @pytest.mark.parametrize("kind", ["inconclusive", "infrastructure"])
-def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(told, name, kind):
+def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(factory, name, kind):
     """The night tells it already; the cell's text may be any part of what stands between the brackets."""
-    story = told.night_story()
+    story = factory.night_story()
     key = story.night.cells[0].key
     cell = dataclasses.replace(story.night.cells[0], ruling=GateDecision.TROUBLE, sentence="bind is gone", screen=None)
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
@@ -68,7 +68,7 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(t
         (1, "failed", "No cell exceeds its margin; 1 of 1 cell is within; 1 failed"),
     ],
 )
-def test_tests_without_an_answer_are_no_cells(told, cells, kind, words):
-    records = [told.application("smtp", 10, "ipv6", 1.0)] * cells
+def test_tests_without_an_answer_are_no_cells(factory, cells, kind, words):
+    records = [factory.application("smtp", 10, "ipv6", 1.0)] * cells
     story = story_of(records, troubles=(Trouble(nodeid="t.py::t", kind=kind, sentence="boom"),))
     assert headline(story, findings(story)) == words

@@ -15,18 +15,18 @@ SIDE = ArmSummary(arm="ipv4", values=(0.01,), attempted=1, completed=1, failed={
 
 
 def record(**changed):
-    told = Record(
+    shown = Record(
         cell="crowd-smtp-c10-1k-ipv6", testbed="crowd", protocol="smtp", connections=10, payload_bytes=1024, ipver=6,
         transport="native", twin=False, client="lean", server="postfix 3.7.11", metric="response_time",
         design="quick", judges=True, seed=1, look=1, looks=1, epochs=6, blocks=2, deadline_s=10.0, test=SIDE,
         reference=SIDE, estimate=1.7, low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03, margin="10 %",
         margin_fraction=0.1, alpha=0.05, verdict="within", reasons=(), sentence="...",
     )  # fmt: skip
-    return dataclasses.replace(told, **changed)
+    return dataclasses.replace(shown, **changed)
 
 
 @pytest.mark.parametrize(
-    ("starts", "told"),
+    ("starts", "expected"),
     [
         ([(0.00008, 0.00005)], ", common start within 0.08 ms +- 0.05 ms, in half of the runs 0.07 ms"),
         (
@@ -36,14 +36,14 @@ def record(**changed):
         ([(None, None)], ", one of which had connections"),
     ],
 )
-def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, told):
+def test_several_clients_are_named_with_the_start_of_the_worst_run(starts, expected):
     found = [
         record(
             client_hosts=("alpha", "gamma"), start_skew_s=skew_s, start_skew_error_s=error_s, start_skew_median_s=7e-5
         )
         for skew_s, error_s in starts
     ]
-    assert begun_lines(found) == [f"2 clients (alpha, gamma){told}"]
+    assert begun_lines(found) == [f"2 clients (alpha, gamma){expected}"]
     assert conditions(found)[2:] == begun_lines(found) == tables(found)[2:3]
     again = [Record.from_json(each.to_json()) for each in found]
     assert again == found

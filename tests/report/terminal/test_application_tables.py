@@ -19,7 +19,7 @@ def side(arm: str, *values: float, failed: int = 0) -> ArmSummary:
 
 
 def record(connections: int, **change) -> Record:
-    told = Record(
+    shown = Record(
         cell=f"lab-smtp-c{connections}-1k-ipv6", testbed="lab", protocol="smtp", connections=connections,
         payload_bytes=1024, ipver=6, transport="native", twin=False, client="lean", server="postfix 3.7.11",
         metric="response_time", design="quick", judges=True, seed=1, look=1, looks=1, epochs=6, blocks=2,
@@ -27,7 +27,7 @@ def record(connections: int, **change) -> Record:
         low=-1.25, high=4.6, confidence=0.95, sd_epoch=0.02, sd_block=0.03,
         margin="10 % (at least 0.5 ms)", margin_fraction=0.1, alpha=0.05, verdict="within", reasons=(), sentence="...",
     )  # fmt: skip
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(shown, **change)
 
 
 def test_a_table_has_a_column_for_each_number_of_connections_and_rows_for_each_arm():
@@ -92,15 +92,15 @@ def on_links(record: Record, path_bit_s: float) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("links", "told"),
+    ("links", "expected"),
     [
         ({"rate_bit_s": 1e7, "loss": 0.01, "delay_s": 0.005}, " at 10 Mbit/s, loss 1 %, delay 5 ms, server"),
         ({"delay_s": 0.005}, " with delay 5 ms, server"),
         ({}, ", server"),
     ],
 )
-def test_what_links_do_stands_beside_the_testbed(links, told):
-    assert tables([dataclasses.replace(record(10), **links)])[1].startswith(f"testbed lab{told}")
+def test_what_links_do_stands_beside_the_testbed(links, expected):
+    assert tables([dataclasses.replace(record(10), **links)])[1].startswith(f"testbed lab{expected}")
 
 
 def test_the_rate_and_what_carried_tunnels_stand_beside_the_testbed_and_goodput_beside_its_ceiling():
@@ -159,8 +159,8 @@ def test_cells_of_different_clients_are_never_in_one_table():
 
 
 def test_design_paper_prints_the_studys_tables():
-    told = tables([record(10, design="paper", epochs=1)])
-    assert [line.split(":")[0] for line in told if line.startswith("Table")] == ["Table 3-5", "Table 3-6", "Table 6-1"]
+    lines = tables([record(10, design="paper", epochs=1)])
+    assert [line.split(":")[0] for line in lines if line.startswith("Table")] == ["Table 3-5", "Table 3-6", "Table 6-1"]
 
 
 def test_columns_taken_over_from_an_earlier_session_are_told():
@@ -180,8 +180,8 @@ def test_a_table_that_is_too_wide_goes_on_below():
 
 def seen_by_client(share, **changed):
     plain = {"floor_s": 0.012 * share, "share": share, "cpu_share": 0.3, "late_s": 0.0001, "lag_s": 0.004, "peak": 10}
-    told = ClientLoad(**{**plain, "tcp": {}, **changed})
-    return dataclasses.replace(side("ipv6", 0.0121, 0.0123), instrument=told)
+    client_load = ClientLoad(**{**plain, "tcp": {}, **changed})
+    return dataclasses.replace(side("ipv6", 0.0121, 0.0123), instrument=client_load)
 
 
 def rows_of(*records):
@@ -189,9 +189,9 @@ def rows_of(*records):
 
 
 def test_the_clients_share_is_told_and_called_by_its_name_above_a_fifth():
-    told = rows_of(record(10, test=seen_by_client(0.15)), record(100, test=seen_by_client(0.77, peak=100)))
-    assert "client share 15 % 77 % client-bound" in told
-    assert sum(line.startswith("Client share: no more than that") for line in told) == 1
+    lines = rows_of(record(10, test=seen_by_client(0.15)), record(100, test=seen_by_client(0.77, peak=100)))
+    assert "client share 15 % 77 % client-bound" in lines
+    assert sum(line.startswith("Client share: no more than that") for line in lines) == 1
 
 
 def test_a_client_of_which_nothing_is_known_has_no_row():
@@ -200,20 +200,20 @@ def test_a_client_of_which_nothing_is_known_has_no_row():
 
 def test_fewer_at_once_than_asked_a_client_held_up_and_counters_that_moved_are_told():
     test = seen_by_client(0.15, peak=7, lag_s=0.25, tcp={"ListenDrops": 3})
-    told = rows_of(record(10, test=test))
-    assert {"most at once 7", "client held up for 250 ms", "ListenDrops 3"} <= set(told)
+    lines = rows_of(record(10, test=test))
+    assert {"most at once 7", "client held up for 250 ms", "ListenDrops 3"} <= set(lines)
 
 
 def test_of_a_client_in_order_there_is_only_the_share():
-    told = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.002)))
-    assert not [line for line in told if line.startswith(("most at once", "client held up", "opened late"))]
+    lines = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.002)))
+    assert not [line for line in lines if line.startswith(("most at once", "client held up", "opened late"))]
 
 
 def test_a_client_that_could_not_keep_up_with_the_arrivals_is_told():
-    told = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.0031), rate_per_s=200.0, workers=2))
-    assert "opened late by 3.10 ms" in told
-    assert any(line.endswith("in milliseconds, by connections") for line in told)
-    assert any("client lean by 2 workers, 200 arrivals a second, payload" in line for line in told)
+    lines = rows_of(record(10, test=seen_by_client(0.15, behind_s=0.0031), rate_per_s=200.0, workers=2))
+    assert "opened late by 3.10 ms" in lines
+    assert any(line.endswith("in milliseconds, by connections") for line in lines)
+    assert any("client lean by 2 workers, 200 arrivals a second, payload" in line for line in lines)
 
 
 def test_failures_do_not_hide_that_it_could_not_keep_up():
@@ -222,5 +222,5 @@ def test_failures_do_not_hide_that_it_could_not_keep_up():
 
 
 def test_other_arrivals_and_other_workers_have_tables_of_their_own():
-    told = rows_of(record(10), record(10, rate_per_s=200.0), record(10, workers=2))
-    assert sum(line.startswith("testbed ") for line in told) == 3
+    lines = rows_of(record(10), record(10, rate_per_s=200.0), record(10, workers=2))
+    assert sum(line.startswith("testbed ") for line in lines) == 3

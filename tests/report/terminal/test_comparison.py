@@ -23,12 +23,12 @@ TIME, RATE = (METRICS[name].metric for name in ("response_time", "throughput"))
 
 def past(cell, session, percent, sd_epoch=0.01, metric="response_time", **more):
     key = HistoryKey(cell, metric, more.pop("version", "1"))
-    told = HistoryEntry(
+    history_entry = HistoryEntry(
         key=key, session=session, began_at=0.0, change=math.log1p(percent / 100),
         sd_epoch=sd_epoch, epochs=10, test_value=0.011, reference_value=0.01, margin="10%", margin_fraction=0.1,
         header_cost=0.0, verdict="within", fingerprint="f0",
     )  # fmt: skip
-    return dataclasses.replace(told, **more)
+    return dataclasses.replace(history_entry, **more)
 
 
 def found(now, then, **more):
@@ -42,8 +42,8 @@ def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted():
         past("a", "B", 25), past("b", "B", 1, fingerprint="f1"), past("c", "B", 9, 0.03), past("d", "B", 0.5),
         past("f", "B", 0),
     ]  # fmt: skip
-    told = lines(found(now, then), "A", "B")
-    assert told == [
+    shown = lines(found(now, then), "A", "B")
+    assert shown == [
         (
             "EXCEEDS a response_time: the change was +2.0 % and is +25.0 %, a difference of +22.5 % [+21.4, +23.7] "
             "(95 % interval); the one-sided 95 % lower bound +21.6 % lies beyond the margin of 10 %"
@@ -63,7 +63,7 @@ def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted():
     everything = lines(found(now, then), "A", "B", everything=True)
     assert [line.split(":")[0] for line in everything] == [
         "EXCEEDS a response_time", "BETTER b response_time", "INCONCLUSIVE c response_time", "WITHIN d response_time",
-        "ONLY IN A", "ONLY IN B", told[4], "from A to B",
+        "ONLY IN A", "ONLY IN B", shown[4], "from A to B",
     ]  # fmt: skip
     assert everything[2].endswith(
         "not enough evidence: the one-sided 95 % bounds +7.1 % and +11.0 % lie on both sides of the margin of 10 %"
@@ -73,8 +73,8 @@ def test_what_is_worse_and_better_comes_first_and_the_rest_is_counted():
 def test_of_many_cells_of_which_the_same_is_said_the_number_is_told():
     then = [past(f"c{number}", "A", 0, change=None, sd_epoch=None, epochs=1) for number in range(5)]
     now = [past(f"c{number}", "B", 0, version="2") for number in range(5)]
-    told = lines(found(now, then), "A", "B")
-    assert told == [
+    shown = lines(found(now, then), "A", "B")
+    assert shown == [
         "UNJUDGED 5 cells: A has 1 epoch of it, too few to judge",
         "the workload is another version in 5 cells, such as c0 response_time: it was 1 and is 2",
         "from A to B: 5 unjudged",
@@ -143,14 +143,14 @@ def test_a_stored_result_that_is_judged_again_has_the_same_verdict(made, metric,
     assume(effect.sd_epoch > 1e-9)
     judged = judge(effect, margin)
     shown = effect.shown
-    told = made.record(
+    record = made.record(
         "tcp", "throughput", "ipv6", values[: count // 2], values[count // 2 :], epochs=epochs, blocks=blocks
     )
-    told = dataclasses.replace(
-        told, metric=metric.name, estimate=shown.estimate, low=shown.low, high=shown.high,
+    record = dataclasses.replace(
+        record, metric=metric.name, estimate=shown.estimate, low=shown.low, high=shown.high,
         sd_epoch=effect.sd_epoch, sd_block=effect.sd_block,
     ).judged(judged)  # fmt: skip
-    back = Record.from_json(told.to_json())
+    back = Record.from_json(record.to_json())
     again = judge(
         _kept((*back.test.values, *back.reference.values), metric, back.epochs, back.blocks), Margin.parse(back.margin),
         alpha=back.alpha,

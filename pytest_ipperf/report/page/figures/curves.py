@@ -1,4 +1,4 @@
-"""Curves: what a figure by levels shows: for each arm its values along one dimension, and its changes there."""
+"""Build the curves of a sweep: for each arm its means by level, and its changes there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.interval import Interval, t_interval
-from pytest_ipperf.report.flow.sweeps import Line
+from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.flow.tables import references
 from pytest_ipperf.report.plot_style import OTHER, STYLES, Style
 from pytest_ipperf.report.tables.arm_rows import arm_rank, independent_values
@@ -63,18 +63,18 @@ class Curve:
     @property
     def judged(self) -> list[tuple[int, Record]]:
         """The levels whose change has an interval against a margin."""
-        told = [(dot.at, dot.record) for dot in self.dots if dot.record]
-        return [(at, record) for at, record in told if record.judges and all(map(math.isfinite, change_of(record)))]
+        compared = [(dot.at, dot.record) for dot in self.dots if dot.record]
+        return [(at, record) for at, record in compared if record.judges and all(map(math.isfinite, change_of(record)))]
 
 
-def curves_of(line: Line) -> list[Curve]:
+def curves_of(sweep: Sweep) -> list[Curve]:
     """One for each arm, the reference first."""
     by_arm: dict[Arm, dict[int, Record]] = {}
-    for record in line.records:
-        by_arm.setdefault(Arm.parse(record.test.arm), {})[line.column(record)] = record
-    longest = references(line.records, line)
+    for record in sweep.records:
+        by_arm.setdefault(Arm.parse(record.test.arm), {})[sweep.column(record)] = record
+    longest = references(sweep.records, sweep)
     reference = Curve(
-        arm=Arm.parse(line.records[0].reference.arm),
+        arm=Arm.parse(sweep.records[0].reference.arm),
         dots=tuple(_dot(at, longest[at].reference, longest[at]) for at in sorted(longest)),
     )
     others = [

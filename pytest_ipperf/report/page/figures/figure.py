@@ -1,4 +1,4 @@
-"""A figure of the page: a plot with its key, what it shows in words, and its numbers as a table."""
+"""Define a figure of the page: a plot with its key, what it shows in words, and its numbers as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spread: how single connections or replies were distributed (ECDF). What failed never came, so curves end below 1."""
+"""Plot the distribution of single samples (ECDF). What failed never completed, so curves end below 1."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def _row(arm: Arm, found: Sorted, unit: Unit) -> tuple[str, ...]:
 
 def _ends(found: Mapping[Arm, Sorted]) -> tuple[float, float]:
     """Of the axis, in seconds."""
-    told = [each for each in found.values() if each.seconds]
-    return min(each.within(_DRAWN[0]) for each in told), max(each.within(_DRAWN[1]) for each in told)
+    completed = [each for each in found.values() if each.seconds]
+    return min(each.within(_DRAWN[0]) for each in completed), max(each.within(_DRAWN[1]) for each in completed)
 
 
 def _is_wide(found: Mapping[Arm, Sorted]) -> bool:

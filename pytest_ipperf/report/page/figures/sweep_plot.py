@@ -1,4 +1,4 @@
-"""The plot of a line of cells: means above, changes with their margin below. matplotlib is imported where it draws."""
+"""Plot a sweep: means above, changes with their margin below. matplotlib is imported where it draws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.flow.quantity import Unit
-from pytest_ipperf.report.flow.sweeps import Line
+from pytest_ipperf.report.flow.sweeps import Sweep
 from pytest_ipperf.report.page.figures.curves import Curve, Scale, change_of, scale_of, values_of
 from pytest_ipperf.report.page.words import short_title
 from pytest_ipperf.report.plot_style import INK, PAPER, axis, places, settings, shifts, svg_of, ticks
@@ -29,37 +29,37 @@ _APART, _ASIDE = 0.08, 0.012
 """So far at most the outermost arms' dots stand beside their level: of the way to the nearest other, of the axis."""
 
 
-def by_size(line: Line) -> bool:
+def by_size(sweep: Sweep) -> bool:
     """Whether its levels are sizes, for which twice as much is as far everywhere."""
-    return line.dimension.unit != "bit/s"
+    return sweep.dimension.unit != "bit/s"
 
 
 def margins_differ(curves: Sequence[Curve]) -> bool:
-    """Whether the arms have margins of their own, or where they are known."""
+    """Whether the arms have margins of their own, or margins at different levels."""
     return len({tuple(_limits(curve)) for curve in curves if curve.judged}) > 1
 
 
-def level_svg(line: Line, curves: Sequence[Curve], unit: Unit) -> str:
+def level_svg(sweep: Sweep, curves: Sequence[Curve], unit: Unit) -> str:
     """The plot; with changes where any was judged."""
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see the module's charter
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
-    metric, judged = METRICS[line.records[0].metric].metric, [curve for curve in curves if curve.judged]
-    crowded, panels = sum(len(text) + 2 for text in ticks(line)) > _CROWD, 2 if judged else 1
-    with settings(f"{line.dimension.name} {metric.name}", **{"font.size": FONT_PT}):
+    metric, judged = METRICS[sweep.records[0].metric].metric, [curve for curve in curves if curve.judged]
+    crowded, panels = sum(len(text) + 2 for text in ticks(sweep)) > _CROWD, 2 if judged else 1
+    with settings(f"{sweep.dimension.name} {metric.name}", **{"font.size": FONT_PT}):
         figure = mpl_figure.Figure(figsize=(_WIDTH_IN, _HIGH_IN if judged else _LOW_IN), facecolor=PAPER)
         FigureCanvasAgg(figure)
         room = (0.17 if crowded else 0.105) * (1 if judged else 1.5)
         figure.subplots_adjust(left=0.13, right=0.985, top=0.985, bottom=room, hspace=0.09)
         made = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=[3, 2][:panels])
-        at = places(line.values, sizes=by_size(line))
+        at = places(sweep.values, sizes=by_size(sweep))
         aside = dict(zip((curve.arm for curve in curves), _beside(at, len(curves)), strict=True))
         _means(made[0, 0], curves, unit, at, aside)
         made[0, 0].set_ylabel(f"{short_title(metric)}{f', {unit.name}' if unit.name else ''}")
         if judged:
             _changes(made[1, 0], judged, at, aside)
-        made[-1, 0].set_xticks(at, ticks(line), rotation=45 if crowded else 0)
-        made[-1, 0].set_xlabel(axis(line))
+        made[-1, 0].set_xticks(at, ticks(sweep), rotation=45 if crowded else 0)
+        made[-1, 0].set_xlabel(axis(sweep))
         return svg_of(figure)
 
 
@@ -101,10 +101,10 @@ def _means(axes: Axes, curves: Sequence[Curve], unit: Unit, at: Sequence[float],
 def _changes(axes: Axes, curves: Sequence[Curve], at: Sequence[float], aside: Mapping[Arm, float]) -> None:
     axes.axhline(0, color=INK, linewidth=0.8)
     for curve in curves:
-        told = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
-        x = [place + aside[curve.arm] for place, *_ in told]
-        bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in told]
-        _draw(axes, curve, x, [middle for _, middle, *_ in told], list(zip(*bars, strict=True)))
+        changes = [(at[level], *ends) for level, ends in ((level, change_of(record)) for level, record in curve.judged)]
+        x = [place + aside[curve.arm] for place, *_ in changes]
+        bars = [[max(0.0, middle - low), max(0.0, high - middle)] for _, middle, low, high in changes]
+        _draw(axes, curve, x, [middle for _, middle, *_ in changes], list(zip(*bars, strict=True)))
     ends = axes.get_xlim()
     for curve in curves if margins_differ(curves) else curves[:1]:
         _margin(axes, curve, at, ends, own=margins_differ(curves))

@@ -1,4 +1,4 @@
-"""Levels: each metric by what varies (connections, payload, rate, window), and below it the change, with intervals."""
+"""Describe the figure of a sweep: a metric by level, and below it the change, with intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.protocols import PROTOCOLS, flow
 from pytest_ipperf.report.flow.dimensions import Dimension
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
-from pytest_ipperf.report.flow.sweeps import Line, lines
+from pytest_ipperf.report.flow.sweeps import Sweep, covering_sweeps
 from pytest_ipperf.report.flow.tables import in_order, latest
 from pytest_ipperf.report.page.figures.curves import Curve, Dot, Scale, curves_of, scale_of, values_of
 from pytest_ipperf.report.page.figures.figure import Figure
@@ -33,48 +33,48 @@ _SCALES = {
 _ARRIVING = Dimension("connections", "connections", str, str)
 
 
-def level_lines(records: Sequence[Record]) -> list[Line]:
-    """All lines of cells in which one dimension varies, two levels at least."""
+def level_sweeps(records: Sequence[Record]) -> list[Sweep]:
+    """Return all sweeps with two levels at least."""
     flows = in_order(record for record in records if flow(record.protocol))
     others = [record for record in latest(records) if not flow(record.protocol)]
-    found = [line for line in _along(others, _CONNECTIONS) if len(line.values) > 1]
-    covered = {record.cell for line in found for record in line.records}
+    found = [sweep for sweep in _along(others, _CONNECTIONS) if len(sweep.values) > 1]
+    covered = {record.cell for sweep in found for record in sweep.records}
     found += _along([record for record in others if record.cell not in covered], _PAYLOAD)
     by_metric = groupby(flows, key=lambda record: (record.testbed, record.protocol, record.metric, record.design))
-    found += [line for _, group in by_metric for line in lines(list(group))]
-    return [line for line in found if len(line.values) > 1]
+    found += [sweep for _, group in by_metric for sweep in covering_sweeps(list(group))]
+    return [sweep for sweep in found if len(sweep.values) > 1]
 
 
-def level_figure(line: Line, number: int) -> Figure:
-    """The figure of a line."""
-    first, curves = line.records[0], curves_of(line)
+def level_figure(sweep: Sweep, number: int) -> Figure:
+    """Return the figure of a sweep."""
+    first, curves = sweep.records[0], curves_of(sweep)
     metric = METRICS[first.metric].metric
     unit = unit_of(metric, values_of(curves))
     title, protocol = short_title(metric), PROTOCOLS[first.protocol].title
     own = first.metric == first.protocol or title.startswith(protocol)
     return Figure(
         name=f"level{number}",
-        title=f"{capital(title) if own else f'{protocol} {title}'} by {line.dimension.title}",
-        svg=level_svg(line, curves, unit),
+        title=f"{capital(title) if own else f'{protocol} {title}'} by {sweep.dimension.title}",
+        svg=level_svg(sweep, curves, unit),
         keys={curve.arm.title: curve.style for curve in curves},
-        caption=_caption(line, curves),
-        head=(capital(line.dimension.title), *(_head(curve, unit, first) for curve in curves)),
-        rows=[(text, *(_numbers(curve, at, unit) for curve in curves)) for at, text in enumerate(line.texts)],
+        caption=_caption(sweep, curves),
+        head=(capital(sweep.dimension.title), *(_head(curve, unit, first) for curve in curves)),
+        rows=[(text, *(_numbers(curve, at, unit) for curve in curves)) for at, text in enumerate(sweep.texts)],
     )
 
 
-def _along(records: Iterable[Record], dimension: Dimension) -> list[Line]:
-    """Lines of an application's records, which share all but that dimension."""
+def _along(records: Iterable[Record], dimension: Dimension) -> list[Sweep]:
+    """Return the sweeps of an application's records, which share all but that dimension."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         other = record.payload_bytes if dimension is _CONNECTIONS else record.connections
         load = (record.client, record.rate_per_s, record.workers)
         key = (record.testbed, record.protocol, record.metric, *load, other, record.server, record.design)
         groups.setdefault(key, []).append(record)
-    return [_line(groups[key], dimension) for key in sorted(groups)]
+    return [_sweep(groups[key], dimension) for key in sorted(groups)]
 
 
-def _line(records: Sequence[Record], dimension: Dimension) -> Line:
+def _sweep(records: Sequence[Record], dimension: Dimension) -> Sweep:
     first = records[0]
     payload = dimension is _PAYLOAD
     held = (
@@ -83,7 +83,7 @@ def _line(records: Sequence[Record], dimension: Dimension) -> Line:
         else f"payload {bytes_text(first.payload_bytes)}"
     )
     client = client_text(first.client, first.rate_per_s, first.workers)
-    return Line(
+    return Sweep(
         dimension=_ARRIVING if first.rate_per_s and not payload else dimension,
         values=tuple(sorted({record.payload_bytes if payload else record.connections for record in records})),
         held=f"server {first.server}, client {client}, {held}",
@@ -91,8 +91,8 @@ def _line(records: Sequence[Record], dimension: Dimension) -> Line:
     )
 
 
-def _caption(line: Line, curves: Sequence[Curve]) -> str:
-    first = line.records[0]
+def _caption(sweep: Sweep, curves: Sequence[Curve]) -> str:
+    first = sweep.records[0]
     counts = sorted({len(dot.side.values) for curve in curves for dot in curve.dots})
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     over = "the epochs' means" if first.epochs > 1 else "the runs of one epoch"
@@ -103,10 +103,10 @@ def _caption(line: Line, curves: Sequence[Curve]) -> str:
     limits = "dotted, with hollow markers: the margin of each arm" if own else "dotted: the margin"
     below = f" Below: change against {reference} with its 95 % interval; {limits}." if judged else ""
     above = "Above: mean" if judged else "Mean"
-    held = f"; {line.held}" if line.held else ""
+    held = f"; {sweep.held}" if sweep.held else ""
     axes = _SCALES.get(scale_of(curves), "")
-    axes += " The levels stand by their logarithm." if is_spread(line.values, sizes=by_size(line)) else ""
-    return f"{above} of {runs} runs for each arm, {bars}.{below}{axes} {capital(testbed_text(line.records))}{held}."
+    axes += " The levels stand by their logarithm." if is_spread(sweep.values, sizes=by_size(sweep)) else ""
+    return f"{above} of {runs} runs for each arm, {bars}.{below}{axes} {capital(testbed_text(sweep.records))}{held}."
 
 
 def _head(curve: Curve, unit: Unit, first: Record) -> str:
@@ -126,7 +126,7 @@ def _dot_text(dot: Dot, unit: Unit) -> str:
     text = unit.text(dot.side.mean) + (f" [{unit.text(found.low)}, {unit.text(found.high)}]" if found else "")
     if record is None or record.estimate is None:
         return text
-    told = f"{text}; {percent_text(record.estimate)}"
+    with_change = f"{text}; {percent_text(record.estimate)}"
     if not record.judges or record.low is None or record.high is None:
-        return told
-    return f"{told} [{percent_text(record.low)}, {percent_text(record.high)}]"
+        return with_change
+    return f"{with_change} [{percent_text(record.low)}, {percent_text(record.high)}]"

@@ -1,4 +1,4 @@
-"""Trend: what earlier sessions found of a cell, night by night, with the marks of lasting changes."""
+"""Plot the trend of a cell: its change in each session, and where a lasting change begins."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pytest_ipperf.report.page.figures.sweep_plot import DOTTED, FONT_PT, grid
 from pytest_ipperf.report.page.words import at_levels, subject
 from pytest_ipperf.report.plot_style import INK, OTHER, PAPER, STYLES, Style, settings, svg_of
 from pytest_ipperf.report.tables.findings import margin_change
-from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, Step, steps
+from pytest_ipperf.report.terminal.trend import BEGINS, UNSOUND, TrendStep, trend_steps
 
 _SIZE_IN = (5.8, 2.6)
 _CONFIDENCE = 0.95
 _FEWEST = 2
-"""Nights without which there is no course."""
+"""Fewer earlier sessions give no trend."""
 _MOST = 120
-"""Of a longer course the last ones are drawn."""
+"""Of a longer history the last sessions are drawn."""
 _TODAY = "this session"
 _OTHER_HOSTS = "measured on other hosts or settings than today"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
-    """One dot: the change in the unit that people read, with its interval where there is one; `other` hosts or not.
+class TrendPoint:
+    """One session of a trend: its change in percent or percentage points, and its interval if it has one.
 
-    Later nights are not compared with what is not `sound`.
+    `other` says that it was measured on other hosts; with what is not `sound` later nights are not compared.
     """
 
     at: float
@@ -47,80 +47,84 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """A cell's nights with today's, which is the last; `marks` are the numbers of those where a change begins.
+class Trend:
+    """A cell's sessions, the current one last; `change_points` are the indices of those where a lasting change begins.
 
-    So many nights before them are `left` out.
+    `omitted` earlier sessions are not drawn.
     """
 
     record: Record
-    nights: tuple[Night, ...]
-    marks: tuple[int, ...]
-    left: int
+    points: tuple[TrendPoint, ...]
+    change_points: tuple[int, ...]
+    omitted: int
 
 
-def course(record: Record, past: Sequence[HistoryEntry]) -> Course | None:
-    """The course of a cell; None where there is none worth drawing."""
+def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
+    """Return the trend of a cell; None where too few earlier sessions have a finite change."""
     metric = METRICS[record.metric].metric
-    told = [each for each in past if each.change is not None and math.isfinite(each.change)]
-    earlier = told[-_MOST:]
+    finite = [each for each in past if each.change is not None and math.isfinite(each.change)]
+    earlier = finite[-_MOST:]
     if len(earlier) < _FEWEST:
         return None
     now = record.past(_TODAY, earlier[-1].began_at)
     shown = [now] if now.change is not None and math.isfinite(now.change) else []
-    found = steps([*earlier, *shown], metric)
-    nights = [_night(step, record.fingerprint) for step in found[: len(earlier)]] + [_today(record, now)] * len(shown)
-    marks = tuple(at for at, step in enumerate(found) if step.begins)
-    return Course(record=record, nights=tuple(nights), marks=marks, left=len(told) - len(earlier))
+    found = trend_steps([*earlier, *shown], metric)
+    points = [_point(step, record.fingerprint) for step in found[: len(earlier)]] + [_current_point(record, now)] * len(
+        shown
+    )
+    changes = tuple(at for at, step in enumerate(found) if step.begins)
+    return Trend(record=record, points=tuple(points), change_points=changes, omitted=len(finite) - len(earlier))
 
 
-def trend_figure(found: Course, among: Sequence[Record], number: int) -> Figure:
-    """The figure of a course; its level is told as far as those among which it is differ."""
-    record, nights = found.record, found.nights
+def trend_figure(found: Trend, among: Sequence[Record], number: int) -> Figure:
+    """Return the figure of a trend; its level is named as far as it differs among these records."""
+    record, points = found.record, found.points
     arm = Arm.parse(record.test.arm)
     colour, marker, _ = STYLES.get(str(arm), OTHER)
     keys: dict[str, Style] = {f"{arm.title} against {Arm.parse(record.reference.arm).title}": (colour, marker, "-")}
     return Figure(
         name=f"trend{number}",
-        title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(nights)} sessions",
+        title=f"{subject(record)}{at_levels([record], among)}, {arm.title}: change over {len(points)} sessions",
         svg=_svg(found, colour, marker),
         keys=keys,
         caption=_caption(found),
         head=("session", "began (UTC)", f"change ({record.change_unit})", "95 % interval", "remarks"),
-        rows=[_row(night, at in found.marks) for at, night in enumerate(nights)],
+        rows=[_row(point, at in found.change_points) for at, point in enumerate(points)],
     )
 
 
-def _caption(found: Course) -> str:
-    nights, others = found.nights, sum(night.other for night in found.nights)
+def _caption(found: Trend) -> str:
+    points, others = found.points, sum(point.other for point in found.points)
     dots = "change of each session"
-    dots += " with its 95 % interval" if any(night.low < night.high for night in nights) else ""
+    dots += " with its 95 % interval" if any(point.low < point.high for point in points) else ""
     dots += "; dotted: the margin" if margin_change(found.record) is not None else ""
     parts = [f"{found.record.cell}: {dots}; the last dot, with a ring, is this session."]
-    if found.marks:
-        parts.append(f"Upright dashes: {BEGINS} (session {', '.join(nights[at].session for at in found.marks)}).")
+    if found.change_points:
+        parts.append(
+            f"Upright dashes: {BEGINS} (session {', '.join(points[at].session for at in found.change_points)})."
+        )
     if others:
-        parts.append(f"Hollow: {_OTHER_HOSTS} ({others} of {len(nights)}).")
-    if unsound := sum(not night.sound for night in nights):
+        parts.append(f"Hollow: {_OTHER_HOSTS} ({others} of {len(points)}).")
+    if unsound := sum(not point.sound for point in points):
         parts.append(f"Later nights are {UNSOUND} {unsound} of them, which the table names.")
-    if found.left:
-        parts.append(f"{found.left} sessions before them are not drawn.")
+    if found.omitted:
+        parts.append(f"{found.omitted} sessions before them are not drawn.")
     return " ".join(parts)
 
 
-def _night(step: Step, fingerprint: str) -> Night:
+def _point(step: TrendStep, fingerprint: str) -> TrendPoint:
     past, change = step.past, step.change or 0.0
     low, high = step.interval or (change, change)
     other = bool(fingerprint and past.fingerprint and past.fingerprint != fingerprint)
-    return Night(
+    return TrendPoint(
         at=past.began_at, session=past.session, change=change, low=low, high=high, other=other, sound=past.sound
     )
 
 
-def _today(record: Record, past: HistoryEntry) -> Night:
+def _current_point(record: Record, past: HistoryEntry) -> TrendPoint:
     change = record.estimate or 0.0
     low, high = (record.low, record.high) if record.judges else (None, None)
-    return Night(
+    return TrendPoint(
         at=past.began_at,
         session=past.session,
         change=change,
@@ -131,37 +135,37 @@ def _today(record: Record, past: HistoryEntry) -> Night:
     )
 
 
-def _svg(found: Course, colour: str, marker: str) -> str:
+def _svg(found: Trend, colour: str, marker: str) -> str:
     from matplotlib import figure as mpl_figure  # noqa: PLC0415 - see drawing
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
 
-    nights = found.nights
+    points = found.points
     with settings(f"trend {found.record.cell}", **{"font.size": FONT_PT}):
         figure = mpl_figure.Figure(figsize=_SIZE_IN, facecolor=PAPER)
         FigureCanvasAgg(figure)
         figure.subplots_adjust(left=0.105, right=0.985, top=0.97, bottom=0.175)
         axes = figure.subplots()
-        x = range(len(nights))
-        bars = [[max(0.0, night.change - night.low) for night in nights]]
-        bars.append([max(0.0, night.high - night.change) for night in nights])
-        y = [night.change for night in nights]
+        x = range(len(points))
+        bars = [[max(0.0, point.change - point.low) for point in points]]
+        bars.append([max(0.0, point.high - point.change) for point in points])
+        y = [point.change for point in points]
         axes.errorbar(x, y, yerr=bars, color=colour, linestyle="-", linewidth=0.7, elinewidth=0.9, capsize=0)
         for hollow in (False, True):
-            own = [at for at in x if nights[at].other == hollow]
+            own = [at for at in x if points[at].other == hollow]
             axes.plot(
                 own, [y[at] for at in own], marker=marker, linestyle="none", markersize=4, color=colour,
                 markerfacecolor=PAPER if hollow else colour,
             )  # fmt: skip
-        if nights[-1].today:
+        if points[-1].today:
             axes.plot(x[-1:], y[-1:], marker="o", linestyle="none", markersize=9, markerfacecolor="none", color=INK)
-        for at in found.marks:
+        for at in found.change_points:
             axes.axvline(at - 0.5, color=INK, linestyle="--", linewidth=1)
         axes.axhline(0, color=INK, linewidth=0.8)
         if (limit := margin_change(found.record)) is not None:
             axes.axhline(limit, color=INK, linestyle=DOTTED, linewidth=1.4)
-        step = max(1, -(-len(nights) // 6))
-        shown = list(range(len(nights) - 1, -1, -step))[::-1]
-        axes.set_xticks(shown, ["today" if nights[at].today else f"{_date(nights[at].at):%d %b}" for at in shown])
+        step = max(1, -(-len(points) // 6))
+        shown = list(range(len(points) - 1, -1, -step))[::-1]
+        axes.set_xticks(shown, ["today" if points[at].today else f"{_date(points[at].at):%d %b}" for at in shown])
         axes.set_xlabel("session, the oldest first")
         axes.set_ylabel(f"change, {found.record.change_unit}")
         grid(axes, "y")
@@ -172,8 +176,8 @@ def _date(at: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(at, dt.UTC)
 
 
-def _row(night: Night, changed: bool) -> tuple[str, ...]:  # noqa: FBT001 - a column of the table
-    remarks = [BEGINS] * changed + [_OTHER_HOSTS] * night.other + [UNSOUND] * (not night.sound)
-    interval = f"[{percent_text(night.low)}, {percent_text(night.high)}]" if night.low < night.high else ""
-    began = "" if night.today else f"{_date(night.at):%Y-%m-%d %H:%M}"
-    return night.session, began, percent_text(night.change), interval, "; ".join(remarks)
+def _row(point: TrendPoint, changed: bool) -> tuple[str, ...]:  # noqa: FBT001 - a column of the table
+    remarks = [BEGINS] * changed + [_OTHER_HOSTS] * point.other + [UNSOUND] * (not point.sound)
+    interval = f"[{percent_text(point.low)}, {percent_text(point.high)}]" if point.low < point.high else ""
+    began = "" if point.today else f"{_date(point.at):%Y-%m-%d %H:%M}"
+    return point.session, began, percent_text(point.change), interval, "; ".join(remarks)

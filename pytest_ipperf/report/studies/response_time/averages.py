@@ -31,7 +31,7 @@ from pytest_ipperf.report.studies.response_time.table import (
     place,
     row,
 )
-from pytest_ipperf.report.tables.arm_rows import side_rows
+from pytest_ipperf.report.tables.arm_rows import rows_of_arm
 from pytest_ipperf.report.tables.layout import Row
 
 
@@ -45,7 +45,7 @@ def averages(records: Sequence[Record]) -> StudyTable:
     for arm, sides in _sides(records).items():
         rows += [(Arm.parse(arm).title, []), *_mean_rows(sides, columns, whole=nothing_failed(records))]
         rows += _printed_means(protocol, arm, columns, marks)
-        rows += side_rows(sides, columns)
+        rows += rows_of_arm(sides, columns)
         figures += [_mean_figures(name, records, arm, count, sides[count]) for count in columns if count in sides]
     title = f"{PROTOCOLS[protocol].title} average response times in milliseconds, {by_connections(records)}"
     return StudyTable(

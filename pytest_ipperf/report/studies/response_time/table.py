@@ -1,4 +1,4 @@
-"""What the study's tables have in common: their parts, and how a cell and a row of them read."""
+"""Share what the study's tables have in common: their parts, and how a cell and a row of them read."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def missing(records: Sequence[Record], *, known: bool) -> list[str]:
     places = [place for place in MEANS if place[0] == protocol]
     lacking = [Arm.parse(arm).title for arm in dict.fromkeys(arm for _, arm, _ in places) if arm not in arms]
     levels = [str(level) for level in dict.fromkeys(level for *_, level in places) if level not in columns_of(records)]
-    told = [f"arm {', '.join(lacking)}"] * bool(lacking) + [f"{', '.join(levels)} connections"] * bool(levels)
-    return [f"Of the study's table not measured: {'; '.join(told)}."] if told else []
+    parts = [f"arm {', '.join(lacking)}"] * bool(lacking) + [f"{', '.join(levels)} connections"] * bool(levels)
+    return [f"Of the study's table not measured: {'; '.join(parts)}."] if parts else []
 
 
 class Marks:

@@ -31,12 +31,12 @@ class Experiment:
 
     @property
     def percent(self) -> bool:
-        """Whether it is told in percent of IPv4, as rates are."""
+        """Whether it is given in percent of IPv4, as rates are."""
         return self.measured.direction == "higher_is_better"
 
     @property
     def scale(self) -> str:
-        """In what it is told."""
+        """The unit in which it is given."""
         return "% of IPv4" if self.percent else "multiple of IPv4"
 
     def holds(self, record: Record) -> bool:

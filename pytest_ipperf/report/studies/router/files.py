@@ -1,4 +1,4 @@
-"""Files: the study's summary in the folder of a session's tables."""
+"""Write the study's summary into the folder of a session's tables."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def write(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
 
     Raises OSError where that cannot be written.
     """
-    made, told = summaries(records), stamp(made_at)
+    made, stamped = summaries(records), stamp(made_at)
     if not made:
         return
-    text = "\n".join(line for summary in made for line in lines(summary, made=told))
+    text = "\n".join(line for summary in made for line in lines(summary, made=stamped))
     (folder / f"{TABLE}.txt").write_text(text, encoding="utf-8")
     rows = [row for summary in made for row in figures(summary)]
     with (folder / f"{TABLE}.csv").open("w", encoding="utf-8", newline="") as file:
@@ -37,7 +37,7 @@ def write(records: Sequence[Record], folder: Path, made_at: datetime) -> None:
     for name, plot in _named(drawn):
         (folder / f"{name}.svg").write_text(plot.svg, encoding="utf-8")
         (folder / f"{name}.png").write_bytes(plot.png)
-    (folder / "router.html").write_text(page(drawn, told), encoding="utf-8")
+    (folder / "router.html").write_text(page(drawn, stamped), encoding="utf-8")
 
 
 def _named(drawn: Sequence[tuple[Summary, Sequence[Drawn]]]) -> Iterator[tuple[str, Drawn]]:

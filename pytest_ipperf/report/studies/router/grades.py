@@ -1,4 +1,4 @@
-"""The grades of paper 001: how an arm's figure stands to that of IPv4, in five words with a colour each.
+"""Grade arms as paper 001 does: how an arm's figure stands to that of IPv4, in five words with a colour each.
 
 Rates are graded by their share of IPv4's, times by their multiple of it, whose bounds are the reciprocals (printed
 rounded, as 1.176, 1.333 and 1.538). An estimate is graded by the ends of its interval: where these differ, so does what

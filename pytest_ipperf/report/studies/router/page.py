@@ -1,4 +1,4 @@
-"""The page: Table V in the study's colours, and its six figures, as one file that loads nothing and runs nothing."""
+"""Write the HTML page of Table V in the study's colours, with its six figures; it loads nothing and runs nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_ipperf.report.studies.router.text import TITLE, how, interval_text, 
 
 _STUDY = (
     "A. Jaha, “Performance Evaluation of IPv4, IPv6, and ISATAP Routers on Windows Server 2008”. Its own figures stand "
-    "in the columns called paper; it tells neither their spread nor how long it measured."
+    "in the columns called paper; it states neither their spread nor how long it measured."
 )
 
 
@@ -145,14 +145,14 @@ def _figure(drawn: Drawn, summary: Summary, prefix: str) -> list[str]:
 def _values(found: Curves, title: str) -> list[str]:
     heads = "".join(f'<th scope="col">{escape(arm.title)}</th>' for arm in found.dots)
     rows = []
-    for at, level in enumerate(found.line.texts):
+    for at, level in enumerate(found.sweep.texts):
         cells = "".join(f'<td class="number">{_value(found, arm, at)}</td>' for arm in found.dots)
         rows.append(f'<tr><th scope="row">{escape(level)}</th>{cells}</tr>')
     what = f"{title}: {found.experiment.measured.title}{f' in {found.unit.name}' if found.unit.name else ''}"
     return [
         f'<div class="wide" role="region" aria-label="{escape(what)}" tabindex="0">',
         f"<table>{_caption(what if found.bare else f'{what}, with 95 % intervals')}",
-        f'<thead><tr><th scope="col">{escape(found.line.dimension.title)}</th>{heads}</tr></thead>',
+        f'<thead><tr><th scope="col">{escape(found.sweep.dimension.title)}</th>{heads}</tr></thead>',
         f"<tbody>{''.join(rows)}</tbody></table></div>",
     ]
 

@@ -1,4 +1,4 @@
-"""Plots: the study's six figures (Figs 4 to 9) of our own runs, as SVG and PNG.
+"""Plot the study's six figures (Figs 4 to 9) of our own runs, as SVG and PNG.
 
 matplotlib is imported where it is needed, so that no session loads it which has nothing to draw.
 """
@@ -44,7 +44,7 @@ def draw(summary: Summary) -> list[Drawn]:
 
 def caption(found: Curves, summary: Summary) -> str:
     """What the dots and bars are."""
-    held = f"; {found.line.held}" if found.line.held else ""
+    held = f"; {found.sweep.held}" if found.sweep.held else ""
     bars = f"bars: {100 * CONFIDENCE:.0f} % t intervals of the run values" if not found.bare else "without intervals"
     return (
         f"Mean of {found.runs} runs, {bars}; {testbed_text(summary.records)}, design {summary.records[0].design}{held}"
@@ -72,7 +72,7 @@ def _drawn(found: Curves, summary: Summary) -> Drawn:
 
 
 def _fill(axes: Axes, found: Curves) -> None:
-    at = places(found.line.values, sizes=found.line.dimension.unit == "bytes")
+    at = places(found.sweep.values, sizes=found.sweep.dimension.unit == "bytes")
     for (arm, dots), shift in zip(found.dots.items(), shifts(at, len(found.dots)), strict=True):
         colour, marker, line = STYLES.get(str(arm), OTHER)
         axes.errorbar(
@@ -83,8 +83,8 @@ def _fill(axes: Axes, found: Curves) -> None:
             label=arm.title,
         )  # fmt: skip
     crowded = len(at) > _CROWD
-    axes.set_xticks(at, ticks(found.line), rotation=45 if crowded else 0)
-    axes.set_xlabel(axis(found.line))
+    axes.set_xticks(at, ticks(found.sweep), rotation=45 if crowded else 0)
+    axes.set_xlabel(axis(found.sweep))
     metric = found.experiment.measured
     axes.set_ylabel(f"{metric.title}{f' in {found.unit.name}' if found.unit.name else ''}")
     _from_zero(axes, found)

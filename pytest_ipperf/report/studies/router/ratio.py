@@ -1,4 +1,4 @@
-"""Ratios: how an arm stands to IPv4, of one cell and of several cells together. Inside they are logarithms."""
+"""Compute an arm's ratio to IPv4, of one cell and of several cells together. Inside they are logarithms."""
 
 from __future__ import annotations
 

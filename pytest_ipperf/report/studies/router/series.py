@@ -1,4 +1,4 @@
-"""Series: what a figure of the study shows: for each arm its values along one dimension, with their intervals."""
+"""Build the curves of a figure of the study: for each arm its means along one dimension, with their intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.records.record import ArmSummary
 from pytest_ipperf.core.stats.interval import Interval, t_interval
 from pytest_ipperf.report.flow.quantity import Unit, unit_of
-from pytest_ipperf.report.flow.sweeps import Line, along
+from pytest_ipperf.report.flow.sweeps import Sweep, sweeps_along
 from pytest_ipperf.report.flow.tables import references
 from pytest_ipperf.report.studies.router.experiments import EXPERIMENTS, PLOTS, Experiment, Plot
 from pytest_ipperf.report.studies.router.summary import Summary
@@ -29,14 +29,14 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """One figure: `dots` by arm along the values of `line`, in `unit`; and from how many runs each is.
+    """One figure: `dots` by arm along the values of `sweep`, in `unit`; and from how many runs each is.
 
     Without intervals where those of the table are `bare`.
     """
 
     plot: Plot
     experiment: Experiment
-    line: Line
+    sweep: Sweep
     unit: Unit
     dots: dict[Arm, tuple[Dot, ...]]
     runs: str
@@ -51,20 +51,20 @@ def curves(summary: Summary) -> list[Curves]:
 
 
 def _curves(summary: Summary, plot: Plot, experiment: Experiment) -> Curves | None:
-    line = next(iter(along(summary.cells(experiment), plot.dimension)), None)
-    if line is None or len(line.values) < 2:
+    sweep = next(iter(sweeps_along(summary.cells(experiment), plot.dimension)), None)
+    if sweep is None or len(sweep.values) < 2:
         return None
     sides: dict[Arm, dict[int, ArmSummary]] = {
-        summary.arms[0]: {at: record.reference for at, record in references(line.records, line).items()}
+        summary.arms[0]: {at: record.reference for at, record in references(sweep.records, sweep).items()}
     }
-    for record in line.records:
-        sides.setdefault(Arm.parse(record.test.arm), {})[line.column(record)] = record.test
+    for record in sweep.records:
+        sides.setdefault(Arm.parse(record.test.arm), {})[sweep.column(record)] = record.test
     all_sides = [side for of_arm in sides.values() for side in of_arm.values()]
     counts = sorted({len(side.values) for side in all_sides})
     return Curves(
         plot=plot,
         experiment=experiment,
-        line=line,
+        sweep=sweep,
         unit=unit_of(experiment.measured, [side.mean for side in all_sides]),
         dots={arm: _dots(sides[arm], bare=summary.bare) for arm in summary.arms if arm in sides},
         runs=f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}",

@@ -1,4 +1,4 @@
-"""Style: the page's own, light and dark, and the colours of the grades with texts that can be read on them."""
+"""Define the page's style, light and dark, and the colours of the grades with texts that can be read on them."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from pytest_ipperf.report.flow.quantity import Unit
 from pytest_ipperf.report.page.figures.curves import curves_of
 from pytest_ipperf.report.page.figures.spread import Sorted, spread_figure
 from pytest_ipperf.report.page.figures.sweep_plot import _beside, _changes, margins_differ
-from pytest_ipperf.report.page.figures.sweeps import level_figure, level_lines
-from pytest_ipperf.report.page.figures.trend import course, trend_figure
+from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
+from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
 from pytest_ipperf.report.tables.findings import margin_change
-from pytest_ipperf.report.terminal.trend import course_lines, steps
+from pytest_ipperf.report.terminal.trend import trend_lines, trend_steps
 
 # --- by levels --------------------------------------------------------------------------------------------------------
 
@@ -28,33 +28,35 @@ def by_arm(line):
     return {str(curve.arm): curve for curve in curves_of(line)}
 
 
-def test_an_application_has_a_line_of_connections_with_all_arms(told):
-    records = [told.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (100, 1, 10)]
-    (line,) = level_lines(records)
+def test_an_application_has_a_line_of_connections_with_all_arms(factory):
+    records = [
+        factory.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (100, 1, 10)
+    ]
+    (line,) = level_sweeps(records)
     assert (line.dimension.title, line.values) == ("connections at once", (1, 10, 100))
     assert list(by_arm(line)) == ["ipv4", "ipv6", "ipv6-tunnel"]
     assert line.held == "server postfix 3.7.11, client lean, payload 1k"
 
 
-def test_payloads_have_a_line_where_connections_do_not_vary(told):
-    one = told.application("http", 10, "ipv6", 1.0)
+def test_payloads_have_a_line_where_connections_do_not_vary(factory):
+    one = factory.application("http", 10, "ipv6", 1.0)
     records = [dataclasses.replace(one, payload_bytes=size, cell=f"lab-http-c10-{size}-ipv6") for size in (65536, 1024)]
-    (line,) = level_lines(records)
+    (line,) = level_sweeps(records)
     assert (line.dimension.title, line.texts) == ("payload", ["1k", "64k"])
-    assert not level_lines(records[:1])
+    assert not level_sweeps(records[:1])
 
 
 def test_all_that_varies_of_flows_has_a_line_for_each_metric(made):
-    found = {(line.records[0].metric, line.dimension.title) for line in level_lines(made.study())}
+    found = {(line.records[0].metric, line.dimension.title) for line in level_sweeps(made.study())}
     assert found == {
         ("throughput", "window"), ("throughput", "parallel streams"), ("rtt", "payload of a probe"),
         ("throughput", "offered rate"), ("jitter", "offered rate"), ("loss", "offered rate"),
     }  # fmt: skip
 
 
-def test_intervals_of_means_are_over_the_epochs_means(told):
-    records = [told.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
-    dot = by_arm(level_lines(records)[0])["ipv6"].dots[0]
+def test_intervals_of_means_are_over_the_epochs_means(factory):
+    records = [factory.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
+    dot = by_arm(level_sweeps(records)[0])["ipv6"].dots[0]
     values = records[0].test.values
     means = [sum(values[at : at + 3]) / 3 for at in range(0, 30, 3)]
     expected = t_interval(means, 0.95)
@@ -65,16 +67,16 @@ def test_intervals_of_means_are_over_the_epochs_means(told):
 
 def test_a_design_of_few_epochs_that_never_judges_has_no_intervals(made):
     records = [dataclasses.replace(each, design="smoke", judges=False) for each in made.study(epochs=2, blocks=1)]
-    figures = [level_figure(line, number) for number, line in enumerate(level_lines(records))]
+    figures = [level_figure(line, number) for number, line in enumerate(level_sweeps(records))]
     assert figures
-    for line in level_lines(records):
+    for line in level_sweeps(records):
         assert {dot.interval for curve in curves_of(line) for dot in curve.dots} == {None}
         assert not any(curve.judged for curve in curves_of(line))
     assert all("Mean of 2 runs for each arm, without intervals." in each.caption for each in figures)
 
 
-def test_the_margin_lies_where_worse_is(made, told):
-    assert margin_change(told.application("smtp", 100, "ipv6", 1.0)) == pytest.approx(10)
+def test_the_margin_lies_where_worse_is(made, factory):
+    assert margin_change(factory.application("smtp", 100, "ipv6", 1.0)) == pytest.approx(10)
     rate = made.record("tcp", "throughput", "ipv6", [1.0, 2.0], [1.0, 1.0], levels={"window": 65536})
     assert margin_change(rate) == pytest.approx(-10)
 
@@ -88,11 +90,11 @@ def test_dots_stand_at_their_levels():
         assert len(set(aside)) == 4
 
 
-def test_margins_of_several_arms_are_told_apart_by_their_markers(told):
-    records = [told.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (1, 10)]
+def test_margins_of_several_arms_are_told_apart_by_their_markers(factory):
+    records = [factory.application("smtp", count, arm, 1.0) for arm in ("ipv6", "ipv6-tunnel") for count in (1, 10)]
     alike = [dataclasses.replace(each, margin_fraction=0.1) for each in records]
     wider = [dataclasses.replace(each, margin_fraction=0.4) if each.backend else each for each in alike]
-    (same,), (differing,) = level_lines(alike), level_lines(wider)
+    (same,), (differing,) = level_sweeps(alike), level_sweeps(wider)
     for line, differ, drawn in ((same, False, 1), (differing, True, 2)):
         judged = [curve for curve in curves_of(line) if curve.judged]
         assert margins_differ(judged) == differ
@@ -107,10 +109,10 @@ def test_margins_of_several_arms_are_told_apart_by_their_markers(told):
         assert ("with hollow markers: the margin of each arm" in level_figure(line, 0).caption) == differ
 
 
-def test_logarithmic_axes_are_told(told, made):
-    near = [told.application("smtp", count, "ipv6", 1.0) for count in (4, 5)]
-    far = [told.application("smtp", count, "ipv6", 1.0) for count in (1, 500)]
-    captions = [level_figure(level_lines(each)[0], 0).caption for each in (near, far)]
+def test_logarithmic_axes_are_told(factory, made):
+    near = [factory.application("smtp", count, "ipv6", 1.0) for count in (4, 5)]
+    far = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 500)]
+    captions = [level_figure(level_sweeps(each)[0], 0).caption for each in (near, far)]
     assert ["The axis of the means is logarithmic." in each for each in captions] == [False, True]
     assert ["The levels stand by their logarithm." in each for each in captions] == [False, True]
     record, name = near[0], ("lab.100mbit-smtp-c4-1k", "ipv6")
@@ -120,15 +122,15 @@ def test_logarithmic_axes_are_told(told, made):
         assert ("which is logarithmic" in figure.caption) == wide
 
 
-def test_one_connection_is_one(told):
-    one = told.application("http", 1, "ipv6", 1.0)
+def test_one_connection_is_one(factory):
+    one = factory.application("http", 1, "ipv6", 1.0)
     records = [dataclasses.replace(one, payload_bytes=size, cell=f"lab-http-c1-{size}-ipv6") for size in (65536, 1024)]
-    assert level_lines(records)[0].held.endswith(", 1 connection")
+    assert level_sweeps(records)[0].held.endswith(", 1 connection")
 
 
-def test_a_figures_table_has_means_and_changes_with_their_intervals(told):
-    records = [told.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
-    figure = level_figure(level_lines(records)[0], 0)
+def test_a_figures_table_has_means_and_changes_with_their_intervals(factory):
+    records = [factory.application("smtp", count, "ipv6", 1.02) for count in (1, 10)]
+    figure = level_figure(level_sweeps(records)[0], 0)
     assert list(figure.head) == ["Connections at once", "IPv4 (ms)", "IPv6 (ms); change (%)"]
     level, ipv4, ipv6 = figure.rows[0]
     record = records[0]
@@ -164,8 +166,8 @@ def test_a_curve_rises_and_ends_at_the_share_that_was_done(times, failed):
     assert x[-1] == pytest.approx(1000 * max(times))
 
 
-def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(told):
-    record = told.application("smtp", 10, "ipv6", 1.0)
+def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.0)
     times = [0.001 * at for at in range(1, 91)]
     samples = {("lab.100mbit-smtp-c10-1k", "ipv4"): times, ("lab.100mbit-smtp-c10-1k", "ipv6"): times + [math.inf] * 10}
     figure = spread_figure(record, samples, [record], 0)
@@ -179,41 +181,41 @@ def test_all_arms_of_a_workload_are_in_its_figure_and_failures_count_as_never(to
 
 
 @pytest.mark.parametrize("kept", [[], [math.inf, math.inf]])
-def test_what_keeps_no_times_has_no_figure(told, kept):
-    record = told.application("smtp", 10, "ipv6", 1.0)
+def test_what_keeps_no_times_has_no_figure(factory, kept):
+    record = factory.application("smtp", 10, "ipv6", 1.0)
     assert spread_figure(record, {("lab.100mbit-smtp-c10-1k", "ipv6"): kept}, [record], 0) is None
 
 
 # --- over nights ------------------------------------------------------------------------------------------------------
 
 
-def test_a_night_has_its_change_with_the_interval_of_its_epochs(told):
-    record = told.application("smtp", 10, "ipv6", 1.02)
-    past = told.past_of(record, 3)
-    found = course(record, past)
+def test_a_night_has_its_change_with_the_interval_of_its_epochs(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.02)
+    past = factory.past_of(record, 3)
+    found = trend_of(record, past)
     assert found is not None
     half = t_quantile(0.975, 9) * 0.03 / math.sqrt(10)
-    night, change = found.nights[0], past[0].change
+    night, change = found.points[0], past[0].change
     expected = [100 * math.expm1(each) for each in (change, change - half, change + half)]
     assert (night.change, night.low, night.high) == pytest.approx(expected)
-    assert (found.nights[-1].today, found.nights[-1].change) == (True, record.estimate)
+    assert (found.points[-1].today, found.points[-1].change) == (True, record.estimate)
 
 
-def test_the_figure_of_a_course_tells_what_its_lines_tell(told):
+def test_the_figure_of_a_course_tells_what_its_lines_tell(factory):
     """Without an interval of too few epochs, and of nights that are not compared with that they are not."""
-    record = told.application("smtp", 10, "ipv6", 1.02)
-    past = told.past_of(record, 14, level=0.0, changed=7)
+    record = factory.application("smtp", 10, "ipv6", 1.02)
+    past = factory.past_of(record, 14, level=0.0, changed=7)
     past[2] = dataclasses.replace(past[2], change=math.inf)
     past[3] = dataclasses.replace(past[3], epochs=2)
     past[4] = dataclasses.replace(past[4], sound=False)
-    found = course(record, past)
+    found = trend_of(record, past)
     assert found is not None
     metric = METRICS[record.metric].metric
     figure = trend_figure(found, [record], 0)
     shown = {row[0]: row for row in figure.rows}
-    lines = {line.split()[0]: line for line in course_lines(past, metric, most=20)[3:]}
+    lines = {line.split()[0]: line for line in trend_lines(past, metric, most=20)[3:]}
     assert set(shown) == {*lines, "this session"} - {"night-02"}
-    for step in steps(past, metric):
+    for step in trend_steps(past, metric):
         if step.past.session in shown:
             _, _, change, interval, remarks = shown[step.past.session]
             line = lines[step.past.session]
@@ -229,9 +231,9 @@ def test_a_share_is_told_in_points(made):
     record = made.record("udp", "loss", "ipv6", [0.02, 0.021], [0.01, 0.01], levels={"rate": 1e7})
     key = HistoryKey("lab", "loss")
     past = [dataclasses.replace(_past(key), change=0.01, sd_epoch=None), _past(key)]
-    found = course(record, past)
+    found = trend_of(record, past)
     assert found is not None
-    night = found.nights[0]
+    night = found.points[0]
     assert (night.change, night.low, night.high) == pytest.approx((1, 1, 1))
     assert trend_figure(found, [record], 0).head[2] == "change (pp)"
 
@@ -243,12 +245,12 @@ def _past(key):
     )  # fmt: skip
 
 
-def test_a_lasting_change_and_other_hosts_are_marked(told):
-    record = told.application("smtp", 10, "ipv6", 1.09)
-    found = course(record, told.past_of(record, 40, level=0.0, changed=25))
+def test_a_lasting_change_and_other_hosts_are_marked(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.09)
+    found = trend_of(record, factory.past_of(record, 40, level=0.0, changed=25))
     assert found is not None
-    assert found.marks == (25,)
-    assert [night.other for night in found.nights] == [True] * 10 + [False] * 31
+    assert found.change_points == (25,)
+    assert [night.other for night in found.points] == [True] * 10 + [False] * 31
     figure = trend_figure(found, [record], 0)
     assert "a lasting change begins (session night-25)" in figure.caption
     assert "(10 of 41)" in figure.caption
@@ -256,11 +258,11 @@ def test_a_lasting_change_and_other_hosts_are_marked(told):
     assert figure.rows[-1][:2] == ("this session", "")
 
 
-def test_one_night_is_no_course_and_of_many_the_last_are_drawn(told):
-    record = told.application("smtp", 10, "ipv6", 1.0)
-    assert course(record, told.past_of(record, 1)) is None
-    found = course(record, told.past_of(record, 300))
+def test_one_night_is_no_course_and_of_many_the_last_are_drawn(factory):
+    record = factory.application("smtp", 10, "ipv6", 1.0)
+    assert trend_of(record, factory.past_of(record, 1)) is None
+    found = trend_of(record, factory.past_of(record, 300))
     assert found is not None
-    assert len(found.nights) == 121
-    assert found.nights[0].session == "night-180"
+    assert len(found.points) == 121
+    assert found.points[0].session == "night-180"
     assert "180 sessions before them are not drawn." in trend_figure(found, [record], 0).caption

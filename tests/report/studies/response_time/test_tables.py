@@ -31,7 +31,7 @@ def side(arm, values, *, completed_values=None, failed=None, attempted=100):
 
 
 def record(protocol, connections, test, reference, **change):
-    told = Record(
+    shown = Record(
         cell=f"lab-{protocol}-c{connections}-1k-{test.arm}", testbed="lab", protocol=protocol, connections=connections,
         payload_bytes=1024, ipver=6, transport=test.arm.partition("-")[2] or "native", twin=False, client="lean",
         server="real 1.0",
@@ -40,7 +40,7 @@ def record(protocol, connections, test, reference, **change):
         sd_epoch=None, sd_block=None, margin="10 %", margin_fraction=0.1, alpha=0.05, verdict="inconclusive",
         reasons=("never_judges",), sentence="...",
     )  # fmt: skip
-    return dataclasses.replace(told, **change)
+    return dataclasses.replace(shown, **change)
 
 
 def as_the_study(places=tuple(INCREASES)):
@@ -190,8 +190,8 @@ def test_what_was_taken_over_is_told_of_each_protocol():
 
 
 def test_arrivals_at_a_rate_are_told_in_place_of_all_at_once():
-    told = dataclasses.replace(as_the_study([("smtp", "ipv6", 1)])[0], rate_per_s=200.0, workers=2)
-    for each in study_tables([told]):
+    shown = dataclasses.replace(as_the_study([("smtp", "ipv6", 1)])[0], rate_per_s=200.0, workers=2)
+    for each in study_tables([shown]):
         assert each.head[0].endswith(", by connections")
         assert "client lean by 2 workers, 200 arrivals a second" in " ".join(each.head)
 
@@ -266,11 +266,11 @@ def test_servers_that_differ_are_one_below_the_other_in_one_file(tmp_path):
 
 
 def test_other_designs_have_their_cells_with_all_digits(tmp_path):
-    told = record(
+    shown = record(
         "http", 10, side("ipv6", [0.0123456789, 0.0123456789]), side("ipv4", [0.01, 0.02]), design="quick",
         estimate=1.5, low=-1.0, high=4.0, taken_from="20261121T1",
     )  # fmt: skip
-    write_tables([told], tmp_path, MADE_AT)
+    write_tables([shown], tmp_path, MADE_AT)
     assert [path.name for path in tmp_path.iterdir()] == ["response-times.csv"]
     test, reference = read(tmp_path / "response-times.csv")
     assert (test["arm"], test["mean_s"], test["change_percent"], test["taken_from"]) == (

@@ -47,20 +47,20 @@ def test_the_studys_figures_are_those_that_stand_beside_ours():
 
 
 def test_the_grades_are_those_that_are_given():
-    told = rows("| grade |")
-    assert [(name, colour) for name, *_, colour in told] == [(each.name, each.colour) for each in GRADES]
-    for (_, share, multiple, _), grade in zip(told[:-1], GRADES, strict=False):
+    shown = rows("| grade |")
+    assert [(name, colour) for name, *_, colour in shown] == [(each.name, each.colour) for each in GRADES]
+    for (_, share, multiple, _), grade in zip(shown[:-1], GRADES, strict=False):
         assert share == f"{100 * float(grade.least):.0f} % or more"
         assert multiple == f"up to {1 / float(grade.least):.4g}"
 
 
 def test_the_suite_has_a_test_for_each_figure_with_the_levels_that_the_page_tells(grids):
-    told = {number: (test.strip("`"), metric.strip("`")) for number, test, metric, *_ in rows("| figure | test")}
+    shown = {number: (test.strip("`"), metric.strip("`")) for number, test, metric, *_ in rows("| figure | test")}
     metrics = {each.name: each.metric for each in EXPERIMENTS}
     assert {f"Fig. {each.number}": metrics[each.experiment] for each in PLOTS} == {
-        number: metric for number, (_, metric) in told.items()
+        number: metric for number, (_, metric) in shown.items()
     }
-    assert {test for test, _ in told.values()} == set(grids)
+    assert {test for test, _ in shown.values()} == set(grids)
     windows, streams, sizes, rates, *_ = (row[3] for row in rows("| figure | test"))
     grid = [parse_bytes(each) for each in grids["test_tcp_throughput_by_window"]["window"]]
     assert grid == [8192 * 2**power for power in range(len(grid))]
