@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -227,7 +227,7 @@ def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[in
             state=state, zone={kind.host: (HOST,)}, script=kind.script(state), ports=PORTS,
         )  # fmt: skip
         os.sched_setaffinity(0, {cpus[0]})  # which the server inherits
-        server = Daemon(SERVERS[kind.null], site)
+        server = ServerProcess(SERVERS[kind.null], site)
         server.start()
         try:
             for connections in levels:

@@ -122,7 +122,7 @@ def _users() -> tuple[str, str, str]:
     """Who it becomes: for itself, for log-ins, for the mailboxes."""
     if true_root():
         return "dovecot", "dovenull", _OWNER
-    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # the leash lets nothing take itself for root that is none
+    own = pwd.getpwuid(os.geteuid() or _NOBODY).pw_name  # contained, root of a namespace is nobody
     return own, own, own
 
 

@@ -1,4 +1,4 @@
-"""Transports: one way for IP to travel, one file. Each offers `transport`."""
+"""Transports: one file for each way to carry IP. Each offers `transport`."""
 
 from pytest_ipperf.core.portable.registry import Registry
 from pytest_ipperf.transports.base import Transport

@@ -1,6 +1,6 @@
-"""What a transport is: how an IP version travels, what that costs on the wire, and what hosts need for it.
+"""Define a transport: how an IP version travels, what that costs on the wire, and what hosts need for it.
 
-Rule 1: a transport tells and never runs anything; the agents on the hosts carry it out, by one of their backends.
+Rule 1: a transport declares and never runs anything; the agents on the hosts carry it out, by one of their backends.
 Rule 2: it travels: standard library only, Python 3.10.
 """
 
@@ -15,15 +15,15 @@ CLIENT, ROUTER, SERVER = "client", "router", "server"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A host as a transport sees it: its IPv4 and IPv6 addresses on the measured link, empty where it has none."""
+class HostAddresses:
+    """The IPv4 and IPv6 addresses of a host on the measured link, empty where it has none."""
 
     ipv4: str
     ipv6: str
 
 
 @dataclass(frozen=True)
-class End:
+class TunnelEndpoint:
     """One end of a tunnel. Plain values, as it travels.
 
     `device` is its name on the host, `local` the host's own IPv4 address. `remote` is the peer's (6in4), or that of the
@@ -42,10 +42,10 @@ class End:
 
 
 @dataclass(frozen=True)
-class Leg:
-    """What a host needs beside tunnels, on the device by which it reaches `towards`. Plain values, as it travels.
+class HostRoutes:
+    """Addresses and routes that a host needs beside tunnels, on the device by which it reaches `towards`; plain values.
 
-    `addresses` with their prefix length, `routes` as those of an `End`, and whether the host `forwards` IPv6.
+    `addresses` with their prefix length, `routes` as those of a `TunnelEndpoint`, and whether the host `forwards` IPv6.
     """
 
     towards: str
@@ -55,8 +55,8 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class Path:
-    """How an arm travels between the two ends of a testbed.
+class NetworkPath:
+    """The network path of an arm between the two ends of a testbed.
 
     `client` and `server` are their literal addresses. By role: the tunnel `devices` that the arm's routes use, the
     `ends` and `legs` that have to be made for it (none where all is there already), and the `carriers`, which meet
@@ -66,8 +66,8 @@ class Path:
     client: str
     server: str
     devices: Mapping[str, str] = field(default_factory=dict)
-    ends: Mapping[str, End] = field(default_factory=dict)
-    legs: Mapping[str, Leg] = field(default_factory=dict)
+    ends: Mapping[str, TunnelEndpoint] = field(default_factory=dict)
+    legs: Mapping[str, HostRoutes] = field(default_factory=dict)
     carriers: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ class Transport(ABC):
     routed: bool = False
 
     @abstractmethod
-    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+    def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         """The path between the client and the server among `hosts`, by role; they may have a router.
 
         `prefixes` are IPv6 networks of 64 bits that the testbed sets apart for it. UsageError where they are too few.

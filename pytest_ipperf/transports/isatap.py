@@ -1,4 +1,4 @@
-"""ISATAP: IPv6 in IPv4 within a site, its ends found in the IPv6 addresses (RFC 5214).
+"""Carry IPv6 by ISATAP: in IPv4 within a site, its endpoints found in the IPv6 addresses (RFC 5214).
 
 With a router the client reaches the server, which has native IPv6, through it; without one the server is in the site.
 """
@@ -9,7 +9,16 @@ import ipaddress
 from collections.abc import Mapping
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Leg, Path, Place, Transport
+from pytest_ipperf.transports.base import (
+    CLIENT,
+    ROUTER,
+    SERVER,
+    HostAddresses,
+    HostRoutes,
+    NetworkPath,
+    Transport,
+    TunnelEndpoint,
+)
 
 _DEVICE = "ipperf-isatap"
 _IDENTIFIER, _UNIVERSAL = 0x5EFE << 32, 1 << 57
@@ -28,7 +37,7 @@ def isatap_address(prefix: str, ipv4: str) -> str:
 class Isatap(Transport):
     """`prefixes` are that of the site and, where there is a router, that of the server's link behind it."""
 
-    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+    def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         if ROUTER not in hosts:
             return self._host_to_host(hosts, prefixes[0])
         if len(prefixes) < 2:
@@ -41,18 +50,18 @@ class Isatap(Transport):
             return CLIENT, SERVER
         return (CLIENT, ROUTER) if router else (CLIENT,)
 
-    def _host_to_host(self, hosts: Mapping[str, Place], site: str) -> Path:
+    def _host_to_host(self, hosts: Mapping[str, HostAddresses], site: str) -> NetworkPath:
         roles = (CLIENT, SERVER)
         ends = {role: self._end(site, hosts[role].ipv4) for role in roles}
         client, server = (isatap_address(site, hosts[role].ipv4) for role in roles)
-        return Path(client, server, dict.fromkeys(roles, _DEVICE), ends, carriers=roles)
+        return NetworkPath(client, server, dict.fromkeys(roles, _DEVICE), ends, carriers=roles)
 
-    def _through_router(self, hosts: Mapping[str, Place], site: str, behind: str) -> Path:
+    def _through_router(self, hosts: Mapping[str, HostAddresses], site: str, behind: str) -> NetworkPath:
         roles, link = (CLIENT, ROUTER), ipaddress.IPv6Network(behind)
         here, router = hosts[CLIENT].ipv4, hosts[ROUTER].ipv4
         server, beyond = str(link[1]), str(link[2])
         back = isatap_address(_LINK_LOCAL, router)
-        return Path(
+        return NetworkPath(
             client=isatap_address(site, here),
             server=server,
             devices=dict.fromkeys(roles, _DEVICE),
@@ -61,15 +70,15 @@ class Isatap(Transport):
                 ROUTER: self._end(site, router),
             },
             legs={
-                ROUTER: Leg(hosts[SERVER].ipv4, (f"{beyond}/{link.prefixlen}",), forwards=True),
-                SERVER: Leg(hosts[CLIENT].ipv4, (f"{server}/{link.prefixlen}",), ((site, beyond),)),
+                ROUTER: HostRoutes(hosts[SERVER].ipv4, (f"{beyond}/{link.prefixlen}",), forwards=True),
+                SERVER: HostRoutes(hosts[CLIENT].ipv4, (f"{server}/{link.prefixlen}",), ((site, beyond),)),
             },
             carriers=roles,
         )
 
-    def _end(self, site: str, local: str, router: str = "", routes: tuple[tuple[str, str], ...] = ()) -> End:
+    def _end(self, site: str, local: str, router: str = "", routes: tuple[tuple[str, str], ...] = ()) -> TunnelEndpoint:
         addresses = tuple(f"{isatap_address(prefix, local)}/64" for prefix in (_LINK_LOCAL, site))
-        return End(self.name, _DEVICE, local, router, addresses, routes)
+        return TunnelEndpoint(self.name, _DEVICE, local, router, addresses, routes)
 
 
 transport = Isatap(

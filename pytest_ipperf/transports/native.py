@@ -1,18 +1,18 @@
-"""Native: IPv4 or IPv6 straight on the link."""
+"""Carry IPv4 or IPv6 natively, straight on the link."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_ipperf.transports.base import CLIENT, SERVER, Path, Place, Transport
+from pytest_ipperf.transports.base import CLIENT, SERVER, HostAddresses, NetworkPath, Transport
 
 
 class Native(Transport):
-    """Nothing has to be made; an IPv6 path is told, as that of IPv4 is the hosts' own."""
+    """Nothing has to be made; an IPv6 path is returned, as that of IPv4 is the hosts' own."""
 
-    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+    def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         del prefixes
-        return Path(hosts[CLIENT].ipv6, hosts[SERVER].ipv6)
+        return NetworkPath(hosts[CLIENT].ipv6, hosts[SERVER].ipv6)
 
 
 transport = Native(

@@ -1,11 +1,11 @@
-"""Tunnel: IPv6 in IPv4 between two configured ends (6in4, RFC 4213)."""
+"""Carry IPv6 by a configured tunnel: in IPv4 between two endpoints (6in4, RFC 4213)."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
 
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, End, Path, Place, Transport
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses, NetworkPath, Transport, TunnelEndpoint
 
 _DEVICE = "ipperf-6in4"
 
@@ -13,17 +13,17 @@ _DEVICE = "ipperf-6in4"
 class Tunnel(Transport):
     """Client and server are its ends; a router between them forwards IPv4 and knows nothing of it."""
 
-    def path(self, hosts: Mapping[str, Place], prefixes: tuple[str, ...]) -> Path:
+    def path(self, hosts: Mapping[str, HostAddresses], prefixes: tuple[str, ...]) -> NetworkPath:
         inner = ipaddress.IPv6Network(prefixes[0])
         client, server = str(inner[1]), str(inner[2])
         near, far = hosts[CLIENT].ipv4, hosts[SERVER].ipv4
-        return Path(
+        return NetworkPath(
             client=client,
             server=server,
             devices=dict.fromkeys((CLIENT, SERVER), _DEVICE),
             ends={
-                CLIENT: End(self.name, _DEVICE, near, far, (f"{client}/{inner.prefixlen}",)),
-                SERVER: End(self.name, _DEVICE, far, near, (f"{server}/{inner.prefixlen}",)),
+                CLIENT: TunnelEndpoint(self.name, _DEVICE, near, far, (f"{client}/{inner.prefixlen}",)),
+                SERVER: TunnelEndpoint(self.name, _DEVICE, far, near, (f"{server}/{inner.prefixlen}",)),
             },
             carriers=tuple(role for role in (CLIENT, ROUTER, SERVER) if role in hosts),
         )

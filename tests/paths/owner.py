@@ -15,10 +15,10 @@ from pytest_ipperf.lab.epoch.build import built
 from pytest_ipperf.lab.inventory.builtin import BUILTIN, rated
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
-from pytest_ipperf.transports.base import Path
+from pytest_ipperf.transports.base import NetworkPath
 
 
-def without(path: Path, roles: Sequence[str]) -> Path:
+def without(path: NetworkPath, roles: Sequence[str]) -> NetworkPath:
     """A path whose ends on those hosts somebody else will make."""
     return dataclasses.replace(path, ends={role: end for role, end in path.ends.items() if role not in roles})
 

@@ -18,7 +18,7 @@ import threading
 import time
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.reply_script import CannedReplies
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -128,23 +128,23 @@ def main(name: str) -> None:
         with private_folder() as folder:
             port = free_port(ADDRESSES, 20000, 29999, random.Random(1))
             script = protocol.script(state) if name == "null" else CannedReplies(b"", ())
-            daemon = Daemon(recipe, Site(str(folder / name), ADDRESSES, port, 50, state, script=script))
-            daemon.start()
+            instance = ServerProcess(recipe, Site(str(folder / name), ADDRESSES, port, 50, state, script=script))
+            instance.start()
             try:
                 said = attempts(port) if name != "null" else {}
                 if name == LEAK:
                     for family, address in ((socket.AF_INET, "192.0.2.25"), (socket.AF_INET6, "2001:db8::25")):
                         with socket.socket(family, socket.SOCK_DGRAM) as sock:
                             sock.sendto(b"leak", (address, 25))
-                kept = len(list(recipe.kept(daemon.site)))
+                kept = len(list(recipe.kept(instance.site)))
                 if name == "postfix":
-                    _release(daemon.site.folder)
-                quiet = daemon.wait_quiet(10.0)
+                    _release(instance.site.folder)
+                quiet = instance.wait_quiet(10.0)
                 time.sleep(0.5)  # for whatever is done later
-                told = {"said": said, "quiet": quiet, "log": daemon.log(), "port": port, "kept": kept}
+                told = {"said": said, "quiet": quiet, "log": instance.log(), "port": port, "kept": kept}
                 told["files"] = sorted(str(path) for path in folder.rglob("relayed"))
             finally:
-                daemon.stop()
+                instance.stop()
     finally:
         wires.close()
     told["seen"] = {device: sorted(ports) for device, ports in wires.seen.items()}

@@ -39,7 +39,7 @@ exec "$@"
 TALK = """
 import dataclasses, json, random, sys
 from contextlib import ExitStack
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
@@ -55,9 +55,9 @@ def started(recipe, folder, stack):
         lay_out(data, recipe.provisions(data, state))
     port = free_port(addresses, 20000, 29999, random.Random())
     site = Site(f"{folder}/{recipe.name}", addresses, port, 10, state, {protocol.host: addresses}, data=data)
-    daemon = Daemon(recipe, dataclasses.replace(site, ports=(20000, 29999)))
-    daemon.start()
-    stack.callback(daemon.stop)
+    instance = ServerProcess(recipe, dataclasses.replace(site, ports=(20000, 29999)))
+    instance.start()
+    stack.callback(instance.stop)
     return port
 
 def told(address):

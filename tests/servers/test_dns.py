@@ -21,7 +21,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load import library_client
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols import application
@@ -54,12 +54,12 @@ def running(name, zone=ZONE):
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
         site = dataclasses.replace(SITE, folder=str(folder / name), port=port, connections=1000, zone=zone)
-        daemon = Daemon(recipe, site)
-        daemon.start()
+        instance = ServerProcess(recipe, site)
+        instance.start()
         try:
             yield site
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def _command(pid):
 
 UNPRIVILEGED = """
 import os, random, sys
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.servers import SERVERS
@@ -239,9 +239,9 @@ from pytest_ipperf.servers.base import Site
 both = ("127.0.0.1", "::1")
 with private_folder() as folder:
     port = free_port(both, 20000, 29999, random.Random())
-    daemon = Daemon(SERVERS["bind"], Site(str(folder / "bind"), both, port, 10, zone={"a.test": both}))
-    daemon.start()
-    daemon.stop()
+    instance = ServerProcess(SERVERS["bind"], Site(str(folder / "bind"), both, port, 10, zone={"a.test": both}))
+    instance.start()
+    instance.stop()
     print("ready as", os.geteuid())
 """
 

@@ -23,7 +23,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.ftp import protocol as ftp
@@ -54,12 +54,12 @@ def running(name, connections=100, users=500, addresses=ADDRESSES):
         port = free_port(addresses, *PORTS, random.Random())
         script = ftp.script(state)
         site = Site(str(folder / name), addresses, port, connections, state, script=script, data=data, ports=PORTS)
-        daemon = Daemon(recipe, site)
-        daemon.start()
+        instance = ServerProcess(recipe, site)
+        instance.start()
         try:
-            yield site, daemon
+            yield site, instance
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 def made(site, address, connections, bursts=1, client="lean", **changed):
@@ -103,14 +103,14 @@ def retrieved(client, path):
 @both_clients
 @pytest.mark.parametrize("name", [*SERVING, "null"])
 def test_all_of_ten_and_of_a_hundred_have_the_file(name, client):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         for address, connections, bursts in [(each, *size) for each in ADDRESSES for size in ((10, 3), (100, 1))]:
             told = made(site, address, connections, bursts, client)
             assert (told["attempted"], told["failed"]) == (connections * bursts, {})
             assert told["sources"] == [address]
             assert told["families"] == ["AF_INET6" if ":" in address else "AF_INET"]
-            assert daemon.wait_quiet(20) == ""
-        assert daemon.exit_sentence() == ""
+            assert instance.wait_quiet(20) == ""
+        assert instance.exit_sentence() == ""
 
 
 @every_server
@@ -130,14 +130,14 @@ def test_a_thousand_at_once_have_the_file_from_pyftpdlib():
 @both_clients
 def test_no_session_ends_before_the_run_does(client):
     """The first process pauses when one ends, and the next burst would meet that."""
-    with running("proftpd") as (site, daemon):
+    with running("proftpd") as (site, instance):
         for address in ADDRESSES:
-            assert daemon.wait_quiet(20) == ""
+            assert instance.wait_quiet(20) == ""
             log = Path(site.folder, "log")
             before = len(log.read_text())
             told = made(site, address, 2, 10, client)
             assert not told["failed"]
-            assert daemon.wait_quiet(20) == ""
+            assert instance.wait_quiet(20) == ""
             said = log.read_text()[before:]
             assert said.count("session opened") == said.count("session closed") == 20
             assert said.rindex("session opened") < said.index("session closed")
@@ -211,11 +211,11 @@ def test_a_missing_file_is_told(name):
 
 @every_server
 def test_secrets_are_nobodys_to_read(name):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         secret = Path(site.data, "passwd") if name == "proftpd" else Path(site.folder, "accounts")
         assert secret.stat().st_mode & 0o777 == 0o600
-        assert daemon.wait_quiet(20) == ""  # the session of the probe may end while it is looked at
-        for pid in daemon.pids():
+        assert instance.wait_quiet(20) == ""  # the session of the probe may end while it is looked at
+        for pid in instance.pids():
             assert PASSWORD.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
         for path in Path(site.folder).parent.rglob("*"):
             if path.is_file() and path != secret:
@@ -225,29 +225,29 @@ def test_secrets_are_nobodys_to_read(name):
 @every_server
 @both_families
 def test_serves_the_given_address_only_and_leaves_nothing(name, address):
-    with running(name, addresses=(address,)) as (site, daemon):
+    with running(name, addresses=(address,)) as (site, instance):
         told = made(site, address, 2)
         assert not told["failed"]
         other = ADDRESSES[1 - ADDRESSES.index(address)]
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((other, site.port), timeout=5)
-        pids = daemon.pids()
-        daemon.stop()
-        daemon.start()
+        pids = instance.pids()
+        instance.stop()
+        instance.start()
         told = made(site, address, 2)
         assert not told["failed"]
-        pids += daemon.pids()
-    assert not daemon.alive()
+        pids += instance.pids()
+    assert not instance.alive()
     assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
     assert not Path(site.folder).parent.exists()
 
 
 def test_proftpd_says_what_still_goes_on():
-    with running("proftpd") as (site, daemon):
-        assert daemon.wait_quiet(20) == ""
+    with running("proftpd") as (site, instance):
+        assert instance.wait_quiet(20) == ""
         with session(site, "::1"):
             assert SERVERS["proftpd"].busy(site) == "1 session not ended"
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
         assert SERVERS["proftpd"].busy(site) == ""
 
 
@@ -265,7 +265,7 @@ def test_hashes_are_those_of_crypt():
 
 AS_ANYONE = """
 import dataclasses, json, os, random, sys
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
@@ -283,8 +283,8 @@ with private_folder() as folder:
     lay_out(data, server.provisions(data, state))
     port = free_port(both, *ports, random.Random())
     site = Site(str(folder / "site"), both, port, 100, state, data=data, ports=ports)
-    daemon = Daemon(server, site)
-    daemon.start()
+    instance = ServerProcess(server, site)
+    instance.start()
     try:
         for ipver, address in zip((4, 6), both):
             for number in (10, 100):
@@ -292,9 +292,9 @@ with private_folder() as folder:
                 held = dataclasses.asdict(state)
                 told = load(LoadSpec("ftp", "lean", 10000, number, 1, *target, 30.0, 0, state=held))
                 found.append([told["attempted"], told["failed"]])
-                found.append(daemon.wait_quiet(20))
+                found.append(instance.wait_quiet(20))
     finally:
-        daemon.stop()
+        instance.stop()
 print(json.dumps([os.geteuid(), *found]))
 """
 

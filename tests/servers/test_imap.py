@@ -22,7 +22,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -56,12 +56,12 @@ def running(name, state=STATE, *, addresses=ADDRESSES, connections=50, recipe=No
             lay_out(data, recipe.provisions(data, state))
         port = free_port(addresses, 20000, 29999, random.Random())
         site = Site(str(folder / name), addresses, port, connections, state, data=data)
-        daemon = Daemon(recipe, site)
-        daemon.start()
+        instance = ServerProcess(recipe, site)
+        instance.start()
         try:
-            yield site, daemon
+            yield site, instance
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 def burst(site, n, ipver, *, client="lean", asked=ASKED, payload=3000, bursts=1, deadline_s=30.0):
@@ -87,12 +87,12 @@ def held(folder):
 @every_client
 @pytest.mark.parametrize("ipver", [4, 6])
 def test_every_account_can_be_logged_in_to_and_holds_the_message(name, client, ipver):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         assert burst(site, 20, ipver, client=client) == ({}, 20)
-        assert daemon.wait_quiet(20) == ""
-        pids, folder = daemon.pids(), Path(site.folder)
+        assert instance.wait_quiet(20) == ""
+        pids, folder = instance.pids(), Path(site.folder)
         assert pids
-    assert not daemon.alive()
+    assert not instance.alive()
     assert not folder.parent.exists()
     assert not any(b"gam_server" in cmdline(pid) or b"courier" in cmdline(pid) for pid in pids)
 
@@ -148,23 +148,23 @@ def test_the_message_comes_first_and_others_follow(name):
 
 @every_server
 def test_starts_again_in_its_folder(name):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         burst(site, 5, 4)
-        daemon.stop()
-        daemon.start()
+        instance.stop()
+        instance.start()
         assert burst(site, 5, 4) == ({}, 5)
 
 
 @pytest.mark.parametrize("name", ["courier", "dovecot"])
 def test_no_run_changes_what_the_next_one_finds(name):
     """A server may note at its first look what it has seen; from then on it writes no more."""
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         assert burst(site, 20, 4) == ({}, 20)
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
         before = held(site.data)
         assert sum(name.endswith(":2,S") for name in before) == 20
         assert burst(site, 20, 6, bursts=3) == ({}, 60)
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
         assert held(site.data) == before
 
 
@@ -173,10 +173,10 @@ def test_no_run_changes_what_the_next_one_finds(name):
 def test_two_hundred_at_once_each_in_a_mailbox_of_its_own(name, ipver):
     asked = ServerState(users=200, password=PASSWORD)
     state = application("imap").filled(asked, 1024)
-    with running(name, state, connections=200) as (site, daemon):
+    with running(name, state, connections=200) as (site, instance):
         for n in (1, 10, 100, 200):
             assert burst(site, n, ipver, asked=asked, payload=1024) == ({}, n)
-            assert daemon.wait_quiet(20) == ""
+            assert instance.wait_quiet(20) == ""
 
 
 @pytest.mark.parametrize("ipver", [4, 6])
@@ -203,11 +203,11 @@ def test_the_embedded_server_can_be_made_to_refuse_every_tenth():
 
 
 def test_its_password_is_nowhere_but_in_a_file_of_its_own():
-    with running("imapd") as (site, daemon):
+    with running("imapd") as (site, instance):
         path = Path(site.folder, "accounts")
         assert path.stat().st_mode & 0o777 == 0o600
         assert json.loads(path.read_text())[0]["user0"] == PASSWORD
-        for pid in daemon.pids():
+        for pid in instance.pids():
             assert PASSWORD.encode() not in cmdline(pid)
 
 
@@ -416,8 +416,8 @@ SERVES = """
 import sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import test_imap as tests
-with tests.running("dovecot") as (site, daemon):
-    print([tests.burst(site, 20, ipver) for ipver in (4, 6)], daemon.wait_quiet(20))
+with tests.running("dovecot") as (site, instance):
+    print([tests.burst(site, 20, ipver) for ipver in (4, 6)], instance.wait_quiet(20))
 """
 
 

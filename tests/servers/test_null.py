@@ -10,7 +10,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -41,8 +41,8 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
             str(folder / "null"), ADDRESSES, port, 20,
             state=state, script=protocol.script(state), zone={protocol.host: ADDRESSES}, ports=PORTS,
         )  # fmt: skip
-        daemon = Daemon(SERVERS[protocol.null], site)
-        daemon.start()
+        instance = ServerProcess(SERVERS[protocol.null], site)
+        instance.start()
         try:
             for ipver, address in ((4, "127.0.0.1"), (6, "::1")):
                 spec = LoadSpec(
@@ -52,6 +52,6 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
                 )  # fmt: skip
                 told = load(spec)
                 assert (told["attempted"], told["failed"]) == (40, {})
-            assert daemon.wait_quiet(20) == ""
+            assert instance.wait_quiet(20) == ""
         finally:
-            daemon.stop()
+            instance.stop()

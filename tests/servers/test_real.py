@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.servers import SERVERS
@@ -43,12 +43,12 @@ def running(name, addresses=ADDRESSES, connections=100):
     with private_folder() as folder:
         port = free_port(addresses, 20000, 29999, random.Random())
         site = Site(str(folder / name), addresses, port, connections, ServerState(PAGE), ZONE)
-        daemon = Daemon(recipe, site)
-        daemon.start()
+        instance = ServerProcess(recipe, site)
+        instance.start()
         try:
-            yield site, daemon
+            yield site, instance
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 def lives(pid):
@@ -123,15 +123,15 @@ covered = pytest.mark.parametrize("name", [name for name in SERVERS if SERVERS[n
 
 @covered
 def test_serves_both_families_and_leaves_nothing(name):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         for address in ADDRESSES:
             TRANSACTIONS[SERVERS[name].protocol](address, site.port)
-        assert daemon.wait_quiet(20) == ""
-        pids, folder = daemon.pids(), Path(site.folder)
+        assert instance.wait_quiet(20) == ""
+        pids, folder = instance.pids(), Path(site.folder)
         assert pids
-        assert daemon.cpu_seconds() >= 0
-        assert daemon.exit_sentence() == ""
-    assert not daemon.alive()
+        assert instance.cpu_seconds() >= 0
+        assert instance.exit_sentence() == ""
+    assert not instance.alive()
     assert not any(lives(pid) for pid in pids)
     assert not folder.parent.exists()
 
@@ -148,39 +148,39 @@ def test_serves_the_given_address_only(name, address):
 
 @covered
 def test_starts_again_in_its_folder(name):
-    with running(name) as (site, daemon):
-        daemon.stop()
-        assert not daemon.alive()
-        daemon.start()
+    with running(name) as (site, instance):
+        instance.stop()
+        assert not instance.alive()
+        instance.start()
         TRANSACTIONS[SERVERS[name].protocol]("::1", site.port)
 
 
 @pytest.mark.parametrize("name", ["postfix", "aiosmtpd"])
 def test_takes_a_hundred_messages_at_once(name):
-    with running(name) as (site, daemon):
+    with running(name) as (site, instance):
         everyone = threading.Barrier(100)
         with ThreadPoolExecutor(100) as threads:
             sent = [threads.submit(send, ADDRESSES[i % 2], site.port, everyone) for i in range(100)]
         replies = [one.result() for one in sent]
         assert {code for code, _ in replies} == {250}
         assert len({text for _, text in replies}) == 100
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
 
 
 @pytest.mark.parametrize("name", ["apache", "aiohttp"])
 def test_serves_five_hundred_pages_at_once(name):
-    with running(name, connections=500) as (site, daemon):
+    with running(name, connections=500) as (site, instance):
         with ThreadPoolExecutor(100) as threads:
             got = list(threads.map(lambda i: get(ADDRESSES[i % 2], site.port), range(500)))
         assert {(status, body) for status, _, body in got} == {(200, PAGE)}
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
 
 
 def test_postfix_sends_nothing_anywhere():
-    with running("postfix") as (site, daemon):
+    with running("postfix") as (site, instance):
         code, _ = send("127.0.0.1", site.port, recipient="<someone@example.org>")
         assert code == 250
-        assert daemon.wait_quiet(20) == ""
+        assert instance.wait_quiet(20) == ""
         assert len(list(SERVERS["postfix"].kept(site))) == 1
         # Also a message that somebody releases goes nowhere.
         for command in (("postsuper", "-c", f"{site.folder}/etc", "-H", "ALL"), ("postqueue", "-f")):
@@ -197,9 +197,9 @@ def test_postfix_sends_nothing_anywhere():
 
 def test_postfix_is_ready_at_once():
     """It would sleep if it distrusted its file, as it does one that is a few seconds old."""
-    with running("postfix") as (site, daemon):
-        daemon.stop()
-        daemon.start()
+    with running("postfix") as (site, instance):
+        instance.stop()
+        instance.start()
         assert time.time() - Path(site.folder, "etc/main.cf").stat().st_mtime >= 10
 
 

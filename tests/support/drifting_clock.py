@@ -24,5 +24,5 @@ class Truth:
         before, after = self._steps[number], self._steps[number + 1]
         return self._offset_ns + before + (after - before) * rest / 1e6
 
-    def told(self, at_ns):
+    def reading(self, at_ns):
         return at_ns + round(self.ahead_ns(at_ns))

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.transports.base import Place
+from pytest_ipperf.transports.base import HostAddresses
 from pytest_ipperf.transports.isatap import isatap_address, transport
 
 SITE, BEHIND = "2001:db8:5e::/64", "2001:db8:12::/64"
-CLIENT, SERVER = Place("198.18.0.1", "2001:db8::1"), Place("198.18.1.1", "2001:db8::2")
-ROUTER = Place("198.18.0.2", "2001:db8::3")
+CLIENT, SERVER = HostAddresses("198.18.0.1", "2001:db8::1"), HostAddresses("198.18.1.1", "2001:db8::2")
+ROUTER = HostAddresses("198.18.0.2", "2001:db8::3")
 HOSTS = {"client": CLIENT, "server": SERVER, "router": ROUTER}
 
 prefixes = st.integers(0x2000 << 48, (0x3FFF << 48) - 1).map(lambda high: ipaddress.IPv6Network((high << 64, 64)))

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import End, Leg, Place
+from pytest_ipperf.transports.base import HostAddresses, HostRoutes, TunnelEndpoint
 from pytest_ipperf.transports.tunnel import transport
 
-CLIENT, SERVER = Place("192.0.2.1", "2001:db8::1"), Place("192.0.2.2", "2001:db8::2")
-ROUTER = Place("192.0.2.3", "2001:db8::3")
+CLIENT, SERVER = HostAddresses("192.0.2.1", "2001:db8::1"), HostAddresses("192.0.2.2", "2001:db8::2")
+ROUTER = HostAddresses("192.0.2.3", "2001:db8::3")
 PREFIXES = ("2001:db8:41::/64", "2001:db8:12::/64")
 
 
@@ -50,11 +50,11 @@ def test_what_is_to_be_made_can_travel_to_the_host_that_makes_it(name, router):
     hosts = {"client": CLIENT, "server": SERVER, **({"router": ROUTER} if router else {})}
     path = TRANSPORTS[name].path(hosts, PREFIXES)
     for end in path.ends.values():
-        assert End(**dataclasses.asdict(end)) == end
+        assert TunnelEndpoint(**dataclasses.asdict(end)) == end
         assert end.transport == name
         assert len(end.device) <= 15
     for leg in path.legs.values():
-        assert Leg(**dataclasses.asdict(leg)) == leg
+        assert HostRoutes(**dataclasses.asdict(leg)) == leg
     assert bool(path.carriers) == bool(path.ends) == TRANSPORTS[name].encapsulated
     assert set(path.ends) <= set(path.carriers) <= set(hosts)
 

@@ -25,7 +25,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.measurement.run import Run
@@ -367,12 +367,12 @@ def standing(server, name, most_descriptors=4096):
             data=str(folder / "data"), ports=(20000, 29999),
         )  # fmt: skip
         limited = ("prlimit", f"--nofile={most_descriptors}", sys.executable)
-        daemon = Daemon(recipe if recipe.embedded else Limited(recipe, most_descriptors), site, python=limited)
-        daemon.start()
+        instance = ServerProcess(recipe if recipe.embedded else Limited(recipe, most_descriptors), site, python=limited)
+        instance.start()
         try:
-            yield port, daemon
+            yield port, instance
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 @pytest.mark.parametrize(
@@ -381,13 +381,13 @@ def standing(server, name, most_descriptors=4096):
 )
 def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name):
     """It accepts no more than it can, and sessions are held; the kernel takes the others, who then hear nothing."""
-    with standing(server, name, 40) as (port, daemon):
+    with standing(server, name, 40) as (port, instance):
         # A busy machine serves some in four seconds; of HTTP, which holds nobody, asyncio accepts the others after one.
         told = load(spec(name, V4, port, 60, deadline_s=1.0 if name == "http" else 4.0))
         assert len(totals(told)) + sum(told["failed"].values()) == told["attempted"] == 60
         assert 0 < len(totals(told)) < 60
-        daemon.wait_quiet(20)
-        assert (daemon.exit_sentence(), daemon.mute()) == ("", "")
+        instance.wait_quiet(20)
+        assert (instance.exit_sentence(), instance.unresponsive()) == ("", "")
         assert load(spec(name, V6, port, 3))["failed"] == {}
 
 
@@ -398,11 +398,11 @@ def test_a_server_that_runs_out_of_descriptors_loses_some_and_lives(server, name
 )
 def test_a_server_of_processes_or_threads_needs_few_descriptors_in_each(server, name, most, kinds):
     """Apache accepts more than it can open files for."""
-    with standing(server, name, most) as (port, daemon):
+    with standing(server, name, most) as (port, instance):
         told = load(spec(name, V4, port, 100))
         assert set(told["failed"]) <= kinds
         assert totals(told)
-        assert daemon.mute() == ""
+        assert instance.unresponsive() == ""
 
 
 @pytest.mark.evidence

@@ -1,4 +1,4 @@
-"""What can be found out about a host before anything is measured on it. Each file offers `facts`, plain data."""
+"""Facts of a host that are collected before anything is measured on it. Each file offers `facts`, plain data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

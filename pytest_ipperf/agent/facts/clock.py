@@ -1,4 +1,4 @@
-"""How the host's clocks are kept."""
+"""The synchronisation and the source of the host's clocks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _STATUS_AT = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, m
 _TIMEX_BYTES = 512  # more than any has
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the wall clock is `synchronised`, None where the kernel does not tell, and the `source` of all clocks."""
-    del asked
+    del request
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     return {"synchronised": _synchronised(), "source": source.read_text().strip() if source.exists() else ""}
 

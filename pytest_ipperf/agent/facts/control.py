@@ -1,4 +1,4 @@
-"""By which way the controller has come."""
+"""The controller's connection to this host."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pytest_ipperf.agent.paths.clock_exchange import clock_of_host
 from pytest_ipperf.agent.sockets.control_connection import ends_of, told
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """The `ends` of the controller's connection, theirs and ours, where sshd has told them; and whose host it is."""
-    del asked
+    del request
     ends = ends_of(told(os.environ))
     return {
         "ends": [ends[0], ends[2]] if ends else [],

@@ -1,4 +1,4 @@
-"""What earlier measurements have left here, and who measures now."""
+"""Leftovers of earlier measurements, and who measures now."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_ipperf.agent.host_state.private_dir import abandoned_folders
 from pytest_ipperf.agent.host_state.state_dir import folders
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`holder` of the lease; `marks`; private `folders` whose agents are gone; `journals` of guardians.
 
     Of a note of a mark there is `said`, and whether it `holds`: None where only a person can tell.
     """
-    del asked
+    del request
     found = [
         {"user": mark.user, "notes": [{"said": note["said"], "holds": holds(note)} for note in mark.notes]}
         for mark in marks()

@@ -1,4 +1,4 @@
-"""What this user may have open at once, and by which ports connections leave."""
+"""The limits of this user's open files, and the ephemeral ports."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from pytest_ipperf.agent.load.limits import ephemeral_ports
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`descriptors`, 0 where there is no limit; `ephemeral`, the first and the last port."""
-    del asked
+    del request
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return {"descriptors": 0 if hard == resource.RLIM_INFINITY else hard, "ephemeral": list(ephemeral_ports())}

@@ -1,4 +1,4 @@
-"""What runs on the host's processors beside us, and how they are kept."""
+"""The load of the host's processors by others, and their frequency governors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WATCHED_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """Over half a second: the `idle` share of all processors, and the `busiest` process with its share of one.
 
     `cpus` are those that there are, `allowed` those that we may use, `load` the average of the last minute,
     `governors` how their frequency is chosen.
     """
-    del asked
+    del request
     before, processes, began = _idle(), _spent(), time.monotonic()
     time.sleep(_WATCHED_S)
     after, spent, watched_s = _idle(), _spent(), time.monotonic() - began

@@ -1,4 +1,4 @@
-"""What room there is: memory, disk, and the kernel's limits for the buffers of sockets."""
+"""The resources of this host: memory, disk, and the kernel's limits for the buffers of sockets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 _BUFFERS = ("core/rmem_max", "core/wmem_max", "ipv4/tcp_rmem", "ipv4/tcp_wmem")
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """Bytes that are `available` in memory; by folder what is `free`; by setting the largest of the `buffers`."""
-    del asked
+    del request
     available = 0
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
@@ -23,8 +23,8 @@ def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
     free = {}
     for folder in folders:
         with suppress(OSError):
-            told = os.statvfs(folder)
-            free[folder] = told.f_bavail * told.f_frsize
+            filesystem = os.statvfs(folder)
+            free[folder] = filesystem.f_bavail * filesystem.f_frsize
     buffers = {}
     for name in _BUFFERS:
         with suppress(OSError):  # a namespace does not show all of them

@@ -1,4 +1,4 @@
-"""Which ports of the servers' range something else has."""
+"""Ports of the servers' range that are taken."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _TABLES = ("tcp", "tcp6", "udp", "udp6")
 _TIME_WAIT = "06"
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`taken`: those of `ports` at which sockets of this network are."""
-    low, high = asked["ports"]
+    low, high = request["ports"]
     return {"taken": sorted({port for port in _taken() if low <= port <= high})}
 
 

@@ -1,4 +1,4 @@
-"""Who the agent is, and what it may do."""
+"""The user of the agent, and its capabilities."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 _ADMIN, _RAW = 12, 13  # linux/capability.h
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """`user`, whether it is `root`, may have `raw` sockets and may change the network (`admin`)."""
-    del asked
+    del request
     user, held = str(os.geteuid()), 0
     with suppress(KeyError):  # a user without a name
         user = pwd.getpwuid(os.geteuid()).pw_name

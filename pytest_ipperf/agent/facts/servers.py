@@ -14,7 +14,7 @@ def unusable() -> dict[str, str]:
     return {name: SERVERS[name].missing() for name in SERVERS}
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """By server why it is `missing`, empty where it is not; whether there is `setpriv`; where `programs` are."""
-    wanted = {name: program(name) or "" for name in asked["programs"]}
+    wanted = {name: program(name) or "" for name in request["programs"]}
     return {"missing": unusable(), "setpriv": bool(program("setpriv")), "programs": wanted}

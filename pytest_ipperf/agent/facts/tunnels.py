@@ -1,4 +1,4 @@
-"""What can carry tunnels here, and which devices for them are here already."""
+"""Tunnel backends that work here, and tunnel devices that exist already."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pytest_ipperf.agent.sockets.ports import is_here
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 
 
-def facts(asked: Mapping[str, Any]) -> dict[str, Any]:
+def facts(request: Mapping[str, Any]) -> dict[str, Any]:
     """By backend of `backends` why it `cannot` carry; of `existing` devices and addresses what is wrong with them."""
     return {
-        "cannot": {name: BACKENDS[name].missing() for name in asked["backends"]},
-        "existing": {device: _wrong(device, address) for device, address in asked["existing"]},
+        "cannot": {name: BACKENDS[name].missing() for name in request["backends"]},
+        "existing": {device: _wrong(device, address) for device, address in request["existing"]},
     }
 
 

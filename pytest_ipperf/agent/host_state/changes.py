@@ -29,7 +29,7 @@ _KILLED = "the process that changes this host and puts it back was killed"
 class Changes:
     """Until `undo`, or the agent's end, whichever comes first; usable again after it.
 
-    `code_fd` is an open file with the packed code, as for a `Daemon`; None: the code that runs here.
+    `code_fd` is an open file with the packed code, as for a `ServerProcess`; None: the code that runs here.
     """
 
     def __init__(self, code_fd: int | None = None) -> None:

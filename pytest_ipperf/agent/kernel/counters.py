@@ -41,6 +41,6 @@ def cpu_times_s() -> dict[str, float]:
     return {"busy": tick_s * (user + nice + system + interrupts + soft), "stolen": tick_s * stolen}
 
 
-def risen(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+def deltas(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
     """What has moved between two readings, and by how much."""
     return {name: after[name] - before[name] for name in after if after[name] != before.get(name, 0)}

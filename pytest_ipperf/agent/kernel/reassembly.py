@@ -35,7 +35,7 @@ def most_bytes(ipver: int) -> int:
     return int(limit.read_text(encoding="ascii")) if limit.exists() else 0
 
 
-def await_room(ipver: int | None) -> list[str]:
+def wait_for_drain(ipver: int | None) -> list[str]:
     """Waits a little until none are left; a sentence for each IP version of which some are.
 
     `ipver` is that of the fragments to come, None where none will: of the other ones only what the kernel keeps for a

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any, Protocol
 
-from pytest_ipperf.agent.kernel.counters import cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.kernel.counters import cpu_times_s, deltas, tcp_trouble
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
 from pytest_ipperf.agent.load.results import BurstTold, RunTold
@@ -67,7 +67,7 @@ class Loading:
             **self._run.told(),
             "cpu_s": cpu_s + self._run.beside_s,
             "processors": min(self._spec.workers, len(os.sched_getaffinity(0))),
-            "tcp": risen(self._tcp, tcp_trouble()),
+            "tcp": deltas(self._tcp, tcp_trouble()),
             "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
         }
 

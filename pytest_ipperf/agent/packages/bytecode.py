@@ -1,4 +1,4 @@
-"""Compiling: what a Python would else do with the same source each time that an agent starts.
+"""Compile modules ahead, as a Python would else compile the same source each time that an agent starts.
 
 This text too travels ahead of all other code, so it needs the standard library alone.
 """
@@ -17,13 +17,13 @@ _UNCHECKED = 0b01
 _WITHOUT_REFERENCES = 2
 
 
-def beside(name: str) -> str:
-    """Where compiled code is looked for in a zip."""
+def in_zip_path(name: str) -> str:
+    """Return the path at which a zip import looks for compiled code."""
     return f"{name}c"
 
 
-def below(name: str) -> str:
-    """Where it is looked for in a folder."""
+def in_folder_path(name: str) -> str:
+    """Return the path at which an import from a folder looks for compiled code."""
     return cache_from_source(name)
 
 

@@ -1,4 +1,4 @@
-"""The cache of a host: what it was sent once, by its SHA-256, below `$XDG_CACHE_HOME` or `~/.cache`.
+"""Cache what this host was sent once, by its SHA-256, below `$XDG_CACHE_HOME` or `~/.cache`.
 
 This text travels ahead of all other code and runs before that is there, so it needs the standard library alone. A host
 that can keep nothing is as good as one that can: there all of it is sent anew.

@@ -1,4 +1,4 @@
-"""Packages: what this host's Python has of them, and a place for those that it is sent."""
+"""List the packages of this host's Python, and unpack those that it is sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any
 
-from pytest_ipperf.agent.packages.bytecode import below, compiled
+from pytest_ipperf.agent.packages.bytecode import compiled, in_folder_path
 from pytest_ipperf.agent.packages.cache import Cache
 from pytest_ipperf.core.portable.errors import LabError
 
@@ -39,7 +39,7 @@ class Packages:
         """What a server that is a Python program needs in its environment to find them too."""
         return {"PYTHONPATH": os.pathsep.join(self._unpacked)} if self._unpacked else {}
 
-    def told(self, names: Sequence[str]) -> dict[str, Any]:
+    def installed(self, names: Sequence[str]) -> dict[str, Any]:
         """The `versions` of these distributions, as results name them and empty where missing, and the `python`."""
         return {"versions": {name: self._version(name) for name in names}, "python": interpreter()}
 
@@ -58,17 +58,17 @@ class Packages:
         """As `unpack`, and keeps the parcel for agents to come, if this host can; compiled, if it came without."""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             made = "" if any(name.endswith(".pyc") for name in archive.namelist()) else _MAGIC
-        data = compiled(data, below) if made else data
+        data = compiled(data, in_folder_path) if made else data
         self.unpack(digest, data, stripped)
         self._cache.put(data, digest, made)
 
-    def kept(self) -> dict[str, Any]:
+    def cache_state(self) -> dict[str, Any]:
         """Where the cache is, empty where there can be none, what is in it, and why it is not used, if it is not."""
-        return self._told(self._cache.entries().values())
+        return self._cache_state(self._cache.entries().values())
 
     def forget(self) -> dict[str, Any]:
         """Empties the cache; what was in it."""
-        return self._told(self._cache.clear())
+        return self._cache_state(self._cache.clear())
 
     def unpack(self, digest: str, data: bytes, stripped: Sequence[str]) -> None:
         """Makes the packages of a parcel importable, before any that the host has; LabError without room for them.
@@ -90,9 +90,9 @@ class Packages:
         sys.path.insert(1, folder)
         importlib.invalidate_caches()
 
-    def _told(self, sizes_bytes: Collection[int]) -> dict[str, Any]:
-        told = {"entries": len(sizes_bytes), "bytes": sum(sizes_bytes)}
-        return {"folder": self._cache.folder, "note": self._cache.note, **told}
+    def _cache_state(self, sizes_bytes: Collection[int]) -> dict[str, Any]:
+        sizes = {"entries": len(sizes_bytes), "bytes": sum(sizes_bytes)}
+        return {"folder": self._cache.folder, "note": self._cache.note, **sizes}
 
     def _version(self, name: str) -> str:
         # It takes a tenth of an agent's start, and most agents are never asked.

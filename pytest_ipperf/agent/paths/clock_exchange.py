@@ -1,6 +1,6 @@
-"""The clock of another host against ours: exchanges of four stamps, as NTP makes them (RFC 5905, section 8).
+"""Compare another host's clock with this one: exchanges of four timestamps, as NTP makes them (RFC 5905, section 8).
 
-Both clocks are CLOCK_MONOTONIC, which nobody sets. Each end looks all the time while exchanges are under way, so that
+Both clocks are CLOCK_MONOTONIC, which nobody sets. Each end busy-polls while exchanges are under way, so that
 neither's waking up is in one way and not in the other; a server that nobody asks sleeps.
 """
 
@@ -53,12 +53,12 @@ class OffsetServer:
         awake_ns = 0
         while self._open:
             try:
-                question, asker = self._sock.recvfrom(_FORM.size + 1, _flags(awake_ns))
+                question, client = self._sock.recvfrom(_FORM.size + 1, _flags(awake_ns))
                 came_ns = time.monotonic_ns()
                 # An answer is none, or two such servers could be made to talk with each other for ever.
                 if len(question) == _FORM.size and not any(question[8:]):
                     number = int.from_bytes(question[:8], "big")
-                    self._sock.sendto(_FORM.pack(number, came_ns, time.monotonic_ns(), 0), asker)
+                    self._sock.sendto(_FORM.pack(number, came_ns, time.monotonic_ns(), 0), client)
                     awake_ns = came_ns + _AWAKE_NS
             except OSError:  # nothing there, or nobody to be answered any more
                 continue
@@ -125,7 +125,7 @@ def clock_of_host() -> dict[str, str]:
 
 
 def _flags(awake_ns: int) -> int:
-    """Whether to look, or to sleep until there is something; where there is one processor only, the other needs it."""
+    """Flags to poll, or to sleep until there is something; where there is one processor only, the other needs it."""
     return socket.MSG_DONTWAIT if time.monotonic_ns() < awake_ns and (os.cpu_count() or 1) > 1 else 0
 
 

@@ -1,4 +1,4 @@
-"""Instants of another host on our clock, and the wall clock, which anybody may set, on the one that nobody can.
+"""Map instants of another host to the local clock, and relate the wall clock to CLOCK_MONOTONIC, which nobody can set.
 
 Whatever is said of two clocks holds as long as they run apart by no more than quartzes may, and steadily.
 
@@ -17,7 +17,7 @@ from typing import Any
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host, estimate, exchange
 from pytest_ipperf.core.portable.errors import LabError
 
-_LOOKS = 20
+_READINGS = 20
 _STEP_NS = 1_000_000
 _EXCHANGES = 100
 
@@ -26,27 +26,27 @@ DRIFT = 1e-4
 WANDER = 1e-5
 """By how much, as a share, that may change within a run: ten times what it does where NTP keeps a clock in peace."""
 
-Mark = tuple[int, float, float]
+ClockSample = tuple[int, float, float]
 """At which instant of ours, in ns, the other clock was by how many seconds ahead, and how far off that is at most."""
 
 
 def clock_ahead_ns(clock: int) -> int:
     """By how much that clock is ahead of CLOCK_MONOTONIC, off by less than a microsecond on a healthy host."""
     found = []
-    for _ in range(_LOOKS):
+    for _ in range(_READINGS):
         before, there, after = time.monotonic_ns(), time.clock_gettime_ns(clock), time.monotonic_ns()
         found.append((after - before, there - (before + after) // 2))
     return min(found)[1]
 
 
-def look() -> dict[str, Any]:
-    """Whose CLOCK_MONOTONIC this is, how far the wall clock is ahead of it, and for how long this host has slept."""
+def sample_clocks() -> dict[str, Any]:
+    """Sample this host's clocks: the identity of its CLOCK_MONOTONIC, the lead of the wall clock, the time asleep."""
     real_ns, slept_ns = clock_ahead_ns(time.CLOCK_REALTIME), clock_ahead_ns(time.CLOCK_BOOTTIME)
     return {"whose": clock_of_host(), "real_s": real_ns * 1e-9, "slept_s": slept_ns * 1e-9}
 
 
-def check_unset(host: str, before_ns: int, after_ns: int) -> None:
-    """LabError where somebody has set the clock of that address's host between two looks."""
+def check_not_set(host: str, before_ns: int, after_ns: int) -> None:
+    """Raise LabError where the clock of that address's host was set between two readings."""
     if abs(after_ns - before_ns) > _STEP_NS:
         by_s = (after_ns - before_ns) / 1e9
         raise LabError(
@@ -55,10 +55,10 @@ def check_unset(host: str, before_ns: int, after_ns: int) -> None:
         )
 
 
-def compared(source: str, address: str, clock: object, port: int) -> list[Mark]:
-    """The other host's CLOCK_MONOTONIC against ours, now; nothing to compare where both are one.
+def compare_clocks(source: str, address: str, clock: object, port: int) -> list[ClockSample]:
+    """Sample the other host's CLOCK_MONOTONIC against the local one, now; no samples where both are one.
 
-    `clock` is what `clock_of_host` told there, and `port` that of its OffsetServer.
+    `clock` is what `clock_of_host` returned there, and `port` that of its OffsetServer.
     """
     if clock == clock_of_host():
         return []
@@ -68,14 +68,14 @@ def compared(source: str, address: str, clock: object, port: int) -> list[Mark]:
     return [(ended_ns, offset_s, error_s + DRIFT * (ended_ns - began_ns) * 1e-9)]
 
 
-def ahead(marks: Sequence[Mark], at_ns: int) -> tuple[float, float]:
+def offset_at(samples: Sequence[ClockSample], at_ns: int) -> tuple[float, float]:
     """By how many seconds the other clock is ahead at an instant of ours, and how far off that is at most.
 
-    Between two marks it is a line, as clocks drift; before the first and behind the last it stays. One that is much
-    worse than the best, such as one that had to wait in a queue, is left out. Of marks that know nothing it is 0, and
+    Between two samples it is a line, as clocks drift; before the first and behind the last it stays. One that is much
+    worse than the best, such as one that had to wait in a queue, is left out. Without any usable sample it is 0, and
     infinitely unsure.
     """
-    good = _good(marks)
+    good = _good(samples)
     if not good:
         return 0.0, math.inf
     for one, other in pairwise(good):
@@ -85,17 +85,17 @@ def ahead(marks: Sequence[Mark], at_ns: int) -> tuple[float, float]:
     return ahead_s, error_s + DRIFT * abs(at_ns - at) * 1e-9
 
 
-def beyond_s(one: Mark, other: Mark) -> float:
-    """How much further than drift and error allow a clock has moved between two marks; below 0 where it has not."""
+def excess_drift_s(one: ClockSample, other: ClockSample) -> float:
+    """Return how much further a clock has moved between two samples than drift and error allow; else below 0."""
     return abs(other[1] - one[1]) - one[2] - other[2] - DRIFT * (other[0] - one[0]) * 1e-9
 
 
-def _good(marks: Sequence[Mark]) -> list[Mark]:
-    best = min(error_s for _, _, error_s in marks)
-    return sorted(mark for mark in marks if mark[2] <= 2 * best < math.inf)
+def _good(samples: Sequence[ClockSample]) -> list[ClockSample]:
+    best = min(error_s for _, _, error_s in samples)
+    return sorted(sample for sample in samples if sample[2] <= 2 * best < math.inf)
 
 
-def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
+def _between(one: ClockSample, other: ClockSample, at_ns: int) -> tuple[float, float]:
     since_s, length_s = (at_ns - one[0]) * 1e-9, (other[0] - one[0]) * 1e-9
     part = since_s / length_s
     # How far a clock whose drift wanders by no more than it may can get from the line between where it was twice.
@@ -103,29 +103,29 @@ def _between(one: Mark, other: Mark, at_ns: int) -> tuple[float, float]:
     return one[1] + part * (other[1] - one[1]), one[2] + part * (other[2] - one[2]) + off_s
 
 
-def _worst_ns(one: Mark, other: Mark) -> int:
-    """When between two marks the error is greatest: half-way, but for the difference of their own."""
+def _worst_ns(one: ClockSample, other: ClockSample) -> int:
+    """When between two samples the error is greatest: half-way, but for the difference of their own."""
     return int((one[0] + other[0]) / 2 + (other[2] - one[2]) / (4 * WANDER) * 1e9)
 
 
-class Ours:
-    """Instants of the other clock as ours, after one mark before a run and one behind it; without any, they are one.
+class ClockMap:
+    """Maps instants of the other clock to the local one, by samples before and after a run; without any, they are one.
 
     `error_s` is how far off they are at most, from the first mark to the last.
     """
 
-    def __init__(self, marks: Sequence[Mark]) -> None:
+    def __init__(self, samples: Sequence[ClockSample]) -> None:
         self.error_s, self._at_ns, self._ahead_ns, self._drift = 0.0, 0, 0, 0.0
-        if marks:
-            first_ns, last_ns = min(marks)[0], max(marks)[0]
-            worst = [min(max(first_ns, _worst_ns(*pair)), last_ns) for pair in pairwise(_good(marks))]
-            self.error_s = max(ahead(marks, at)[1] for at in (first_ns, *worst, last_ns))
-            before_s, after_s = (ahead(marks, at)[0] for at in (first_ns, last_ns))
+        if samples:
+            first_ns, last_ns = min(samples)[0], max(samples)[0]
+            worst = [min(max(first_ns, _worst_ns(*pair)), last_ns) for pair in pairwise(_good(samples))]
+            self.error_s = max(offset_at(samples, at)[1] for at in (first_ns, *worst, last_ns))
+            before_s, after_s = (offset_at(samples, at)[0] for at in (first_ns, last_ns))
             self._at_ns, self._ahead_ns = first_ns, round(before_s * 1e9)
             gained = (after_s - before_s) * 1e9 / max(1, last_ns - first_ns)
             self._drift = gained / (1 + gained)
 
-    def of(self, there_ns: int) -> int:
-        """That instant, in ns of our clock."""
+    def to_local_ns(self, there_ns: int) -> int:
+        """Return that instant in ns of the local clock."""
         here = there_ns - self._ahead_ns
         return here - round(self._drift * (here - self._at_ns)) if self._drift else here

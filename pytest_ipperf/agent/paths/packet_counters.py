@@ -1,15 +1,15 @@
-"""What a host counts of packets and of TCP's trouble, from one look to the next."""
+"""Count the packets of a run and TCP's trouble on this host, from one reading to the next."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pytest_ipperf.agent.kernel.counters import risen, tcp_trouble
+from pytest_ipperf.agent.kernel.counters import deltas, tcp_trouble
 from pytest_ipperf.agent.paths import routes
 
 
-class Counting:
-    """From its making until `close`; whoever looks sets the counts back for all."""
+class RunCounters:
+    """Counts from construction until `close`; whoever reads resets the counts for all."""
 
     def __init__(self) -> None:
         self._protocol41 = routes.Protocol41()
@@ -40,7 +40,7 @@ class Counting:
     def tcp(self) -> dict[str, int]:
         """The counters of TCP's trouble that have moved since the last time."""
         before, self._tcp = self._tcp, tcp_trouble()
-        return risen(before, self._tcp)
+        return deltas(before, self._tcp)
 
     def close(self) -> None:
         """Ends the counting."""

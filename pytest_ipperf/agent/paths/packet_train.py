@@ -1,4 +1,4 @@
-"""A train: datagrams sent back to back, whose distance at the other end tells the rate of a shaped path.
+"""Measure the rate of a shaped path by a packet train: datagrams sent back to back, by their spacing at the far end.
 
 The receiver's kernel stamps them (SO_TIMESTAMPNS) and keeps them until they are read after the train, so that no work
 of ours is in the figure. A token bucket of rate R lets bytes pass until it is empty, and then one packet for each size
@@ -66,7 +66,7 @@ def _above(before: tuple[int, int], point: tuple[int, int], after: tuple[int, in
     return (point[1] - before[1]) * (after[0] - before[0]) >= (after[1] - before[1]) * (point[0] - before[0])
 
 
-class Listener:
+class TrainReceiver:
     """Receives trains on a free port of `address`, with room for so many datagrams where the user may have it."""
 
     def __init__(self, address: str, datagrams: int) -> None:
@@ -129,5 +129,5 @@ def send_train(
             for number in range(datagrams):
                 sock.send(_HEAD.pack(ident, number) + rest)
         except OSError as error:
-            told = "too big" if error.errno == errno.EMSGSIZE else error.strerror or error
-            raise LabError(f"no train of packets of {packet_bytes} bytes to {destination[0]}: {told}") from error
+            why = "too big" if error.errno == errno.EMSGSIZE else error.strerror or error
+            raise LabError(f"no train of packets of {packet_bytes} bytes to {destination[0]}: {why}") from error

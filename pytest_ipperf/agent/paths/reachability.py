@@ -1,4 +1,4 @@
-"""Knocking: whether a port of this host can be reached from another one, by TCP and by UDP."""
+"""Test whether a port of this host can be reached from another one, by TCP and by UDP."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _WAIT_S = 2.0  # one segment may be lost on the way
 _UDP_TRIES = 4
 
 
-class Door:
-    """Answers who knocks, on one free port of a range for both, from threads of its own until it is closed."""
+class Responder:
+    """Answers probes by TCP and UDP on one free port of a range, from threads of its own until it is closed."""
 
     def __init__(self, address: str, ports: tuple[int, int]) -> None:
         self.port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
@@ -25,13 +25,15 @@ class Door:
         try:
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
                 self._socks.append(socket.socket(_family(address), kind))
-                if kind == socket.SOCK_STREAM:  # who has knocked there before stays in TIME_WAIT for a minute
+                if kind == socket.SOCK_STREAM:  # a connection of an earlier probe stays in TIME_WAIT for a minute
                     self._socks[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 self._socks[-1].bind((address, self.port))
             self._socks[0].listen()
         except OSError as error:
             self.close()
-            raise LabError(f"nobody can knock at {address} port {self.port}: {error.strerror}") from None
+            raise LabError(
+                f"no reachability probe can be answered on {address} port {self.port}: {error.strerror}"
+            ) from None
         for answer in (self._answer_stream, self._answer_datagrams):
             Thread(target=answer, daemon=True).start()
 
@@ -47,14 +49,14 @@ class Door:
     def _answer_datagrams(self) -> None:
         while True:
             try:
-                said, asker = self._socks[1].recvfrom(64)
+                said, prober = self._socks[1].recvfrom(64)
             except (OSError, IndexError):
                 return
-            if asker is None:  # shut
+            if prober is None:  # closed
                 return
             with contextlib.suppress(OSError):  # a firewall of our own
-                if said == _WORD[::-1]:  # and no answer of another such door
-                    self._socks[1].sendto(_WORD, asker)
+                if said == _WORD[::-1]:  # and no answer of another responder
+                    self._socks[1].sendto(_WORD, prober)
 
     def close(self) -> None:
         """May be called twice."""
@@ -64,8 +66,8 @@ class Door:
             sock.close()
 
 
-def unanswered(source: str, address: str, port: int) -> dict[str, str]:
-    """By `tcp` and `udp`, why a door there does not answer; empty where it does."""
+def unreachable(source: str, address: str, port: int) -> dict[str, str]:
+    """By `tcp` and `udp`, why a responder there does not answer; empty where it does."""
     return {"tcp": _by_stream(source, address, port), "udp": _by_datagrams(source, address, port)}
 
 

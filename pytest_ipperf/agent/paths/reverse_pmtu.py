@@ -1,6 +1,6 @@
-"""What of the way back a path lets through: datagrams with don't-fragment from the server's host to the client's.
+"""Probe the path MTU of the reverse direction: datagrams with don't-fragment from the server's host to the client's.
 
-The client's host asks first, so that a firewall which keeps state, or a NAT, lets the answer in.
+The client's host sends a request first, so that a firewall which keeps state, or a NAT, lets the answer in.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _MOST_BYTES = 65535
 _LOST = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPERM, errno.EACCES}
 
 
-class Answerer:
-    """At the server's address, on that port."""
+class PmtuReflector:
+    """Sends the probes, at the server's address, on that port."""
 
     def __init__(self, address: str, port: int) -> None:
         self._six = ":" in address
@@ -27,14 +27,14 @@ class Answerer:
         self._sock.setsockopt(level, option, 3)  # IPV6_MTU_DISCOVER, IP_MTU_DISCOVER: PROBE
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * _MOST_BYTES)
 
-    def answer(self, packets_bytes: Collection[int]) -> list[int]:
-        """Sends packets of these sizes to who asks next, the largest first; gives those that this host refused."""
+    def send(self, packets_bytes: Collection[int]) -> list[int]:
+        """Send packets of these sizes to the next prober, the largest first; return those that this host refused."""
         refused = []
         with contextlib.suppress(TimeoutError):
-            _, asker = self._sock.recvfrom(1)
+            _, prober = self._sock.recvfrom(1)
             for size in sorted(packets_bytes, reverse=True):
                 try:
-                    self._sock.sendto(bytes(size - _headers(six=self._six)), asker)
+                    self._sock.sendto(bytes(size - _headers(six=self._six)), prober)
                 except OSError as error:
                     if error.errno == errno.EMSGSIZE:
                         refused.append(size)
@@ -47,8 +47,8 @@ class Answerer:
         self._sock.close()
 
 
-class Asker:
-    """At the client's address, of such an answerer."""
+class PmtuProber:
+    """Requests and receives the probes of a reflector, at the client's address."""
 
     def __init__(self, source: str, address: str, port: int) -> None:
         self._six = ":" in source
@@ -56,13 +56,13 @@ class Asker:
         with contextlib.suppress(OSError):  # without a route nothing comes, which tells as much
             self._sock.connect((address, port))
 
-    def ask(self) -> None:
-        """Once, or once more where nothing came."""
+    def request(self) -> None:
+        """Request the probes, once, or once more where nothing came."""
         with contextlib.suppress(OSError):
             self._sock.send(b"?")
 
-    def taken(self, packet_bytes: int) -> list[int]:
-        """The sizes of the packets that have come, up to the first of that size, or to silence.
+    def received(self, packet_bytes: int) -> list[int]:
+        """Return the sizes of the packets that have come, up to the first of that size, or to silence.
 
         What was sent before that one has come before it, or never will.
         """

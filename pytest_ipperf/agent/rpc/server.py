@@ -19,7 +19,7 @@ from typing import Any, cast
 from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
 from pytest_ipperf.agent.host_state.teardown import undone
 from pytest_ipperf.agent.packages.installed import Packages
-from pytest_ipperf.agent.paths.packet_counters import Counting
+from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import PULSE, Line
 from pytest_ipperf.agent.rpc.handlers import PARTS
 from pytest_ipperf.agent.rpc.handlers.base import Here
@@ -32,8 +32,8 @@ class Agent:
     def __init__(self, stack: contextlib.ExitStack, code_fd: int, line: Line) -> None:
         swept = sweep()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
-        counting = stack.enter_context(contextlib.closing(Counting()))
-        here = Here(stack, code_fd, line, folder, Packages(folder), counting, swept)
+        counters = stack.enter_context(contextlib.closing(RunCounters()))
+        here = Here(stack, code_fd, line, folder, Packages(folder), counters, swept)
         parts = [PARTS[name](here) for name in PARTS]
         self._orders = {name: getattr(part, name) for part in parts for name in vars(type(part)) if name[0] != "_"}
 

@@ -1,4 +1,4 @@
-"""Accepting: what a server really has of the messages that it said it accepted, looked at in its own files.
+"""Check the messages that a server said it accepted, in its own files.
 
 A client believes a server's reply; a server that drops messages, or a box on the path that answers in its place,
 replies all the same. So after each run the messages of that run are counted where the server keeps them, each by the
@@ -30,15 +30,15 @@ _BESIDE_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class HandingOver:
-    """A run is about to begin, in which so many connections hand over a message each to this server."""
+class ExpectedMail:
+    """A run is about to begin, in which so many connections deliver a message each to this server."""
 
     server: str
     messages: int
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOver:
+class QueuedMail:
     """A run is over: to connections with these `indices` (unsigned, 64 bits each) the server has replied `queued`."""
 
     server: str
@@ -63,7 +63,7 @@ class Acceptance:
     sentences: tuple[str, ...]
 
 
-def make_room(recipe: Server, site: Site, handing: HandingOver) -> None:
+def reserve_space(recipe: Server, site: Site, handing: ExpectedMail) -> None:
     """Remove what the server still keeps; LabError where its disk has no room for what it will be given."""
     _remove(recipe.kept(site))
     size = len(site.state.content)
@@ -84,7 +84,7 @@ def make_room(recipe: Server, site: Site, handing: HandingOver) -> None:
         )
 
 
-def look(recipe: Server, site: Site, handed: HandedOver) -> Acceptance:
+def check_accepted(recipe: Server, site: Site, handed: QueuedMail) -> Acceptance:
     """Count and compare what the server keeps of a run, and remove it."""
     protocol = application(handed.protocol)
     completed = array("Q", handed.indices)

@@ -1,4 +1,4 @@
-"""A leash: what a server program is started with, so that all it ever starts is gone when its agent is.
+"""Contain a server: start it with a command prefix that ends all it ever starts when its agent ends.
 
 Where it may, a server lives in a pid namespace of its own: the kernel kills all of a namespace's processes when its
 first one dies, and that one is tied to the agent. Elsewhere the agent's death sends the server SIGTERM, no more.
@@ -36,15 +36,15 @@ _NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
 @dataclass(frozen=True)
-class Leash:
-    """The words before a server's own command.
+class Containment:
+    """The command prefix of a server.
 
-    `holders` counts the processes above the server's own; with `relayed` the last of them passes SIGTERM on to it.
+    `wrappers` counts the processes above the server's own; with `relayed` the last of them passes SIGTERM on to it.
     """
 
     signal: str
     words: tuple[str, ...]
-    holders: int
+    wrappers: int
     relayed: bool = False
 
     def argv(self, command: Sequence[str]) -> list[str]:
@@ -56,29 +56,29 @@ class Leash:
 
 
 @cache
-def leash() -> Leash:
-    """The best leash that works on this host for this user; LabError where none does."""
+def containment() -> Containment:
+    """Return the best containment that works on this host for this user; LabError where none does."""
     if not program("setpriv"):
         raise LabError("no server can be started here: setpriv is not installed (Debian: apt-get install util-linux)")
     return next((candidate for candidate in (_namespace(), _relay()) if _works(candidate)), _relay())
 
 
-def _namespace() -> Leash:
+def _namespace() -> Containment:
     if true_root():
         # The inner namespace makes the server a first process, as Postfix does not stop with its start script.
         # The outer one ends for sure: the kernel forgets the signal of a process that changes its user, as Postfix's
         # master does and this shell does not. The shell also passes on of which signal the server died.
-        return Leash("KILL", (*_NAMESPACE, "--", "sh", "-c", '"$@"; exit $?', "sh", *_NAMESPACE, "--"), 3)
+        return Containment("KILL", (*_NAMESPACE, "--", "sh", "-c", '"$@"; exit $?', "sh", *_NAMESPACE, "--"), 3)
     # Root of a user namespace has no other users to become: its servers had better not take themselves for root.
     user, group = (os.geteuid(), os.getegid()) if os.geteuid() else (_NOBODY, _NOBODY)
-    return Leash("KILL", (*_NAMESPACE, "--user", f"--map-user={user}", f"--map-group={group}", "--"), 1)
+    return Containment("KILL", (*_NAMESPACE, "--user", f"--map-user={user}", f"--map-group={group}", "--"), 1)
 
 
-def _relay() -> Leash:
-    return Leash("TERM", ("sh", "-c", _RELAY, "sh"), 1, relayed=True)
+def _relay() -> Containment:
+    return Containment("TERM", ("sh", "-c", _RELAY, "sh"), 1, relayed=True)
 
 
-def _works(candidate: Leash) -> bool:
+def _works(candidate: Containment) -> bool:
     try:
         done = subprocess.run(candidate.argv(["true"]), capture_output=True, timeout=10, env=search_path(), check=False)
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""A daemon: one server instance from its recipe to its last process, ready when started and gone when stopped."""
+"""Run one instance of a server from its recipe to its last process: ready when started and gone when stopped."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest_ipperf
 from pytest_ipperf.agent.host_state.dirty_marks import LeftError
 from pytest_ipperf.agent.host_state.private_dir import lay_out
 from pytest_ipperf.agent.kernel.processes import Process, search_path, survivors, tree
-from pytest_ipperf.agent.servers.containment import leash
-from pytest_ipperf.agent.sockets.ports import knock, open_connections, taken
+from pytest_ipperf.agent.servers.containment import containment
+from pytest_ipperf.agent.sockets.ports import open_connections, probe_ready, taken
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import Entry, Server, Site
 
@@ -27,13 +27,13 @@ _LOG_BYTES = 1 << 16
 # What unshare says when it fails to end itself by the SIGKILL that has ended its child (util-linux 2.38).
 _UNSHARE_KILLED = "unshare: sigprocmask unblock failed: Invalid argument"
 _READY_S = 15.0
-_KNOCK_S = 1.0
+_PROBE_S = 1.0
 _TERM_S = 2.0
 _KILL_S = 2.0
 _POLL_S = 0.005
 
 
-class Daemon:
+class ServerProcess:
     """One instance of a server; start it from a thread that outlives it, as it ends with the thread.
 
     `code_fd` is an open file with the packed code for an embedded server (None: the code that runs here), `python`
@@ -57,7 +57,7 @@ class Daemon:
         self._env = env or {}
         self._kind = socket.SOCK_DGRAM if server.datagram else socket.SOCK_STREAM
         self._popen: subprocess.Popen[bytes] | None = None
-        self._leash = leash()
+        self._containment = containment()
 
     def start(self, ready_s: float = _READY_S) -> None:
         """Lays out the site, starts the server and returns when every address answers.
@@ -118,11 +118,11 @@ class Daemon:
             time.sleep(2 * _POLL_S)
         return f"{self._server.name}: {said}" if said else ""
 
-    def mute(self) -> str:
-        """That it runs and does not answer as it did when it started, in a sentence; empty when it does, or is dead."""
+    def unresponsive(self) -> str:
+        """Say that the server runs and does not answer its readiness probe; empty when it does, or is dead."""
         name, port = self._server.name, self._site.port
         for address in self._site.addresses if self.alive() else ():
-            if trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
+            if trouble := probe_ready(address, port, self._kind, self._server.probe, _PROBE_S):
                 return f"{name} runs but does not answer on {address} port {port}: {trouble}; {self._log_end()}"
         return ""
 
@@ -136,15 +136,15 @@ class Daemon:
             return ""
 
     def pids(self) -> list[int]:
-        """The server's processes, without those that hold them."""
-        return [process.pid for level in self._levels()[self._leash.holders :] for process in level]
+        """The server's processes, without those that contain them."""
+        return [process.pid for level in self._levels()[self._containment.wrappers :] for process in level]
 
     def cpu_seconds(self) -> float:
         """Processor time of all its processes so far, in user and kernel mode."""
         return sum(process.cpu_s for level in self._levels() for process in level)
 
     def stop(self) -> None:
-        """Ends the server, politely for two seconds, and all it has started; LabError if something cannot be ended.
+        """End the server, politely for two seconds, and all it has started; LabError if something cannot be ended.
 
         Stopping twice, or what was never started, is no error.
         """
@@ -152,7 +152,7 @@ class Daemon:
             return
         levels = self._levels()
         everything = [process for level in levels for process in level]
-        asked = self._leash.holders - self._leash.relayed
+        asked = self._containment.wrappers - self._containment.relayed
         _send(signal.SIGTERM, [process for level in levels[asked : asked + 1] for process in level])
         self._wait_gone(everything)
         self._kill(everything)
@@ -168,7 +168,7 @@ class Daemon:
         # To append keeps what servers write there themselves.
         with open(os.path.join(self._site.folder, _LOG), "ab") as log:  # noqa: PTH118, PTH123 - a folder in plain text
             self._popen = subprocess.Popen(
-                self._leash.argv(command),
+                self._containment.argv(command),
                 cwd=self._site.folder,
                 env=env,
                 stdin=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ class Daemon:
         end = time.monotonic() + ready_s
         name, port = self._server.name, self._site.port
         for address in self._site.addresses:
-            while trouble := knock(address, port, self._kind, self._server.probe, _KNOCK_S):
+            while trouble := probe_ready(address, port, self._kind, self._server.probe, _PROBE_S):
                 if not self.alive():
                     raise LabError(self.exit_sentence())
                 if time.monotonic() > end:

@@ -57,7 +57,7 @@ def is_here(address: str) -> bool:
     return True
 
 
-def knock(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
+def probe_ready(address: str, port: int, kind: socket.SocketKind, probe: tuple[bytes, bytes], wait_s: float) -> str:
     """Says the first half of the probe and waits for the second; why there is no such answer, empty when there is."""
     family, where = _sockaddr(address, port)
     said, expected = probe

@@ -153,18 +153,18 @@ def run(program: int, frame: bytes) -> tuple[int, bytes]:
     given = ctypes.create_string_buffer(frame, len(frame))
     room = ctypes.create_string_buffer(_RUN_ROOM_BYTES)
     where = (ctypes.addressof(given), ctypes.addressof(room))
-    told = _bpf(_PROG_TEST_RUN, struct.pack("=IIIIQQ48x", program, 0, len(frame), len(room), *where))[1]
-    _, verdict, _, length = struct.unpack_from("=IiII", told)
+    reply = _bpf(_PROG_TEST_RUN, struct.pack("=IIIIQQ48x", program, 0, len(frame), len(room), *where))[1]
+    _, verdict, _, length = struct.unpack_from("=IiII", reply)
     return verdict, room.raw[:length]
 
 
 def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
     """The result of bpf(2), and the attributes as it left them."""
     libc = ctypes.CDLL(None, use_errno=True)
-    told = ctypes.create_string_buffer(attributes, len(attributes))
+    reply = ctypes.create_string_buffer(attributes, len(attributes))
     number, size = _SYSCALL[platform.machine()], len(attributes)
-    result: int = libc.syscall(ctypes.c_long(number), ctypes.c_long(command), told, ctypes.c_long(size))
+    result: int = libc.syscall(ctypes.c_long(number), ctypes.c_long(command), reply, ctypes.c_long(size))
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
-    return result, told.raw
+    return result, reply.raw

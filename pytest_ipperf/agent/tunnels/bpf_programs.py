@@ -33,7 +33,7 @@ from pytest_ipperf.agent.tunnels.encapsulation import (
     LOOPBACK,
     OUTER_BYTES,
     PROTOCOL,
-    Rules,
+    EncapsulationRules,
 )
 
 MAC = bytes.fromhex("024100000001")
@@ -50,7 +50,7 @@ _IPV4, _IPV6 = socket.htons(0x0800), socket.htons(0x86DD)
 _UNIVERSAL = 0x02  # the bit in which the two ISATAP identifiers differ
 
 
-def encap(rules: Rules, underlay: int) -> bytes:
+def encap(rules: EncapsulationRules, underlay: int) -> bytes:
     """The program of the carrier's egress: an IPv6 packet gets its IPv4 header and leaves by device `underlay`."""
     a, inner, outer = Assembler(), -INNER_BYTES, -INNER_BYTES - 24
     a.combine(R6, "=", R1)
@@ -80,7 +80,7 @@ def encap(rules: Rules, underlay: int) -> bytes:
     return a.code()
 
 
-def _destination(a: Assembler, rules: Rules, inner: int) -> None:
+def _destination(a: Assembler, rules: EncapsulationRules, inner: int) -> None:
     """R7: the IPv4 destination, as it lies in memory."""
     a.compute32(R7, "=", _number(rules.remote))
     if rules.isatap:
@@ -92,7 +92,7 @@ def _destination(a: Assembler, rules: Rules, inner: int) -> None:
     _refuse(a, rules, "drop")
 
 
-def _refuse(a: Assembler, rules: Rules, label: str) -> None:
+def _refuse(a: Assembler, rules: EncapsulationRules, label: str) -> None:
     """Goes to the label where R7 is no address of another host."""
     a.jump(label, R7, "==", _number(rules.local))
     a.combine(R1, "=", R7)
@@ -108,7 +108,7 @@ def _unless_isatap(a: Assembler, identifier: int, label: str) -> None:
     a.jump(label, R1, "!=", _number(ISATAP_IDENTIFIERS[0]))
 
 
-def _write_outer(a: Assembler, rules: Rules, inner: int, outer: int) -> None:
+def _write_outer(a: Assembler, rules: EncapsulationRules, inner: int, outer: int) -> None:
     a.load(HALF, R1, STACK, inner)
     a.swap16(R1)
     a.compute(R1, ">>", 4)
@@ -152,7 +152,7 @@ def _fold(a: Assembler, bits: int) -> None:
     a.combine(R3, "+", R4)
 
 
-def decap(rules: Rules, carrier: int) -> bytes:
+def decap(rules: EncapsulationRules, carrier: int) -> bytes:
     """The program of the port's ingress: what is this end's loses its IPv4 header and arrives on device `carrier`.
 
     Everything else is left to the next program or the kernel.
@@ -191,7 +191,7 @@ def decap(rules: Rules, carrier: int) -> bytes:
     return a.code()
 
 
-def _check_outer(a: Assembler, rules: Rules, outer: int) -> None:
+def _check_outer(a: Assembler, rules: EncapsulationRules, outer: int) -> None:
     a.load(BYTE, R1, STACK, outer)
     a.jump("next", R1, "!=", 0x45)  # it has options
     a.load(BYTE, R1, STACK, outer + 9)
@@ -225,7 +225,7 @@ def _check_length(a: Assembler, outer: int, inner: int) -> None:
     a.jump_by("next", R2, ">", R1)
 
 
-def _check_sender(a: Assembler, rules: Rules, outer: int, inner: int) -> None:
+def _check_sender(a: Assembler, rules: EncapsulationRules, outer: int, inner: int) -> None:
     a.load(WORD, R7, STACK, outer + 12)
     if not rules.isatap:
         a.jump("next", R7, "!=", _number(rules.remote))

@@ -1,4 +1,4 @@
-"""IPv6 packets inside IPv4 ones: which go where, and which are let in (RFC 4213, section 3; RFC 5214, section 7).
+"""Encapsulate IPv6 in IPv4: which packets go where, and which are let in (RFC 4213, section 3; RFC 5214, section 7).
 
 Pure: bytes in, bytes out. The forwarder works by these rules, and the BPF programs are held against them.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
 
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 PROTOCOL = 41
 OUTER_BYTES, INNER_BYTES = 20, 40
@@ -27,8 +27,8 @@ _ZERO = bytes(8)
 
 
 @dataclass(frozen=True)
-class Rules:
-    """Those of one end. Addresses are packed; `remote` is empty where there is none."""
+class EncapsulationRules:
+    """The rules of one endpoint. Addresses are packed; `remote` is empty where there is none."""
 
     local: bytes
     remote: bytes
@@ -36,7 +36,7 @@ class Rules:
     ttl: int
 
     @classmethod
-    def of(cls, end: End) -> Rules:
+    def of(cls, end: TunnelEndpoint) -> EncapsulationRules:
         """As the end wants them."""
         remote = IPv4Address(end.remote).packed if end.remote else b""
         return cls(IPv4Address(end.local).packed, remote, end.transport == "isatap", end.ttl)

@@ -1,4 +1,4 @@
-"""A forwarder: a process that carries packets between one end of a veth pair and a raw socket of protocol 41.
+"""Forward packets in a process of its own between one end of a veth pair and a raw socket of protocol 41.
 
 It needs no device but those, and no right that an ordinary user does not have in a namespace of their own. The kernel
 makes IPv4's identification; everything else is by the rules of `pytest_ipperf.agent.tunnels.encapsulation`.
@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection
 
 from pytest_ipperf.agent.sockets.buffers import give_room
 from pytest_ipperf.agent.sockets.filters import JUMP_EQUAL, LOAD_WORD, RETURN, attach
-from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL, Rules
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL, EncapsulationRules
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 UP = b"up\n"
 """Said when it forwards."""
@@ -40,8 +40,8 @@ _SOURCE, _ALL = 12, 0xFFFFFFFF
 class Forwarder:
     """`device` is the pair's other end, `mac` that of the tunnel's device."""
 
-    def __init__(self, end: End, device: str, mac: str) -> None:
-        self._rules = Rules.of(end)
+    def __init__(self, end: TunnelEndpoint, device: str, mac: str) -> None:
+        self._rules = EncapsulationRules.of(end)
         self._others: set[bytes] = set()
         self._frame = bytes.fromhex(mac) + bytes(6) + _ETH_P_IPV6.to_bytes(2, "big")
         self._inside = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
@@ -127,7 +127,7 @@ def main() -> None:
         return
     for name in ("addresses", "routes"):
         end[name] = ()  # not its affair
-    forwarder = Forwarder(End(**end), device, mac)
+    forwarder = Forwarder(TunnelEndpoint(**end), device, mac)
     gc.disable()  # a collection would be a pause on the link
     os.write(sys.stdout.fileno(), UP)
     forwarder.serve(sys.stdin.fileno())

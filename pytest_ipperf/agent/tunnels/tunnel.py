@@ -1,4 +1,4 @@
-"""The end of a tunnel on this host, its device by a backend, then addresses and routes; and what it needs beside."""
+"""Create the endpoint of a tunnel on this host, its device by a backend, then addresses and routes; and add routes."""
 
 from __future__ import annotations
 
@@ -12,51 +12,53 @@ from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.paths import routes
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.transports.base import End, Leg
+from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
 
 _SETTINGS = Path("/proc/sys/net/ipv6/conf")
 _ADDRESSES = Path("/proc/net/if_inet6")
 
 
-def raise_tunnel(backend: str, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
-    """Makes the end; LabError where that fails, and nothing of it is left, or what stands in its place is not ours."""
+def create_tunnel(backend: str, endpoint: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
+    """Create the endpoint; LabError where that fails, with nothing left of it, or where its device exists already."""
     with contextlib.suppress(OSError):
-        socket.if_nametoindex(end.device)
-        raise LabError(f"device {end.device} is there already, and not ours; remove it: ip link del {end.device}")
-    _expect_free(end.addresses)
+        socket.if_nametoindex(endpoint.device)
+        raise LabError(
+            f"device {endpoint.device} is there already, and not ours; remove it: ip link del {endpoint.device}"
+        )
+    _expect_free(endpoint.addresses)
     with changes.together(), contextlib.ExitStack() as own:
-        BACKENDS[backend].up(end, changes, own)
+        BACKENDS[backend].up(endpoint, changes, own)
         # All of it goes with the device. A host may have IPv6 switched off for new ones, and a driver may have made
         # its link-local address itself.
-        changes.write(str(_SETTINGS / end.device / "disable_ipv6"), "0")
-        for address in end.addresses:
-            changes.run(["ip", "-6", "addr", "replace", address, "dev", end.device, "nodad"], None)
-        for prefix, hop in end.routes:
-            changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, end.device)], None)
+        changes.write(str(_SETTINGS / endpoint.device / "disable_ipv6"), "0")
+        for address in endpoint.addresses:
+            changes.run(["ip", "-6", "addr", "replace", address, "dev", endpoint.device, "nodad"], None)
+        for prefix, hop in endpoint.routes:
+            changes.run(["ip", "-6", "route", "add", *_way(prefix, hop, endpoint.device)], None)
         stack.push(own.pop_all())
 
 
-def lay_leg(leg: Leg, changes: Changes) -> None:
-    """Gives the host what it needs beside a tunnel; LabError where that fails, as where an address is there already.
+def add_routes(host_routes: HostRoutes, changes: Changes) -> None:
+    """Add a host's addresses and routes beside a tunnel; LabError where that fails, as where an address exists already.
 
     Nothing of it is left then.
     """
-    found = routes.route(leg.towards)
+    found = routes.route(host_routes.towards)
     if "error" in found:
-        raise LabError(f"no route to {leg.towards}: {found['error']}")
+        raise LabError(f"no route to {host_routes.towards}: {found['error']}")
     device = found["device"]
-    _expect_free(leg.addresses)
+    _expect_free(host_routes.addresses)
     if (_SETTINGS / device / "disable_ipv6").read_text().strip() != "0":
         raise LabError(f"device {device} has IPv6 switched off: set net.ipv6.conf.{device}.disable_ipv6 to 0")
     with changes.together():
-        for address in leg.addresses:
+        for address in host_routes.addresses:
             # Not looked for on the link first (RFC 4862), as nothing could be sent from it for a second.
             given = [address, "dev", device]
             changes.run(["ip", "-6", "addr", "add", *given, "nodad"], ["ip", "-6", "addr", "del", *given])
-        for prefix, hop in leg.routes:
+        for prefix, hop in host_routes.routes:
             way = _way(prefix, hop, device)
             changes.run(["ip", "-6", "route", "add", *way], ["ip", "-6", "route", "del", *way])
-        if leg.forwards:
+        if host_routes.forwards:
             _forward(changes)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pytest_ipperf.agent.paths.clock_exchange import Exchange, estimate
-from pytest_ipperf.agent.paths.clock_sync import DRIFT, Mark, ahead, beyond_s, look
+from pytest_ipperf.agent.paths.clock_sync import DRIFT, ClockSample, excess_drift_s, offset_at, sample_clocks
 from pytest_ipperf.lab.agents.client import AgentClient
 
 # The fastest counts; more of them are seldom faster.
@@ -35,7 +35,7 @@ def exchanged(agent: AgentClient, most: int = _EXCHANGES) -> list[Exchange]:
     return found
 
 
-def mark_of(exchanges: Sequence[Exchange]) -> Mark:
+def mark_of(exchanges: Sequence[Exchange]) -> ClockSample:
     """Where the far clock was by the fastest of them: our instant in ns, by how much it was ahead, and the most error.
 
     That is half of what the exchange took beside the answering, plus what the clocks may have drifted meanwhile.
@@ -51,9 +51,9 @@ class HostClock:
     def __init__(self, agent: AgentClient) -> None:
         self._host = agent.host.name
         self._link = agent
-        self._first = (look(), agent.call("clock"))
+        self._first = (sample_clocks(), agent.call("clock"))
         self.round_trip_s = 0.0
-        self.marks: list[Mark] = []
+        self.marks: list[ClockSample] = []
         self.look()
 
     @property
@@ -75,23 +75,23 @@ class HostClock:
 
     def there(self, here_ns: int) -> int:
         """That instant of our clock on the host's."""
-        return here_ns + round(ahead(self.marks, here_ns)[0] * 1e9)
+        return here_ns + round(offset_at(self.marks, here_ns)[0] * 1e9)
 
     def here(self, there_ns: int) -> tuple[int, float]:
         """That instant of the host's clock on ours, and how many seconds it may be off."""
         if self.is_ours:
             return there_ns, 0.0
         near_ns = there_ns - round(self.marks[-1][1] * 1e9)
-        ahead_s, error_s = ahead(self.marks, near_ns)
+        ahead_s, error_s = offset_at(self.marks, near_ns)
         return there_ns - round(ahead_s * 1e9), error_s + max(0.0, self._beyond_s)
 
     @property
     def _beyond_s(self) -> float:
-        return max((beyond_s(*pair) for pair in pairwise(self.marks)), default=0.0)
+        return max((excess_drift_s(*pair) for pair in pairwise(self.marks)), default=0.0)
 
     def troubles(self) -> Iterator[str]:
         """What has become of the clocks since the first look, as sentences."""
-        now = (look(), self._link.call("clock"))
+        now = (sample_clocks(), self._link.call("clock"))
         for whose, before, after in zip(("this machine", f"host {self._host}"), self._first, now, strict=True):
             for name, what in _STEPS.items():
                 if abs(after[name] - before[name]) > _STEP_S:

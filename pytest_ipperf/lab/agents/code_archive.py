@@ -10,7 +10,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import pytest_ipperf
-from pytest_ipperf.agent.packages.bytecode import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
 
 TRAVELS = (
     "__init__.py",
@@ -40,7 +40,7 @@ def cargo(magic: bytes = b"") -> bytes:
             path = root / entry
             for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
                 pack(archive, str(Path(pytest_ipperf.__name__) / file.relative_to(root)), file.read_bytes())
-    return compiled(packed.getvalue(), beside) if magic == MAGIC_NUMBER else packed.getvalue()
+    return compiled(packed.getvalue(), in_zip_path) if magic == MAGIC_NUMBER else packed.getvalue()
 
 
 def pack(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

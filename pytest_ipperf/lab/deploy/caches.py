@@ -58,7 +58,7 @@ def _keeps(host: Host) -> bool:
 def _cleaned(host: Host) -> Cleaned:
     try:
         with AgentClient(host, keeps=False) as agent:
-            holder = agent.call("examine", ["leftovers"], {})["leftovers"].get("holder", "")
+            holder = agent.call("collect_facts", ["leftovers"], {})["leftovers"].get("holder", "")
             told = agent.call("clean")
     except IpperfError as error:
         return Cleaned(host.name, trouble=str(error))

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from pytest_ipperf.agent.packages.bytecode import below, compiled
+from pytest_ipperf.agent.packages.bytecode import compiled, in_folder_path
 from pytest_ipperf.core.portable.errors import LabError, UsageError
 from pytest_ipperf.lab.agents.bootstrap import BYTES_PER_S
 from pytest_ipperf.lab.agents.code_archive import pack
@@ -109,7 +109,7 @@ def parcel(packages: tuple[str, ...], host: Python) -> Parcel:
                 pack(archive, name, data)
     data = packed.getvalue()
     if host.magic == MAGIC_NUMBER.hex():
-        data = compiled(data, below)
+        data = compiled(data, in_folder_path)
     # What needs pure Python of another one is as slow as that.
     slow = [*stripped, *(canonicalize_name(Requirement(text).name) for text in packages if stripped)]
     return Parcel(data, hashlib.sha256(data).hexdigest(), tuple(dict.fromkeys(slow)))

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.paths.clock_exchange import estimate
-from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -154,8 +154,8 @@ def _look(agent: AgentClient, seen: Seen, asked: Mapping[str, Any], *, clear: bo
     names = [name for name in FACTS if name != _LAST and (name in _OF_NODES or not seen.node)]
     with _troubled(seen):
         _stamped(agent, seen)
-        if not seen.node and not agent.call("examine", ["leftovers"], asked)["leftovers"].get("holder"):
-            seen.done = agent.call("tend", clear)
+        if not seen.node and not agent.call("collect_facts", ["leftovers"], asked)["leftovers"].get("holder"):
+            seen.done = agent.call("repair", clear)
         _facts(agent, seen, names, asked)
         if WAYS[agent.host.way].far:
             seen.facts["cache"] = agent.call("cache")
@@ -169,7 +169,7 @@ def _look_last(agent: AgentClient, seen: Seen, asked: Mapping[str, Any]) -> None
 
 
 def _facts(agent: AgentClient, seen: Seen, names: Sequence[str], asked: Mapping[str, Any]) -> None:
-    seen.facts.update(agent.call("examine", list(names), dict(asked), patience_s=_PATIENCE_S))
+    seen.facts.update(agent.call("collect_facts", list(names), dict(asked), patience_s=_PATIENCE_S))
 
 
 @contextlib.contextmanager
@@ -186,7 +186,7 @@ def _stamped(agent: AgentClient, seen: Seen) -> None:
     exchanges = exchanged(agent, _STAMPS)
     seen.call_s = statistics.median(back - sent for sent, _, _, back in exchanges) * 1e-9
     ahead_s, error_s = estimate(exchanges)
-    here, there = look(), agent.call("clock")
+    here, there = sample_clocks(), agent.call("clock")
     if there["whose"] == here["whose"]:
         seen.skew_s = (0.0, 0.0)
     else:

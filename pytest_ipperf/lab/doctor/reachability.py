@@ -40,9 +40,9 @@ def crossed(agents: Mapping[str, AgentClient], seen: Mapping[str, Seen], way: Cr
         if own in seen[host].fact("addresses").get("lacking", ()):
             return replace(way, trouble=f"{own} is not an address of host {host}")
     try:
-        port = agents[way.there].call("door", address, there.ports)
-        knocked = agents[way.here].call("knock", source, address, port)
-        agents[way.there].call("shut")
+        port = agents[way.there].call("reachability_listen", address, there.ports)
+        knocked = agents[way.here].call("reachability_probe", source, address, port)
+        agents[way.there].call("reachability_close")
         fits = {}
         if way.here != way.there and not knocked["udp"]:
             fits = fits_back(

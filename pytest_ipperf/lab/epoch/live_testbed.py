@@ -229,7 +229,7 @@ class Standing:
         told = self._load(dataclasses.replace(spec, pattern=pattern, first_index=first), arm)
         after = self._server.call("quiet", _SETTLE_S)
         doubtful = not told["rows"] or told["attempted"] < bursts * workload.connections  # it ended early
-        for sentence in after["dead"] or (self._server.call("mute") if doubtful else ()):
+        for sentence in after["dead"] or (self._server.call("unresponsive") if doubtful else ()):
             raise LabError(f"host {self._server.host.name}: {sentence}")
         differences: list[str] = []
         if counted:
@@ -331,7 +331,7 @@ class Standing:
         spec = self._spec(arm, service, work, bursts=made.bursts, deadline_s=deadline_s)
         told = self._load(dataclasses.replace(spec, first_index=made.first), arm)
         if told["failed"]:
-            for sentence in self._server.call("quiet", 0.0)["dead"] or self._server.call("mute"):
+            for sentence in self._server.call("quiet", 0.0)["dead"] or self._server.call("unresponsive"):
                 raise LabError(f"host {self._server.host.name}: {sentence}")
             kinds = ", ".join(f"{kind}: {count}" for kind, count in leading(told["failed"], _KINDS).items())
             told_of = f"host {self._server.host.name}: {service}"

@@ -15,7 +15,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.core.portable.units import parse_rate
 from pytest_ipperf.lab.inventory.model import AUTO, Host, Links, Testbed
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses
 
 NEAR, FAR = "198.18.0", "198.18.1"
 NEAR6, FAR6 = "2001:2:0:10", "2001:2:0:11"
@@ -41,8 +41,8 @@ def lab(
 
     Several `clients` have a link each to the router, and no tunnelled arms.
     """
-    places = {CLIENT: Place(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: Place(f"{NEAR}.2", f"{NEAR6}::2"),
-              SERVER: Place(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
+    places = {CLIENT: HostAddresses(f"{NEAR}.1", f"{NEAR6}::1"), ROUTER: HostAddresses(f"{NEAR}.2", f"{NEAR6}::2"),
+              SERVER: HostAddresses(f"{FAR}.1", f"{FAR6}::1")}  # fmt: skip
     if nodes == 2:
         places = {CLIENT: places[CLIENT], SERVER: places[ROUTER]}
     hosts = {role: _node(role, place) for role, place in places.items()}
@@ -61,11 +61,11 @@ def lab(
 
 def _further(number: int) -> Host:
     """The client of that number, from 2 on, in networks of its own."""
-    place = Place(f"198.18.{number}.1", f"2001:2:0:2{number}::1")
+    place = HostAddresses(f"198.18.{number}.1", f"2001:2:0:2{number}::1")
     return dataclasses.replace(_node(CLIENT, place), name=f"{CLIENT}{number}", settings={"node": f"{CLIENT}{number}"})
 
 
-def _node(role: str, place: Place) -> Host:
+def _node(role: str, place: HostAddresses) -> Host:
     return Host(
         name=role, way="namespace", ipv4=place.ipv4, ipv6=place.ipv6, cpus=_CPUS.get(role, ()), settings={"node": role}
     )

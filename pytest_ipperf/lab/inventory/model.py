@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.portable.units import rate_text
 from pytest_ipperf.lab.access import WAYS
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 AUTO = "auto"
 """The backend that goes without saying: the best that works."""
@@ -95,7 +95,7 @@ class Testbed:
     domain: str = ""
     exclusive: bool = False
     links: Links = Links()
-    paths: Mapping[str, Path] = field(default_factory=dict)
+    paths: Mapping[str, NetworkPath] = field(default_factory=dict)
     backend: str = AUTO
 
     @property
@@ -143,10 +143,10 @@ class Testbed:
         """Machines and shared links that two measurements must not use together."""
         return frozenset({host.machine for host in self.hosts} | ({f"domain {self.domain}"} if self.domain else set()))
 
-    def path(self, arm: Arm) -> Path:
+    def path(self, arm: Arm) -> NetworkPath:
         """How an arm travels that the testbed does not lack."""
         if arm.transport == "native":
-            return Path(self.client.address(arm.ipver), self.server.address(arm.ipver))
+            return NetworkPath(self.client.address(arm.ipver), self.server.address(arm.ipver))
         return self.paths[arm.transport]
 
     def addresses(self, transports: frozenset[str]) -> list[str]:

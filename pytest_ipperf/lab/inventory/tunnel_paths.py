@@ -13,7 +13,7 @@ from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.addresses import literal, network, unfit
 from pytest_ipperf.lab.inventory.model import Host
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path, Place
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses, NetworkPath
 
 TUNNELLED = tuple(
     sorted((name for name in TRANSPORTS if TRANSPORTS[name].encapsulated), key=lambda name: TRANSPORTS[name].rank)
@@ -36,7 +36,7 @@ def read_device(transport: str, text: str) -> tuple[str, str]:
     return device, address
 
 
-def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, Path]:
+def paths(roles: Mapping[str, Host], networks: Mapping[str, str]) -> dict[str, NetworkPath]:
     """By transport, the path between the hosts with these roles; a host's own devices join no two roles of one machine.
 
     `networks` are what the testbed sets apart, as written, by transport.
@@ -75,7 +75,7 @@ def _set_apart(transport: str, text: str, roles: Mapping[str, Host], apart: dict
     apart[prefix] = transport
 
 
-def _made(transport: str, text: str, roles: Mapping[str, Host]) -> Path:
+def _made(transport: str, text: str, roles: Mapping[str, Host]) -> NetworkPath:
     asked, kind = f"{transport} = {text!r}", TRANSPORTS[transport]
     hosts = {role: host for role, host in roles.items() if role != ROUTER or kind.routed}
     for host in hosts.values():
@@ -96,7 +96,7 @@ def _made(transport: str, text: str, roles: Mapping[str, Host]) -> Path:
                 "network namespaces of this one are such by way ssh, each with an sshd of its own"
             )
         machines[host.machine] = host.name
-    return kind.path({role: Place(host.ipv4, host.ipv6) for role, host in hosts.items()}, prefixes)
+    return kind.path({role: HostAddresses(host.ipv4, host.ipv6) for role, host in hosts.items()}, prefixes)
 
 
 def _wanted(transport: str, *, routed: bool) -> str:
@@ -115,7 +115,7 @@ def check_alike(transport: str, hosts: Collection[Host]) -> None:
         )
 
 
-def _existing(transport: str, roles: Mapping[str, Host]) -> Path | None:
+def _existing(transport: str, roles: Mapping[str, Host]) -> NetworkPath | None:
     named = {role: host.tunnels[transport] for role, host in roles.items() if transport in host.tunnels}
     ends = [roles[role] for role in (CLIENT, SERVER)]
     check_alike(transport, ends)
@@ -127,7 +127,7 @@ def _existing(transport: str, roles: Mapping[str, Host]) -> Path | None:
             "give each its own"
         )
     carriers = TRANSPORTS[transport].carriers(named[SERVER][1], router=ROUTER in roles)
-    return Path(
+    return NetworkPath(
         client=named[CLIENT][1],
         server=named[SERVER][1],
         devices={role: named[role][0] for role in carriers if role in named},

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_ipperf.agent.servers.accepted_mail import Acceptance, HandedOver, HandingOver
+from pytest_ipperf.agent.servers.accepted_mail import Acceptance, ExpectedMail, QueuedMail
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.runs.result import Service
@@ -38,7 +38,7 @@ def check_keeps(protocol: str, service: Service) -> None:
 def make_room(server: AgentClient, service: Service, messages: int) -> None:
     """Prepare the server for a run of so many messages; LabError where its host has no room for them."""
     patience_s = _LOOK_S + _FILE_S * messages
-    server.call("make_room", dataclasses.asdict(HandingOver(service.name, messages)), patience_s=patience_s)
+    server.call("reserve_space", dataclasses.asdict(ExpectedMail(service.name, messages)), patience_s=patience_s)
 
 
 def accepted(
@@ -49,9 +49,9 @@ def accepted(
     A connection whose message is not there, is there twice or is another one has failed by its `content`, and has no
     row. What was counted is `accepted` then.
     """
-    handed = HandedOver(service.name, protocol, told["indices"])
+    handed = QueuedMail(service.name, protocol, told["indices"])
     patience_s = _LOOK_S + _FILE_S * told["attempted"]
-    found = Acceptance(**server.call("accepted", dataclasses.asdict(handed), patience_s=patience_s))
+    found = Acceptance(**server.call("check_accepted", dataclasses.asdict(handed), patience_s=patience_s))
     failed = set(array("Q", found.failed))
     counts = {"kept": found.kept, "repeated": found.repeated, "compared": found.compared, "wrong": found.wrong}
     if not failed:

@@ -82,7 +82,7 @@ def _told(
     for _ in range(_TRIES):
         ident = secrets.randbits(32)
         agents[sender].call("train_send", {**train, "ident": ident})
-        found = agents[receiver].call("train_taken", ident, datagrams, wire_bytes)
+        found = agents[receiver].call("train_rate", ident, datagrams, wire_bytes)
         if found is not None and not below_rate(rate_bit_s, found) and not above_rate(rate_bit_s, found):
             return float(found)
         seen += [] if found is None else [found]

@@ -12,11 +12,11 @@ from pytest_ipperf.core.measurement.client_load import ClientFacts
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.runs.result import Service
 from pytest_ipperf.protocols import PROTOCOLS
-from pytest_ipperf.transports.base import Path
+from pytest_ipperf.transports.base import NetworkPath
 
 
 def load_spec(
-    path: Path, ipver: int, service: Service, workload: Workload, state: ServerState, **settings: Any
+    path: NetworkPath, ipver: int, service: Service, workload: Workload, state: ServerState, **settings: Any
 ) -> LoadSpec:
     """The spec of a run on a path, whatever its clients; `settings` are those of a `LoadSpec` beside."""
     protocol = PROTOCOLS[workload.protocol]

@@ -10,7 +10,7 @@ from pytest_ipperf.core.measurement.path_proof import ExpectedPath, carrier_cont
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.netns.veth import ports
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Path
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, NetworkPath
 
 # One is lost now and then, with half a second of waiting, where the links lose some.
 _TRIES = 8
@@ -82,7 +82,7 @@ def path_facts(
     return {"routes": routes, "onward": onward, "fits": fits, "back": back, "rates": _rates(testbed, agents)}
 
 
-def _forwarding(path: Path, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
+def _forwarding(path: NetworkPath, agent: AgentClient) -> tuple[dict[str, Any], dict[str, Any]]:
     """A router's routes to the client and to the server, of what comes from the other; or of what the tunnel makes."""
     near, far = path.client, path.server
     if path.carriers and path.carriers[-1] != ROUTER:  # which forwards IPv4 and knows of no tunnel
@@ -105,16 +105,16 @@ def fits_back(
 
     Who takes them asks for them, at a port of `ports` here, so that firewalls agree.
     """
-    largest, port = min(sizes), here.call("back_listen", source, ports)
-    there.call("back_open", address, source, port)
+    largest, port = min(sizes), here.call("reverse_pmtu_listen", source, ports)
+    there.call("reverse_pmtu_open", address, source, port)
     sent = [size for size in sizes if ":" in source or size <= _MOST_BYTES]
     refused, taken = set(sizes) - set(sent), set[int]()
     for _ in range(tries):
-        there.call("back_ask")
-        refused |= set(here.call("back_answer", sent))
+        there.call("reverse_pmtu_request")
+        refused |= set(here.call("reverse_pmtu_send", sent))
         if largest in refused:
             break
-        taken |= set(there.call("back_taken", largest))
+        taken |= set(there.call("reverse_pmtu_received", largest))
         if largest in taken:
             break
     return {size: "yes" if size in taken else "too big" if size in refused else "no answer" for size in sizes}

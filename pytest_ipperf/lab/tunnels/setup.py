@@ -13,7 +13,7 @@ from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.agents.shutdown import remedy, restore_error
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.lab.tunnels.backend_choice import candidates, lab_backend, too_slow
-from pytest_ipperf.transports.base import End, Leg, Path
+from pytest_ipperf.transports.base import HostRoutes, NetworkPath, TunnelEndpoint
 
 EXISTING = "existing"
 """What carries the tunnels of a host that has its own."""
@@ -57,7 +57,7 @@ def tunnels(
             _restore(testbed, agents, earlier)
 
 
-def _raised(testbed: Testbed, transport: str, path: Path, agents: Mapping[str, AgentClient], wanted: str) -> str:
+def _raised(testbed: Testbed, transport: str, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str) -> str:
     if not path.ends:
         return EXISTING
     name, why = lab_backend(testbed, wanted) if testbed.is_lab else _hosts_backend(testbed, path, agents, wanted)
@@ -72,15 +72,17 @@ def _raised(testbed: Testbed, transport: str, path: Path, agents: Mapping[str, A
     return name
 
 
-def _make(agent: AgentClient, backend: str, leg: Leg | None, end: End | None) -> None:
+def _make(agent: AgentClient, backend: str, leg: HostRoutes | None, end: TunnelEndpoint | None) -> None:
     """What a host needs for a path."""
     if leg:
-        agent.call("leg", dataclasses.asdict(leg))
+        agent.call("add_routes", dataclasses.asdict(leg))
     if end:
-        agent.call("tunnel", backend, dataclasses.asdict(end))
+        agent.call("create_tunnel", backend, dataclasses.asdict(end))
 
 
-def _hosts_backend(testbed: Testbed, path: Path, agents: Mapping[str, AgentClient], wanted: str) -> tuple[str, str]:
+def _hosts_backend(
+    testbed: Testbed, path: NetworkPath, agents: Mapping[str, AgentClient], wanted: str
+) -> tuple[str, str]:
     """What all hosts with an end can have, and why there is nothing: one of the two is empty."""
     reasons = []
     for name in candidates(testbed, wanted):

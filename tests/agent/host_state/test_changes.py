@@ -674,7 +674,7 @@ def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_f
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
                 agent = Agent(stack, None, Line(print))
-                change(agent.call("tunnel").__self__._changes)
+                change(agent.call("create_tunnel").__self__._changes)
                 sh(meanwhile)
                 told.append((agent.call("restore")(), bool(marks.marked())))
         print(told)

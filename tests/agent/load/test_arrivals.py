@@ -17,7 +17,7 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -41,9 +41,11 @@ def null():
             folder = stack.enter_context(private_folder())
             ports[name] = free_port(ADDRESSES, 20000, 29999, random.Random())
             script = application(name).script(application(name).filled(ServerState(), 1000))
-            daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, script=script))
-            stack.callback(daemon.stop)
-            daemon.start()
+            instance = ServerProcess(
+                SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, script=script)
+            )
+            stack.callback(instance.stop)
+            instance.start()
         yield ports
 
 

@@ -15,11 +15,11 @@ import time
 import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
-from pytest_ipperf.agent.kernel.counters import TROUBLE, cpu_times_s, risen, tcp_trouble
+from pytest_ipperf.agent.kernel.counters import TROUBLE, cpu_times_s, deltas, tcp_trouble
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
 from pytest_ipperf.agent.sockets.target import Target
@@ -48,9 +48,9 @@ def null():
             port = free_port(addresses, 20000, 29999, random.Random())
             state = application(protocol).filled(ServerState(), payload_bytes)
             script = application(protocol).script(state)
-            daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
-            stack.callback(daemon.stop)
-            daemon.start()
+            instance = ServerProcess(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
+            stack.callback(instance.stop)
+            instance.start()
             return port
 
         yield start
@@ -227,13 +227,13 @@ def test_an_overflowing_queue_shows_in_the_counters():
             sock.settimeout(0)
             sock.connect_ex(server.getsockname())
         time.sleep(0.05)
-        moved = risen(before, tcp_trouble())
+        moved = deltas(before, tcp_trouble())
     assert moved.get("ListenOverflows", 0) >= 1
     assert set(moved) <= set(TROUBLE)
 
 
 def test_counters_that_rest_are_not_told():
-    assert risen({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 0}) == {"b": 3}
+    assert deltas({"a": 1, "b": 2}, {"a": 1, "b": 5, "c": 0}) == {"b": 3}
 
 
 def test_the_processors_are_busy_when_one_of_them_works():

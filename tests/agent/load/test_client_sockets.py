@@ -16,7 +16,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import lay_out, private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application, applications
@@ -87,9 +87,9 @@ def started(stack, name, protocol, state):
     port = free_port(tuple(ADDRESSES.values()), *PORTS, random.Random())
     zone = {protocol.host: tuple(ADDRESSES.values())}
     site = Site(str(folder / name), tuple(ADDRESSES.values()), port, N, state, zone, data=data, ports=PORTS)
-    daemon = Daemon(SERVERS[name], site)
-    stack.callback(daemon.stop)
-    daemon.start()
+    instance = ServerProcess(SERVERS[name], site)
+    stack.callback(instance.stop)
+    instance.start()
     return port
 
 

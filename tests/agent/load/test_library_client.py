@@ -20,7 +20,7 @@ import pytest
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.library_client import LibraryBurst
 from pytest_ipperf.agent.load.samples import packed
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -54,12 +54,12 @@ def running(server, protocol="", connections=100):
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
         zone = {**HOSTS, ONLY_IPV4: ADDRESSES[:1]}
-        daemon = Daemon(recipe, Site(str(folder / server), ADDRESSES, port, connections, zone=zone, **spoken))
-        daemon.start()
+        instance = ServerProcess(recipe, Site(str(folder / server), ADDRESSES, port, connections, zone=zone, **spoken))
+        instance.start()
         try:
             yield port
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from pytest_ipperf.agent.load.results import overlap
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.load.worker_pool import Crew
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import AgentError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -43,12 +43,12 @@ def port():
     with private_folder() as folder:
         found = free_port(ADDRESSES, 20000, 29999, random.Random())
         script = application("smtp").script(application("smtp").filled(ServerState(), 1000))
-        daemon = Daemon(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, script=script))
-        daemon.start()
+        instance = ServerProcess(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, script=script))
+        instance.start()
         try:
             yield found
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 def spec(port, address="127.0.0.1", **changed):

@@ -38,15 +38,15 @@ def packages(tmp_path, tmp_path_factory, monkeypatch):
 
 
 def test_what_is_here_has_its_version_and_what_is_not_has_none(packages):
-    told = packages.told(["pytest", "ipperf-sent"])
-    assert told["versions"] == {"pytest": version("pytest"), "ipperf-sent": ""}
+    state = packages.installed(["pytest", "ipperf-sent"])
+    assert state["versions"] == {"pytest": version("pytest"), "ipperf-sent": ""}
     assert packages.env == {}
 
 
 def test_what_was_sent_is_imported_from_the_private_folder_behind_the_agents_own_code(packages, tmp_path):
     first = sys.path[0]
     packages.unpack("abc", zipped(SENT), [])
-    assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2"}
+    assert packages.installed(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2"}
     assert str(tmp_path / "packages-abc" / "ipperf_sent.py") == importlib.import_module("ipperf_sent").WHERE
     assert sys.path[:2] == [first, str(tmp_path / "packages-abc")]
     assert packages.env == {"PYTHONPATH": str(tmp_path / "packages-abc")}
@@ -61,7 +61,7 @@ def test_the_same_parcel_is_unpacked_once(packages):
 
 def test_what_lost_its_compiled_modules_is_remarked_on(packages):
     packages.unpack("abc", zipped(SENT), ["ipperf-sent"])
-    assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
+    assert packages.installed(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
     assert packages.remark(["pytest", "ipperf-sent"]) == " (pure Python)"
     assert packages.remark(["pytest"]) == ""
 
@@ -73,7 +73,7 @@ def test_what_is_kept_is_unpacked_without_being_sent_and_compiled(packages, tmp_
     assert packages.unpack_kept(digest, []) is False
     elsewhere.unpack_and_keep(digest, data, [])
     assert packages.unpack_kept(digest, ["ipperf-sent"]) is True
-    assert packages.told(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
+    assert packages.installed(["ipperf-sent"])["versions"] == {"ipperf-sent": "3.2 (pure Python)"}
     assert importlib.import_module("ipperf_sent").WHERE.startswith(str(tmp_path)), "nothing is imported from the cache"
     (code,) = (tmp_path / f"packages-{digest}" / "__pycache__").iterdir()
     assert code.name.startswith("ipperf_sent.")
@@ -81,12 +81,12 @@ def test_what_is_kept_is_unpacked_without_being_sent_and_compiled(packages, tmp_
 
 def test_what_is_kept_is_told_and_forgotten(packages):
     folder = f"{os.environ['XDG_CACHE_HOME']}/pytest-ipperf"
-    assert packages.kept() == {"folder": folder, "entries": 0, "bytes": 0, "note": ""}
+    assert packages.cache_state() == {"folder": folder, "entries": 0, "bytes": 0, "note": ""}
     data = zipped({"ipperf_sent.py": "", "__pycache__/ipperf_sent.pyc": ""})
     packages.unpack_and_keep("abc", data, [])
-    told = {"folder": folder, "entries": 1, "bytes": len(data), "note": ""}
-    assert packages.kept() == told
-    assert packages.forget() == told
+    state = {"folder": folder, "entries": 1, "bytes": len(data), "note": ""}
+    assert packages.cache_state() == state
+    assert packages.forget() == state
     assert packages.forget()["entries"] == 0
     assert not Path(folder).exists()
 

@@ -42,10 +42,10 @@ def written(isolated, tmp_path):
 
     def run(code, up=UP):
         file = tmp_path / "packets.pcap"
-        told = isolated(f"FILE = {str(file)!r}\n{SENT}{code}", up)
+        result = isolated(f"FILE = {str(file)!r}\n{SENT}{code}", up)
         argv = [TCPDUMP, "-Knn", "--time-stamp-precision=nano", "-tt", "-r", str(file)]
         done = subprocess.run(argv, capture_output=True, text=True, check=True)
-        return told, done.stderr, done.stdout.splitlines()
+        return result, done.stderr, done.stdout.splitlines()
 
     return run
 
@@ -63,13 +63,13 @@ print([begun, time.time()])
 
 
 def test_tcpdump_reads_it_with_protocol_41_and_the_time(written):
-    told, about, lines = written(f"DEVICE, PACKETS, TO = 'one', 50, '198.18.0.2'{CAPTURED}")
+    result, about, lines = written(f"DEVICE, PACKETS, TO = 'one', 50, '198.18.0.2'{CAPTURED}")
     assert "link-type EN10MB (Ethernet), snapshot length 128" in about
     lines = [line for line in lines if "198.18.0.1" in line]  # and not what IPv6 says to its neighbours
     assert len(lines) == 6
     assert all("IP 198.18.0.1 > 198.18.0.2: IP6 :: > ::: no next header" in line for line in lines[::2])
     assert [line.rsplit(None, 1)[1] for line in lines[1::2]] == ["30", "500", "740"]
-    begun, ended = ast.literal_eval(told)
+    begun, ended = ast.literal_eval(result)
     assert all(begun - 1 < float(line.split()[0]) < ended + 1 for line in lines)
 
 

@@ -53,8 +53,8 @@ def test_an_offset_is_found_however_the_other_delays_lie(offset_ns, fastest_ns, 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=50))
 def test_whatever_the_delays_are_the_error_covers_them(delays):
-    told = [(0, 5000 + there, 6000 + there, 1000 + there + back) for there, back in delays]
-    offset_s, error_s = estimate(told)
+    result = [(0, 5000 + there, 6000 + there, 1000 + there + back) for there, back in delays]
+    offset_s, error_s = estimate(result)
     assert abs(offset_s - 5e-6) <= error_s + 1e-12
 
 
@@ -89,9 +89,9 @@ import ast, subprocess, sys
 from pytest_ipperf.agent.paths.clock_exchange import clock_of_host, estimate, exchange
 server = subprocess.Popen(sys.argv[1:], stdin=-1, stdout=-1)
 port, clock = ast.literal_eval(server.stdout.readline().decode())
-told = estimate(exchange("127.0.0.1", "127.0.0.1", port, 500))
+result = estimate(exchange("127.0.0.1", "127.0.0.1", port, 500))
 server.communicate()
-print((told, clock, clock_of_host()))
+print((result, clock, clock_of_host()))
 """
     require("ip")
     up = 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; exec "$@"'

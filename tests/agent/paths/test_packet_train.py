@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, Listener, length, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, TrainReceiver, length, rate_bit_s, send_train
 from pytest_ipperf.core.portable.errors import LabError
 
 WIRE = 1538
@@ -87,7 +87,7 @@ def test_a_train_takes_20_ms_within_limits_and_leaves_room_in_the_queue(rate):
 REAL = """
 import ctypes, os, subprocess, time
 from pytest_ipperf.agent.sockets.receive_timestamps import stamping
-from pytest_ipperf.agent.paths.packet_train import Listener, length, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.packet_train import TrainReceiver, length, rate_bit_s, send_train
 run = lambda words: subprocess.run(words.split(), check=True, capture_output=True)
 stamped = stamping()
 held = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
@@ -109,7 +109,7 @@ def shaped(rate_mbit):
 def listening(address, datagrams):
     enter = ctypes.CDLL(None, use_errno=True).setns  # os.setns came with Python 3.12
     assert enter(there, 0) == 0
-    listener = Listener(address, datagrams)
+    listener = TrainReceiver(address, datagrams)
     assert enter(here, 0) == 0
     return listener
 
@@ -151,8 +151,8 @@ def test_smaller_packets_have_the_same_rate(isolated):
 def test_a_train_is_known_by_its_number_and_ends_where_one_is_missing(isolated):
     code = """
 import socket, struct
-from pytest_ipperf.agent.paths.packet_train import _HEAD, Listener
-listener = Listener("127.0.0.1", 60)
+from pytest_ipperf.agent.paths.packet_train import _HEAD, TrainReceiver
+listener = TrainReceiver("127.0.0.1", 60)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     for ident, number in ((7, 0), (8, 0), (8, 1), (7, 1), (8, 2), (8, 4), (8, 5)):
         sock.sendto(_HEAD.pack(ident, number), ("127.0.0.1", listener.port))
@@ -165,6 +165,6 @@ listener.close()
 
 def test_what_cannot_be_sent_or_received_is_a_sentence():
     with pytest.raises(LabError, match=r"^no train can be received on 198\.18\.0\.77: Cannot assign requested address"):
-        Listener("198.18.0.77", 60)
+        TrainReceiver("198.18.0.77", 60)
     with pytest.raises(LabError, match=r"^no train of packets of 65600 bytes to ::1: too big"):
         send_train("::1", ("::1", 20000), 1, packet_bytes=65600, datagrams=1, backlog=20)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.paths.reachability import Door, unanswered
+from pytest_ipperf.agent.paths.reachability import Responder, unreachable
 from pytest_ipperf.agent.sockets.ports import free_port, taken
 
 
@@ -20,8 +20,8 @@ def test_a_door_opens_where_one_was_knocked_at_before(address):
         end = time.monotonic() + 20
         while taken(address, port, socket.SOCK_DGRAM) and time.monotonic() < end:  # until who answered there has gone
             time.sleep(0.01)
-        door = Door(address, (port, port))
+        responder = Responder(address, (port, port))
         try:
-            assert unanswered(address, address, door.port) == {"tcp": "", "udp": ""}
+            assert unreachable(address, address, responder.port) == {"tcp": "", "udp": ""}
         finally:
-            door.close()
+            responder.close()

@@ -6,19 +6,19 @@ import ast
 
 import pytest
 
-from pytest_ipperf.agent.paths.reverse_pmtu import Asker
+from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber
 from pytest_ipperf.core.portable.errors import LabError
 
 BETWEEN = """
-from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
+from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
 def between(near, far, sizes, asked=1):
-    answerer = Answerer(far, 20000)
-    asker = Asker(near, far, 20000)
+    reflector = PmtuReflector(far, 20000)
+    prober = PmtuProber(near, far, 20000)
     for _ in range(asked):
-        asker.ask()
-    told = answerer.answer(sizes), asker.taken(min(sizes))
-    asker.close(), answerer.close()
-    return told
+        prober.request()
+    result = reflector.send(sizes), prober.received(min(sizes))
+    prober.close(), reflector.close()
+    return result
 """
 
 
@@ -42,17 +42,17 @@ def test_who_has_not_asked_gets_nothing_and_silence_is_told(isolated):
 def test_what_has_no_way_back_is_silence(isolated):
     code = """
 import subprocess
-from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
-answerer = Answerer("127.0.0.1", 20000)
-asker = Asker("192.0.2.1", "127.0.0.1", 20000)
-asker.ask()
+from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
+reflector = PmtuReflector("127.0.0.1", 20000)
+prober = PmtuProber("192.0.2.1", "127.0.0.1", 20000)
+prober.request()
 subprocess.run(["ip", "addr", "del", "192.0.2.1/32", "dev", "lo"], check=True)
-print((answerer.answer([1480]), asker.taken(1480)))
-asker.close(), answerer.close()
+print((reflector.send([1480]), prober.received(1480)))
+prober.close(), reflector.close()
 """
     assert said(isolated(code, "ip link set lo up; ip addr add 192.0.2.1/32 dev lo")) == ([], [])
 
 
 def test_an_address_that_is_not_this_hosts_is_told():
     with pytest.raises(LabError, match=r"^no probe of the way back on 192\.0\.2\.1: "):
-        Asker("192.0.2.1", "192.0.2.2", 20000)
+        PmtuProber("192.0.2.1", "192.0.2.2", 20000)

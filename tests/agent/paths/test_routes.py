@@ -111,8 +111,8 @@ def test_a_route_is_that_of_a_source_and_of_what_arrives_by_a_device(isolated):
              ("2001:db8:7::1", "2001:db8::1"), ("2001:db8:7::1", "2001:db8::2"),
              ("2001:db8:7::1", "2001:db8::5", "one"), ("2001:db8:7::1", "2001:db8::5", "three")]  # fmt: skip
     found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(*a) for a in {asked}])", up)
-    told = [each.get("device", each.get("error")) for each in said(found)]
-    assert told == ["one", "three", "one", "three", "no interface with this name", "one", "three", "one", "three"]
+    result = [each.get("device", each.get("error")) for each in said(found)]
+    assert result == ["one", "three", "one", "three", "no interface with this name", "one", "three", "one", "three"]
 
 
 def test_what_a_route_says_of_sizes_is_told(isolated):
@@ -125,8 +125,8 @@ def test_what_a_route_says_of_sizes_is_told(isolated):
     """
     asked = ["203.0.113.1", "198.51.100.1", "2001:db8:7::1", "192.0.2.9"]
     found = isolated(f"from pytest_ipperf.agent.paths.routes import route; print([route(a) for a in {asked}])", up)
-    told = [(each["mtu"], each["path_mtu"], each["mss"]) for each in said(found)]
-    assert told == [(1500, 1300, 0), (1500, 0, 500), (1400, 1300, 500), (1500, 0, 0)]
+    result = [(each["mtu"], each["path_mtu"], each["mss"]) for each in said(found)]
+    assert result == [(1500, 1300, 0), (1500, 0, 500), (1400, 1300, 500), (1500, 0, 0)]
 
 
 @pytest.mark.parametrize("mtu", [1500, 1400])
@@ -150,17 +150,17 @@ with Far(1500, 1400) as far:
 def test_loopback_takes_its_mtu_and_no_more(isolated):
     code = """
 from pytest_ipperf.agent.paths.routes import fit_sizes, fits
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 import tempfile
 with tempfile.TemporaryDirectory() as folder:
     both = ("127.0.0.1", "::1")
-    daemon = Daemon(SERVERS["nameserver"], Site(folder, both, 20000, 1, zone={"a.test": both}))
-    daemon.start()
+    instance = ServerProcess(SERVERS["nameserver"], Site(folder, both, 20000, 1, zone={"a.test": both}))
+    instance.start()
     found = [[fits(a, 20000, "a.test", n) for n in fit_sizes(65536, v)] for a, v in (("127.0.0.1", 4), ("::1", 6))]
     print([*found, fits("::1", 20000, "unknown.test", 1000)])  # which has arrived, whatever the answer is
-    daemon.stop()
+    instance.stop()
 """
     assert said(isolated(code)) == [["yes", "too big"], ["yes", "too big"], "yes"]
 

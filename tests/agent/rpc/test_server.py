@@ -19,7 +19,7 @@ import pytest
 from pytest_ipperf.agent.kernel.processes import survivors, tree
 from pytest_ipperf.agent.load.silence import ALIVE
 from pytest_ipperf.agent.rpc.handlers import PARTS
-from pytest_ipperf.agent.servers.containment import leash
+from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.agents.bootstrap import BOOT, board
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
@@ -164,14 +164,16 @@ def test_a_dead_server_is_told_in_a_sentence(agent):
 
 def test_a_server_that_runs_and_does_not_answer_is_told_in_a_sentence(agent):
     _, served = agent.call("serve", "nameserver", SERVED)
-    assert agent.call("mute") == ("ok", [])
+    assert agent.call("unresponsive") == ("ok", [])
     server = [process for process in tree(agent.pid)[-1] if process.pid != agent.pid][-1]
     os.kill(server.pid, signal.SIGSTOP)
     where = f"127.0.0.1 port {served['port']}"
-    assert agent.call("mute")[1] == [f"nameserver runs but does not answer on {where}: timed out; its log is empty"]
+    assert agent.call("unresponsive")[1] == [
+        f"nameserver runs but does not answer on {where}: timed out; its log is empty"
+    ]
     os.kill(server.pid, signal.SIGKILL)
     assert gone([server])
-    assert becomes(lambda: agent.call("mute")[1] == [])  # that is for `quiet` to tell
+    assert becomes(lambda: agent.call("unresponsive")[1] == [])  # that is for `quiet` to tell
 
 
 def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_none(agent, silent):
@@ -256,7 +258,7 @@ def test_nothing_is_left_however_it_ends(agent, tmp_path, how, busy):
         assert gone(everything)
         if how != "SIGKILL":
             assert becomes(lambda: not list(tmp_path.iterdir()))
-        elif leash().signal == "KILL":
+        elif containment().signal == "KILL":
             (left,) = tmp_path.iterdir()
             assert left.name.startswith("ipperf-")
 
@@ -272,6 +274,6 @@ def test_the_next_agent_sweeps_what_a_killed_one_has_left_and_tells_who_tends(ag
     try:
         assert not left.exists()
         said = ["removed 1 private folder, left by agents that are gone"]
-        assert second.call("tend", False) == ("ok", said)  # noqa: FBT003 - calls have no keywords
+        assert second.call("repair", False) == ("ok", said)  # noqa: FBT003 - calls have no keywords
     finally:
         second.group.terminate(timeout=5)

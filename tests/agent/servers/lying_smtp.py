@@ -69,10 +69,10 @@ LIARS: dict[str, type[LyingPostfix | LyingAiosmtpd]] = {"postfix": LyingPostfix,
 
 def main(lie: str, order: str) -> None:
     """Serve until SIGTERM."""
-    told = json.loads(order)
-    keep = LyingKeep(told["folder"], lie)
+    result = json.loads(order)
+    keep = LyingKeep(result["folder"], lie)
     aiosmtpd.Keep = lambda _: keep  # type: ignore[assignment, misc]
-    asyncio.run(aiosmtpd._serve(**told))
+    asyncio.run(aiosmtpd._serve(**result))
 
 
 if __name__ == "__main__":

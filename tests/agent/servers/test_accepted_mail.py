@@ -17,8 +17,8 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.servers import accepted_mail
-from pytest_ipperf.agent.servers.accepted_mail import HandedOver, HandingOver, look, make_room
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail, check_accepted, reserve_space
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -51,33 +51,33 @@ def installed(name):
 class Bench:
     """A server that runs, and the runs against it."""
 
-    def __init__(self, recipe, daemon, state):
-        self.recipe, self.daemon, self.state = recipe, daemon, state
+    def __init__(self, recipe, instance, state):
+        self.recipe, self.instance, self.state = recipe, instance, state
 
     def sent(self, *, ipver=4, connections=10, bursts=3, payload=1000, **settings):
-        """A run; what the client tells."""
-        told = load(
+        """Run; return what the client reports."""
+        result = load(
             LoadSpec(
                 protocol="smtp", client=settings.pop("client", "lean"), payload_bytes=payload, connections=connections,
                 bursts=bursts, ipver=ipver, resolver="", resolver_port=0, name=ADDRESSES[ipver],
-                port=self.daemon.site.port, source="", deadline_s=30.0, ident=0,
+                port=self.instance.site.port, source="", deadline_s=30.0, ident=0,
                 state={"content": self.state.content}, **settings,
             )
         )  # fmt: skip
-        assert self.daemon.wait_quiet(20.0) == ""
-        return told
+        assert self.instance.wait_quiet(20.0) == ""
+        return result
 
-    def looked(self, told):
+    def looked(self, result):
         """What the server has of it: who failed, and the sentences."""
-        found = look(self.recipe, self.daemon.site, HandedOver(self.recipe.name, "smtp", told["indices"]))
-        assert list(self.recipe.kept(self.daemon.site)) == []
+        found = check_accepted(self.recipe, self.instance.site, QueuedMail(self.recipe.name, "smtp", result["indices"]))
+        assert list(self.recipe.kept(self.instance.site)) == []
         return list(array("Q", found.failed)), found
 
-    def told(self, **settings):
+    def checked(self, **settings):
         """A run that fails nowhere at the client, and what came of it."""
-        told = self.sent(**settings)
-        assert told["failed"] == {}
-        return self.looked(told)
+        result = self.sent(**settings)
+        assert result["failed"] == {}
+        return self.looked(result)
 
 
 @contextlib.contextmanager
@@ -88,19 +88,19 @@ def bench(name, lie="", content=b"", payload=1000):
     with private_folder() as folder:
         addresses = tuple(ADDRESSES.values())
         port = free_port(addresses, 20000, 29999, random.Random())
-        daemon = Daemon(recipe, Site(str(folder / name), addresses, port, 60, state))
-        daemon.start()
+        instance = ServerProcess(recipe, Site(str(folder / name), addresses, port, 60, state))
+        instance.start()
         try:
-            yield Bench(recipe, daemon, state)
+            yield Bench(recipe, instance, state)
         finally:
-            daemon.stop()
+            instance.stop()
 
 
 @servers
 def test_an_honest_server_has_every_message_of_a_run_and_no_other(name):
     with bench(name) as made:
         for first, settings in enumerate([{"ipver": 4}, {"ipver": 6}, {"workers": 2}]):
-            failed, found = made.told(first_index=1000 * first, **settings)
+            failed, found = made.checked(first_index=1000 * first, **settings)
             assert (failed, found.compared, found.sentences) == ([], 30, ())
 
 
@@ -108,9 +108,9 @@ def test_an_honest_server_has_every_message_of_a_run_and_no_other(name):
 def test_the_library_client_says_which_message_is_whose_too(name):
     pytest.importorskip("aiosmtplib")
     with bench(name) as made:
-        told = made.sent(client="library", first_index=7, bursts=1)
-        assert list(array("Q", told["indices"])) == list(range(7, 17))
-        assert made.looked(told)[0] == []
+        result = made.sent(client="library", first_index=7, bursts=1)
+        assert list(array("Q", result["indices"])) == list(range(7, 17))
+        assert made.looked(result)[0] == []
 
 
 @servers
@@ -126,17 +126,17 @@ def test_hosts_that_share_a_run_are_counted_together(name):
 @pytest.mark.parametrize("content", [OWN, HEADLESS], ids=["own", "headless"])
 def test_a_suites_own_message_is_kept_byte_by_byte(name, content):
     with bench(name, content=content) as made:
-        assert made.told()[0] == []
-        told = made.sent(first_index=50, bursts=1)
+        assert made.checked()[0] == []
+        result = made.sent(first_index=50, bursts=1)
         other = ServerState(content[:-3] + b"!\r\n")
-        made.daemon._site = dataclasses.replace(made.daemon.site, state=other)
-        assert len(made.looked(told)[0]) == 10  # or nothing would have been compared
+        made.instance._site = dataclasses.replace(made.instance.site, state=other)
+        assert len(made.looked(result)[0]) == 10  # or nothing would have been compared
 
 
 @servers
 def test_a_server_that_drops_one_in_ten_is_caught(name):
     with bench(name, "drops") as made:
-        failed, found = made.told(connections=50, bursts=6)
+        failed, found = made.checked(connections=50, bursts=6)
         assert 0 < len(failed) < 150  # at Postfix by chance, none with a probability of 2e-14
         assert found.kept == 300 - len(failed)
         assert found.sentences == (MISSING,)
@@ -145,7 +145,7 @@ def test_a_server_that_drops_one_in_ten_is_caught(name):
 @servers
 def test_a_server_that_changes_a_byte_is_caught(name):
     with bench(name, "changes") as made:
-        failed, found = made.told()
+        failed, found = made.checked()
         assert sorted(failed) == list(range(30))
         assert (found.compared, found.wrong, len(found.sentences)) == (30, 30, 1)
         assert found.sentences[0].startswith(ANOTHER)
@@ -154,8 +154,8 @@ def test_a_server_that_changes_a_byte_is_caught(name):
 @servers
 def test_a_server_that_stores_by_ipv4_alone_is_caught(name):
     with bench(name, "four") as made:
-        assert made.told(ipver=4)[0] == []
-        failed, found = made.told(ipver=6, first_index=100)
+        assert made.checked(ipver=4)[0] == []
+        failed, found = made.checked(ipver=6, first_index=100)
         assert sorted(failed) == list(range(100, 130))
         assert (found.kept, found.sentences) == (0, (MISSING,))
 
@@ -163,7 +163,7 @@ def test_a_server_that_stores_by_ipv4_alone_is_caught(name):
 def test_a_message_that_is_stored_twice_is_not_one_that_is_missing():
     """A server could hide a drop behind it, if messages were only counted."""
     with bench("aiosmtpd", "doubles") as made:
-        failed, found = made.told()
+        failed, found = made.checked()
         assert len(failed) == 3
         assert (found.repeated, found.sentences) == (3, (MISSING.replace("missing", "more than once"),))
 
@@ -172,22 +172,22 @@ def test_a_message_that_is_stored_twice_is_not_one_that_is_missing():
 def test_messages_of_nobodys_and_of_another_run_neither_count_nor_stay(name):
     with bench(name) as made:
         made.sent()
-        port = made.daemon.site.port
+        port = made.instance.site.port
         with smtplib.SMTP("127.0.0.1", port, local_hostname="client.ipperf.test", timeout=10) as client:
             client.sendmail("somebody@ipperf.test", "server@ipperf.test", b"Subject: x\r\n\r\nx\r\n")
-        made.daemon.wait_quiet(20.0)
+        made.instance.wait_quiet(20.0)
         assert made.looked({"indices": array("Q", [100, 3]).tobytes()})[0] == [100]
 
 
 @servers
 def test_large_messages_are_drawn_and_stand_for_the_rest(name):
     with bench(name, "changes", payload=500_000) as made:
-        failed, found = made.told(payload=500_000, connections=6, bursts=2)
+        failed, found = made.checked(payload=500_000, connections=6, bursts=2)
         assert sorted(failed) == list(range(12))
         assert found.compared == accepted_mail.COMPARED_BYTES // 500_000 == 4
         assert (found.wrong, found.sentences[0].startswith(ANOTHER)) == (4, True)
     with bench(name, payload=4_000_000) as made:
-        failed, found = made.told(payload=4_000_000, connections=2, bursts=1)
+        failed, found = made.checked(payload=4_000_000, connections=2, bursts=1)
         assert (failed, found.compared) == ([], 1)
 
 
@@ -204,7 +204,7 @@ def test_nobody_can_know_which_messages_are_drawn(monkeypatch):
     with bench("aiosmtpd") as made:
         made.recipe = Spy("")
         for _ in range(2):
-            made.told(connections=50, bursts=2)
+            made.checked(connections=50, bursts=2)
     assert len(set(drawn[:5])) == len(set(drawn[5:])) == 5
     assert set(drawn[:5]) != set(drawn[5:])  # but once in 75 million times
 
@@ -214,28 +214,28 @@ def test_what_is_kept_must_have_room(name):
     with bench(name) as made:
         made.sent()
         with pytest.raises(LabError, match=r"keeps the messages of a run .* 1000000000000 of 1000 bytes need \d+ MiB"):
-            make_room(made.recipe, made.daemon.site, HandingOver(name, 10**12))
-        assert list(made.recipe.kept(made.daemon.site)) == []
-        make_room(made.recipe, made.daemon.site, HandingOver(name, 1000))
+            reserve_space(made.recipe, made.instance.site, ExpectedMail(name, 10**12))
+        assert list(made.recipe.kept(made.instance.site)) == []
+        reserve_space(made.recipe, made.instance.site, ExpectedMail(name, 1000))
 
 
 def test_as_many_files_must_have_room_as_there_are_messages(monkeypatch):
     with bench("aiosmtpd") as made:
-        disk = os.statvfs(made.daemon.site.folder)
+        disk = os.statvfs(made.instance.site.folder)
         monkeypatch.setattr(accepted_mail, "_BESIDE_BYTES", -1000)
         if not disk.f_files:
             pytest.skip("this file system has no fixed number of files")
         with pytest.raises(LabError, match=r"need as many files and .* has room for \d+: remove some"):
-            make_room(made.recipe, made.daemon.site, HandingOver("aiosmtpd", disk.f_files + 1))
+            reserve_space(made.recipe, made.instance.site, ExpectedMail("aiosmtpd", disk.f_files + 1))
 
 
 def test_a_server_that_begins_again_keeps_what_was_there_before():
     with bench("aiosmtpd") as made:
         made.sent()
-        made.daemon.stop()
-        made.daemon.start()
+        made.instance.stop()
+        made.instance.start()
         assert made.sent()["failed"] == {}
-        assert len(list(made.recipe.kept(made.daemon.site))) == 60
+        assert len(list(made.recipe.kept(made.instance.site))) == 60
 
 
 def test_the_length_of_a_queue_files_record_ends_after_32_bits():

@@ -18,9 +18,9 @@ import pytest
 from pytest_ipperf.agent.host_state.dirty_marks import LeftError, holds
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.kernel.processes import process_of, tree
-from pytest_ipperf.agent.servers import containment as leash_module
-from pytest_ipperf.agent.servers import server_process as daemon_module
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers import containment as containment_module
+from pytest_ipperf.agent.servers import server_process as process_module
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers import SERVERS
@@ -97,24 +97,24 @@ def site():
 
 
 @pytest.fixture
-def daemon_of(site):
+def instance_of(site):
     """Makes daemons, and stops them also when the test fails."""
     made = []
 
     def make(server, **settings):
-        made.append(Daemon(server, site, **settings))
+        made.append(ServerProcess(server, site, **settings))
         return made[-1]
 
     yield make
-    for daemon in made:
-        daemon.stop()
+    for instance in made:
+        instance.stop()
 
 
 @pytest.fixture(params=["best", "relay"])
 def _leash(request, monkeypatch):
-    """Both kinds of leash: the best one of this machine, and the one of a machine without namespaces."""
+    """Both kinds of containment: the best one of this machine, and the one of a machine without namespaces."""
     if request.param == "relay":
-        monkeypatch.setattr(daemon_module, "leash", leash_module._relay)
+        monkeypatch.setattr(process_module, "containment", containment_module._relay)
 
 
 def _gone(pids, within_s=20.0):
@@ -127,138 +127,138 @@ def _gone(pids, within_s=20.0):
 
 
 @pytest.mark.usefixtures("_leash")
-def test_stop_is_polite_and_complete(daemon_of):
-    daemon = daemon_of(listener())
-    daemon.start()
-    assert daemon.alive()
-    pids = daemon.pids()
+def test_stop_is_polite_and_complete(instance_of):
+    instance = instance_of(listener())
+    instance.start()
+    assert instance.alive()
+    pids = instance.pids()
     assert len(pids) >= 3
-    assert daemon.cpu_seconds() > 0
+    assert instance.cpu_seconds() > 0
     begun = time.monotonic()
-    daemon.stop()
-    assert time.monotonic() - begun < daemon_module._TERM_S + 1
-    assert not daemon.alive()
+    instance.stop()
+    assert time.monotonic() - begun < process_module._TERM_S + 1
+    assert not instance.alive()
     assert _gone(pids, 0.1)
-    assert daemon.pids() == []
-    daemon.stop()
+    assert instance.pids() == []
+    instance.stop()
 
 
 @pytest.mark.usefixtures("_leash")
-def test_what_ignores_sigterm_is_killed(daemon_of):
-    daemon = daemon_of(listener("signal.SIG_IGN"))
-    daemon.start()
-    pids = daemon.pids()
+def test_what_ignores_sigterm_is_killed(instance_of):
+    instance = instance_of(listener("signal.SIG_IGN"))
+    instance.start()
+    pids = instance.pids()
     begun = time.monotonic()
-    daemon.stop()
-    assert daemon_module._TERM_S <= time.monotonic() - begun < daemon_module._TERM_S + 2
+    instance.stop()
+    assert process_module._TERM_S <= time.monotonic() - begun < process_module._TERM_S + 2
     assert _gone(pids, 0.1)
 
 
-def test_what_cannot_be_killed_is_told_by_its_name_for_ever(daemon_of, monkeypatch):
+def test_what_cannot_be_killed_is_told_by_its_name_for_ever(instance_of, monkeypatch):
     """As a process that hangs in the kernel cannot; this one is only never sent the signal."""
-    daemon = daemon_of(listener("signal.SIG_IGN"))
-    daemon.start()
-    pids = daemon.pids()
+    instance = instance_of(listener("signal.SIG_IGN"))
+    instance.start()
+    pids = instance.pids()
     with monkeypatch.context() as patch:
-        patch.setattr(daemon_module, "_send", lambda *_: None)
-        patch.setattr(daemon_module, "_TERM_S", 0.05)
-        patch.setattr(daemon_module, "_KILL_S", 0.05)
+        patch.setattr(process_module, "_send", lambda *_: None)
+        patch.setattr(process_module, "_TERM_S", 0.05)
+        patch.setattr(process_module, "_KILL_S", 0.05)
         with pytest.raises(LeftError) as caught:
-            daemon.stop()
+            instance.stop()
     pid, started_ticks = caught.value.note["process"]
     assert str(caught.value).endswith(f": process {pid} cannot be killed")
     assert (pid, started_ticks) in {
         (process.pid, process.started_ticks) for level in tree(os.getpid()) for process in level
     }
     assert holds(caught.value.note)
-    daemon.stop()
+    instance.stop()
     assert _gone(pids)
     assert not holds(caught.value.note)
 
 
-def test_never_started_stops_too(daemon_of):
-    daemon = daemon_of(listener())
-    daemon.stop()
-    assert not daemon.alive()
-    assert daemon.exit_sentence() == ""
-    assert daemon.pids() == []
+def test_never_started_stops_too(instance_of):
+    instance = instance_of(listener())
+    instance.stop()
+    assert not instance.alive()
+    assert instance.exit_sentence() == ""
+    assert instance.pids() == []
 
 
 @pytest.mark.usefixtures("_leash")
-def test_exit_at_once_is_told_with_its_last_words(daemon_of):
-    daemon = daemon_of(Stub("sh", "-c", "echo first; echo bad directive >&2; exit 3"))
+def test_exit_at_once_is_told_with_its_last_words(instance_of):
+    instance = instance_of(Stub("sh", "-c", "echo first; echo bad directive >&2; exit 3"))
     with pytest.raises(LabError) as caught:
-        daemon.start()
+        instance.start()
     assert str(caught.value) == "stub exited with status 3; its log ends: first | bad directive"
 
 
-def test_a_program_that_cannot_be_started(daemon_of):
+def test_a_program_that_cannot_be_started(instance_of):
     with pytest.raises(LabError, match=r"^stub exited with status \d+; its log ends: .*/nowhere/program"):
-        daemon_of(Stub("/nowhere/program")).start()
+        instance_of(Stub("/nowhere/program")).start()
 
 
-def test_never_ready(site, daemon_of):
-    daemon = daemon_of(Stub("sleep", "60"))
+def test_never_ready(site, instance_of):
+    instance = instance_of(Stub("sleep", "60"))
     with pytest.raises(LabError) as caught:
-        daemon.start(ready_s=0.3)
+        instance.start(ready_s=0.3)
     expected = f"stub was not ready on 127.0.0.1 port {site.port} after 0.3 s: Connection refused; its log is empty"
     assert str(caught.value) == expected
-    assert not daemon.alive()
+    assert not instance.alive()
 
 
-def test_a_wrong_answer_is_not_ready(daemon_of):
+def test_a_wrong_answer_is_not_ready(instance_of):
     server = listener()
     server.probe = (b"", b"220 ")
     with pytest.raises(LabError, match=r"it answered b'hello' instead of b'220 '; its log ends: up$"):
-        daemon_of(server).start(ready_s=0.5)
+        instance_of(server).start(ready_s=0.5)
 
 
-def test_what_is_missing_is_told(daemon_of):
+def test_what_is_missing_is_told(instance_of):
     with pytest.raises(LabError) as caught:
-        daemon_of(Stub("true", missing="stub is not installed (Debian: apt-get install stub)")).start()
+        instance_of(Stub("true", missing="stub is not installed (Debian: apt-get install stub)")).start()
     assert str(caught.value) == "stub cannot run here: stub is not installed (Debian: apt-get install stub)"
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_port_in_use_is_named(site, address, daemon_of):
+def test_a_port_in_use_is_named(site, address, instance_of):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, site.port), family=family), pytest.raises(LabError) as caught:
-        daemon_of(listener()).start()
+        instance_of(listener()).start()
     assert str(caught.value) == f"stub: port {site.port} on {address} is in use; give it a free one"
 
 
 def test_an_address_of_another_host_is_named(site):
     other = Site(site.folder, ("192.0.2.1",), site.port, 1)
     with pytest.raises(LabError, match=r"address 192\.0\.2\.1: .*; it has to be an address of this host$"):
-        Daemon(listener(), other).start()
+        ServerProcess(listener(), other).start()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_death_is_told(number, daemon_of):
-    daemon = daemon_of(listener("lambda *_: os._exit(7)"))
-    daemon.start()
-    os.kill(daemon.pids()[0], number)
+def test_death_is_told(number, instance_of):
+    instance = instance_of(listener("lambda *_: os._exit(7)"))
+    instance.start()
+    os.kill(instance.pids()[0], number)
     end = time.monotonic() + 3
-    while daemon.alive() and time.monotonic() < end:
+    while instance.alive() and time.monotonic() < end:
         time.sleep(0.01)
     how = "was killed by signal 9" if number == signal.SIGKILL else "exited with status 7"
     # The shell that saw it die may have added a word of its own.
-    assert daemon.exit_sentence().startswith(f"stub {how}; its log ends: up")
-    assert daemon.pids() == []
-    daemon.stop()
+    assert instance.exit_sentence().startswith(f"stub {how}; its log ends: up")
+    assert instance.pids() == []
+    instance.stop()
 
 
-def test_open_connections_keep_it_busy(site, daemon_of):
-    daemon = daemon_of(listener())
-    daemon.start()
+def test_open_connections_keep_it_busy(site, instance_of):
+    instance = instance_of(listener())
+    instance.start()
     with socket.create_connection(("127.0.0.1", site.port)), socket.create_connection(("::1", site.port)):
         # Those of the two knocks are held by this server too.
-        assert daemon.wait_quiet(0.1) == "stub: 4 connections still open"
+        assert instance.wait_quiet(0.1) == "stub: 4 connections still open"
 
 
-def test_one_connection(site, monkeypatch, daemon_of):
-    monkeypatch.setattr(daemon_module, "open_connections", lambda _: 1)
-    assert daemon_of(listener()).busy() == "1 connection still open"
+def test_one_connection(site, monkeypatch, instance_of):
+    monkeypatch.setattr(process_module, "open_connections", lambda _: 1)
+    assert instance_of(listener()).busy() == "1 connection still open"
 
 
 OWNER = """
@@ -266,12 +266,12 @@ import sys, time
 sys.path[:0] = [{root!r}, {here!r}]
 from test_server_process import *
 if {relay}:
-    daemon_module.leash = leash_module._relay
+    process_module.containment = containment_module._relay
 server = SERVERS[{name!r}] if {name!r} != "stub" else listener()
 site = Site({folder!r}, ADDRESSES, free_port(ADDRESSES, 20000, 29999, random.Random()), 10)
-daemon = Daemon(server, site)
-daemon.start()
-print(*daemon.pids(), flush=True)
+instance = ServerProcess(server, site)
+instance.start()
+print(*instance.pids(), flush=True)
 time.sleep(100)
 """
 
@@ -290,12 +290,12 @@ def test_is_gone_when_its_agent_is_killed(name, relay):
             pids = [int(pid) for pid in owner.stdout.readline().split()]
             owner.kill()
         assert pids
-        if name == "stub" and relay:  # what left the session and was started by no script is beyond this leash
+        if name == "stub" and relay:  # what left the session and was started by no script is beyond this containment
             pids = pids[:2]
         assert _gone(pids)
 
 
-def test_embedded_code_may_come_from_memory(site, daemon_of):
+def test_embedded_code_may_come_from_memory(site, instance_of):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for entry in (
@@ -313,6 +313,6 @@ def test_embedded_code_may_come_from_memory(site, daemon_of):
         # Code in the site's folder must not be taken for ours.
         Path(site.folder, "pytest_ipperf").mkdir(parents=True)
         Path(site.folder, "json.py").write_text("raise SystemExit('not this one')")
-        daemon_of(SERVERS["nameserver"], code_fd=code).start()
+        instance_of(SERVERS["nameserver"], code_fd=code).start()
     finally:
         os.close(code)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
-from pytest_ipperf.agent.tunnels.tunnel import raise_tunnel
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.agent.tunnels.tunnel import create_tunnel
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 NEAR, FAR, ROUTER = "198.18.0.1", "198.18.0.2", "198.18.0.3"
 PORT = 5001
@@ -28,9 +28,9 @@ OWN = {"tunnel": "2001:2:0:41::1", "isatap": f"2001:2:0:5e:0:5efe:{SITE_NEAR}"}
 
 
 def ends(local, remote, site, inner):
-    yield End("tunnel", "ipperf-6in4", local, remote, (f"{inner}/64",))
+    yield TunnelEndpoint("tunnel", "ipperf-6in4", local, remote, (f"{inner}/64",))
     isatap = tuple(f"{prefix}:0:5efe:{site}/64" for prefix in ("fe80:", "2001:2:0:5e"))
-    yield End("isatap", "ipperf-isatap", site, ROUTER, isatap)
+    yield TunnelEndpoint("isatap", "ipperf-isatap", site, ROUTER, isatap)
 
 
 def raised(backend, local, stack):
@@ -39,7 +39,7 @@ def raised(backend, local, stack):
     stack.callback(lambda: undone(changes))
     mine = (NEAR, FAR, SITE_NEAR, OWN["tunnel"]) if local == NEAR else (FAR, NEAR, SITE_FAR, REACHED["tunnel"])
     for end in ends(*mine):
-        raise_tunnel(backend, end, changes, stack)
+        create_tunnel(backend, end, changes, stack)
 
 
 def undone(changes):
@@ -114,9 +114,9 @@ class Pair:
             subprocess.run([*enter, sys.executable, "-c", code], check=True)
         if near:
             raised(near, NEAR, self.stack)
-        self.told("\n", "up")
+        self.expect("\n", "up")
 
-    def told(self, line, answer):
+    def expect(self, line, answer):
         assert self.far.stdin is not None
         assert self.far.stdout is not None
         self.far.stdin.write(line)
@@ -141,7 +141,7 @@ class Pair:
         with datagrams(OWN[transport]) as sock:
             for _ in range(3):
                 for packet in (outer(wanted) if outer else wanted, beside):
-                    self.told(packet.hex() + "\n", "sent")
+                    self.expect(packet.hex() + "\n", "sent")
                 sock.settimeout(5)
                 heard = {sock.recv(100)}
                 sock.settimeout(0.05)
@@ -211,8 +211,8 @@ def devices():
 
 def programs(device):
     """How many BPF programs a device has at its ingress."""
-    told = bpf_assembler._bpf(16, struct.pack("=II56x", socket.if_nametoindex(device), 46))[1]
-    return struct.unpack_from("=I", told, 24)[0]
+    result = bpf_assembler._bpf(16, struct.pack("=II56x", socket.if_nametoindex(device), 46))[1]
+    return struct.unpack_from("=I", result, 24)[0]
 
 
 def holder(backend):

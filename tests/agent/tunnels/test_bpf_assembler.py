@@ -13,15 +13,15 @@ from hypothesis import example, given, settings
 from pytest_ipperf.agent.tunnels import bpf_assembler, encapsulation
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.agent.tunnels.bpf_programs import MAC, decap, encap
-from pytest_ipperf.agent.tunnels.encapsulation import Rules
+from pytest_ipperf.agent.tunnels.encapsulation import EncapsulationRules
 
 ISATAP = encapsulation.ISATAP_IDENTIFIERS
 DROP, NEXT, REDIRECT = 2, -1, 7
 HERE, PEER, ROUTER = (ipaddress.IPv4Address(f"198.18.0.{number}").packed for number in (1, 2, 3))
 RULES = {
-    "6in4": Rules(HERE, PEER, isatap=False, ttl=64),
-    "isatap": Rules(HERE, ROUTER, isatap=True, ttl=255),
-    "isatap alone": Rules(HERE, b"", isatap=True, ttl=1),
+    "6in4": EncapsulationRules(HERE, PEER, isatap=False, ttl=64),
+    "isatap": EncapsulationRules(HERE, ROUTER, isatap=True, ttl=255),
+    "isatap alone": EncapsulationRules(HERE, b"", isatap=True, ttl=1),
 }
 MISSING = BACKENDS["ebpf"].missing()
 needs_bpf = pytest.mark.skipif(bool(MISSING), reason=f"BPF programs: {MISSING}")
@@ -118,7 +118,7 @@ def test_what_is_let_in_is_byte_by_byte_that_of_the_rules(programs, name, packet
 @given(source=ipv4, to=ipv4, ttl=st.integers(1, 255), first=st.integers(0, (1 << 28) - 1))
 def test_the_checksum_is_right_for_every_address(source, to, ttl, first):
     packet = struct.pack("!IHBB", 6 << 28 | first, 0, 59, 1) + b"\x20\1" * 8 + b"\x20\1" + bytes(6) + ISATAP[0] + to
-    rules = Rules(source, b"", isatap=True, ttl=ttl)
+    rules = EncapsulationRules(source, b"", isatap=True, ttl=ttl)
     program = bpf_assembler.load(encap(rules, 1), "test_encap")
     try:
         verdict, made = bpf_assembler.run(program, ethernet(packet, b"\x86\xdd"))
@@ -139,7 +139,7 @@ def test_a_carry_that_makes_another_is_brought_round_too(short):
     low = (0xFFFF - short - rest) & 0xFFFF
     assert (rest + low) >> 16 > short, "else there is no second carry"
     to = struct.pack("!HH", 0xC612, low)
-    rules = Rules(HERE, to, isatap=False, ttl=64)
+    rules = EncapsulationRules(HERE, to, isatap=False, ttl=64)
     packet = struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
     program = bpf_assembler.load(encap(rules, 1), "test_encap")
     try:
@@ -155,7 +155,7 @@ def test_a_header_whose_words_sum_up_to_all_ones_is_right(check, identification)
     # The sum of all words of 32 bits, read as this host does, with the carry brought round, is 0xFFFFFFFF.
     local = struct.pack("<I", 0xFFFFFFFF - sum(struct.unpack("<4I", head)) % 0xFFFFFFFF)
     packet = head + local + struct.pack("!IHBB", 6 << 28, 0, 59, 1) + b"\x20\1" * 16
-    rules = Rules(local, PEER, isatap=False, ttl=64)
+    rules = EncapsulationRules(local, PEER, isatap=False, ttl=64)
     program = bpf_assembler.load(decap(rules, 1), "test_decap")
     try:
         verdict, made = bpf_assembler.run(program, ethernet(packet, b"\x08\x00"))

@@ -22,9 +22,9 @@ from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.agent.tunnels import tunnel
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.host_state.snapshot import snapshot
-from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
+from pytest_ipperf.agent.tunnels.tunnel import add_routes, create_tunnel
 from pytest_ipperf.core.portable.errors import LabError
-from pytest_ipperf.transports.base import End, Leg
+from pytest_ipperf.transports.base import TunnelEndpoint, HostRoutes
 
 CONF = Path("/proc/sys/net/ipv6/conf")
 
@@ -41,14 +41,14 @@ class Plain(Backend):
 tunnel.BACKENDS = {"plain": Plain()}
 def end(hop="2001:2:0:41::9"):
     routes = (("2001:2:0:12::/64", hop),)
-    return End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ("2001:2:0:41::1/64",), routes)
+    return TunnelEndpoint("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ("2001:2:0:41::1/64",), routes)
 
 def sh(text):
     return subprocess.run(["sh", "-ec", text], check=True, capture_output=True, text=True).stdout
 
 def why(do, *arguments):
     try:
-        do(*arguments, changes, *[contextlib.ExitStack()] * (do is raise_tunnel))
+        do(*arguments, changes, *[contextlib.ExitStack()] * (do is create_tunnel))
     except LabError as error:
         return str(error)
 
@@ -82,11 +82,11 @@ def learn():
     sh(f"ip link set vb netns {router.pid}; ip addr add fe80::1/64 dev va nodad; echo 1 > {CONF}/va/accept_ra")
     enter = ["nsenter", f"--net=/proc/{router.pid}/ns/net"]
     subprocess.run([*enter, "sh", "-ec", "ip addr add fe80::9/64 dev vb nodad; ip link set vb up"], check=True)
-    told = subprocess.Popen([*enter, sys.executable, "-c", CODE], stdin=-1)
+    process = subprocess.Popen([*enter, sys.executable, "-c", CODE], stdin=-1)
     end = time.monotonic() + 20
     while not learned() and time.monotonic() < end:
         time.sleep(0.01)
-    told.communicate()
+    process.communicate()
     return router
 """
 
@@ -110,7 +110,7 @@ def host(isolated):
 def test_an_end_has_its_addresses_at_once_and_its_routes(host):
     found = host("""
         with contextlib.ExitStack() as stack:
-            raise_tunnel("plain", end(), changes, stack)
+            create_tunnel("plain", end(), changes, stack)
         addresses = sh("ip -6 -br addr show dev ipperf-6in4").split()[2:]
         routes = sh("ip -6 route show dev ipperf-6in4").splitlines()
         print([addresses, sh("ip -6 addr show tentative"), routes, changes.undo(), snapshot() == before])
@@ -137,14 +137,14 @@ def test_what_stands_in_its_place_is_named_and_left_alone(host, standing, words)
     found = host(f"""
         sh({standing!r})
         before = snapshot()
-        print([why(raise_tunnel, "plain", end()), changes.undo(), snapshot() == before])
+        print([why(create_tunnel, "plain", end()), changes.undo(), snapshot() == before])
     """)
     assert found == [words, [], True]
 
 
 def test_an_end_that_fails_half_way_is_undone_as_a_whole(host):
     found = host("""
-        print([why(raise_tunnel, "plain", end("::9")), changes.undo(), snapshot() == before])
+        print([why(create_tunnel, "plain", end("::9")), changes.undo(), snapshot() == before])
     """)
     assert found == [
         "ip -6 route add 2001:2:0:12::/64 via ::9 dev ipperf-6in4: RTNETLINK answers: No route to host", [], True
@@ -168,11 +168,11 @@ def test_of_an_end_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, m
         with contextlib.ExitStack() as stack:
             for hop in ("::9", "::9", "2001:2:0:41::9"):
                 try:
-                    raise_tunnel("held", end(hop), changes, stack)
-                    told = ""
+                    create_tunnel("held", end(hop), changes, stack)
+                    result = ""
                 except LabError as error:
-                    told = str(error).rpartition(": ")[2]
-                print([told, len(closed), "device ipperf-6in4" in snapshot()])
+                    result = str(error).rpartition(": ")[2]
+                print([result, len(closed), "device ipperf-6in4" in snapshot()])
         print([len(closed), changes.undo(), snapshot() == before])
     """, every=True)  # fmt: skip
     assert found == [
@@ -188,8 +188,8 @@ def test_of_a_leg_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, ma
     found = host(f"""
         from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
         changes = {maker}
-        leg = Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"), ("2001:2:2::/64", "::9")))
-        print([why(lay_leg, leg), why(lay_leg, leg), snapshot() == before, changes.undo()])
+        leg = HostRoutes("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"), ("2001:2:2::/64", "::9")))
+        print([why(add_routes, leg), why(add_routes, leg), snapshot() == before, changes.undo()])
     """)
     words = "ip -6 route add 2001:2:2::/64 via ::9 dev va: RTNETLINK answers: No route to host"
     assert found == [words, words, True, []]
@@ -199,9 +199,9 @@ def test_of_a_leg_that_fails_nothing_is_left_in_the_way_of_the_next_try(host, ma
 def test_what_has_been_undone_at_once_is_not_undone_again(host, killed):
     """Somebody may have made the same since."""
     found = host(f"""
-        leg = Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:2::/64", "::9"),))
+        leg = HostRoutes("192.0.2.9", ("2001:2::1/64",), (("2001:2:2::/64", "::9"),))
         changes.write("net/ipv6/conf/va/hop_limit", "33")
-        why(lay_leg, leg)
+        why(add_routes, leg)
         sh("ip addr add 2001:2::1/64 dev va nodad")
         if {killed}:
             os.kill(guardian(), 9)
@@ -220,7 +220,7 @@ def test_an_end_has_ipv6_also_where_new_devices_have_none(host, maker):
         from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
         changes = {maker}
         with contextlib.ExitStack() as stack:
-            raise_tunnel("plain", end(), changes, stack)
+            create_tunnel("plain", end(), changes, stack)
             given = sh("ip -6 -br addr show dev ipperf-6in4").split()[2:]
         print([given, (CONF / "default/disable_ipv6").read_text(), changes.undo()])
         """,
@@ -231,7 +231,7 @@ def test_an_end_has_ipv6_also_where_new_devices_have_none(host, maker):
 
 def test_a_leg_is_laid_on_the_device_towards_its_host(host):
     found = host("""
-        lay_leg(Leg("192.0.2.9", ("2001:2:0:12::1/64",), (("2001:2:0:5e::/64", "2001:2:0:12::2"),)), changes)
+        add_routes(HostRoutes("192.0.2.9", ("2001:2:0:12::1/64",), (("2001:2:0:5e::/64", "2001:2:0:12::2"),)), changes)
         during = sorted({*snapshot()} - {*before})
         print([during, sh("ip -6 addr show tentative"), changes.undo(), snapshot() == before])
     """)
@@ -250,26 +250,26 @@ def test_a_leg_is_laid_on_the_device_towards_its_host(host):
 @pytest.mark.parametrize(
     ("up", "leg", "words"),
     [
-        ("", 'Leg("203.0.113.1")', "no route to 203.0.113.1: Network is unreachable"),
+        ("", 'HostRoutes("203.0.113.1")', "no route to 203.0.113.1: Network is unreachable"),
         (
             "",
-            'Leg("192.0.2.9", ("2001:db8::1/64",))',
+            'HostRoutes("192.0.2.9", ("2001:db8::1/64",))',
             "address 2001:db8::1 is there already, on device va, and not ours; give the testbed others",
         ),
         (
             "echo 1 > /proc/sys/net/ipv6/conf/va/disable_ipv6",
-            'Leg("192.0.2.9", ("2001:2::1/64",))',
+            'HostRoutes("192.0.2.9", ("2001:2::1/64",))',
             "device va has IPv6 switched off: set net.ipv6.conf.va.disable_ipv6 to 0",
         ),
         (
             "ip -6 route add 2001:2:1::/64 dev va",
-            'Leg("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"),))',
+            'HostRoutes("192.0.2.9", ("2001:2::1/64",), (("2001:2:1::/64", "2001:2::2"),))',
             "ip -6 route add 2001:2:1::/64 via 2001:2::2 dev va: RTNETLINK answers: File exists",
         ),
     ],
 )
 def test_a_leg_that_cannot_be_laid_says_why_and_changes_nothing(host, up, leg, words):
-    found = host(f"print([why(lay_leg, {leg}), changes.undo(), snapshot() == before])", UP + up)
+    found = host(f"print([why(add_routes, {leg}), changes.undo(), snapshot() == before])", UP + up)
     assert found == [words, [], True]
 
 
@@ -284,7 +284,7 @@ def advertised(host):
 def test_a_host_that_is_to_forward_keeps_what_routers_have_told_it(advertised):
     found = advertised("""
         before, default = snapshot(), learned()
-        lay_leg(Leg("192.0.2.9", forwards=True), changes)
+        add_routes(HostRoutes("192.0.2.9", forwards=True), changes)
         settings = [(CONF / each).read_text().strip() for each in ("all/forwarding", "va/accept_ra")]
         print([default, [learned() == default, *settings], changes.undo(), snapshot() == before])
     """)
@@ -303,7 +303,7 @@ def test_a_host_that_forwards_anyway_is_left_alone(host):
     found = host("""
         sh("echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
         before = snapshot()
-        lay_leg(Leg("192.0.2.9", forwards=True), changes)
+        add_routes(HostRoutes("192.0.2.9", forwards=True), changes)
         print([snapshot() == before, (CONF / "va/accept_ra").read_text().strip(), changes.undo()])
     """)
     assert found == [True, "1", []]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ipperf.agent.paths import clock_sync as agent_clocks
-from pytest_ipperf.agent.paths.clock_sync import ahead
+from pytest_ipperf.agent.paths.clock_sync import offset_at
 from pytest_ipperf.lab.access.base import Way, quoted
 from pytest_ipperf.lab.agents import clocks
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -28,7 +28,7 @@ OFFSETS = st.integers(-(10**15), 10**15)
 
 def exchange(truth, sent_ns, there_ns, answering_ns, back_ns):
     came, answered = sent_ns + there_ns, sent_ns + there_ns + answering_ns
-    return sent_ns, truth.told(came), truth.told(answered), answered + back_ns
+    return sent_ns, truth.reading(came), truth.reading(answered), answered + back_ns
 
 
 @given(OFFSETS, st.integers(0, 2**32), st.integers(1, 16), st.integers(1, 10**8))
@@ -49,7 +49,7 @@ def test_between_looks_and_beside_them_it_is_too(offset_ns, seed, looks, instant
         ways = [[drawn.randrange(most) for most in (longest, 1000, longest)] for _ in range(3)]
         marks.append(mark_of([exchange(truth, began + at * 1000, *way) for at, way in enumerate(ways)]))
     for at_ns in instants:
-        ahead_s, error_s = ahead(marks, at_ns)
+        ahead_s, error_s = offset_at(marks, at_ns)
         assert abs(ahead_s - truth.ahead_ns(at_ns) * 1e-9) <= error_s
 
 
@@ -107,8 +107,8 @@ def test_a_clock_that_was_set_and_a_host_that_slept_are_told(told, sentence):
 
 def test_our_own_clock_is_watched_too(monkeypatch):
     clock = watched()
-    here = agent_clocks.look()
-    monkeypatch.setattr(clocks, "look", lambda: {**here, "real_s": here["real_s"] - 2})
+    here = agent_clocks.sample_clocks()
+    monkeypatch.setattr(clocks, "sample_clocks", lambda: {**here, "real_s": here["real_s"] - 2})
     assert list(clock.troubles()) == ["the clock of this machine was set by -2.000 s during a run"]
 
 
@@ -155,7 +155,7 @@ def test_the_clock_of_another_time_namespace_is_found(ahead_s, monkeypatch):
         assert not clock.is_ours
         clock.look()
         for at_ns in (clock.marks[0][0], time.monotonic_ns()):
-            found_s, error_s = ahead(clock.marks, at_ns)
+            found_s, error_s = offset_at(clock.marks, at_ns)
             assert abs(found_s - ahead_s) <= error_s < 0.05
         here_ns = time.monotonic_ns()
         assert abs(clock.there(here_ns) - here_ns - ahead_s * SECOND) <= 1e9 * error_s

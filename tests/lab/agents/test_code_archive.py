@@ -10,7 +10,7 @@ import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
 
-from pytest_ipperf.agent.packages.bytecode import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import compiled, in_zip_path
 from pytest_ipperf.lab.agents.code_archive import cargo, digests
 
 
@@ -44,11 +44,11 @@ def test_compiled_code_is_the_same_in_every_process():
     """Whatever that has loaded: a host would else be sent anew what it keeps."""
     code = """{}
 import argparse, hashlib, io, sys, zipfile
-from pytest_ipperf.agent.packages.bytecode import beside, compiled
+from pytest_ipperf.agent.packages.bytecode import in_zip_path, compiled
 made = io.BytesIO()
 with zipfile.ZipFile(made, "w") as archive:
     archive.write(argparse.__file__, "argparse.py")
-print(hashlib.sha256(compiled(made.getvalue(), beside)).hexdigest())
+print(hashlib.sha256(compiled(made.getvalue(), in_zip_path)).hexdigest())
 """
     said = set()
     for seed, before in (("1", ""), ("2", "import pytest, packaging.version, execnet")):
@@ -76,5 +76,5 @@ def test_what_is_no_module_is_left_as_it_is():
         archive.writestr("broken.py", "def")
         archive.writestr("old.py", 'print("\\d")')
         archive.writestr("notes.txt", "")
-    with zipfile.ZipFile(io.BytesIO(compiled(made.getvalue(), beside))) as archive:
+    with zipfile.ZipFile(io.BytesIO(compiled(made.getvalue(), in_zip_path))) as archive:
         assert archive.namelist() == ["broken.py", "old.py", "old.pyc", "notes.txt"]

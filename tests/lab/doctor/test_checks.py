@@ -14,7 +14,7 @@ import pytest
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.host_state.dirty_marks import marks
 from pytest_ipperf.agent.host_state.lease import Lease
-from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.core.portable.errors import RestoreError
 from pytest_ipperf.lab.agents.client import AgentClient
 from pytest_ipperf.lab.doctor import Grade, examination, examined
@@ -25,8 +25,7 @@ from pytest_ipperf.lab.inventory.builtin import BUILTIN, lab
 from pytest_ipperf.lab.inventory.model import Host, Testbed
 from pytest_ipperf.lab.netns.namespaces import unusable
 from pytest_ipperf.servers import SERVERS
-from pytest_ipperf.transports.base import End
-from pytest_ipperf.transports.base import Path as Way
+from pytest_ipperf.transports.base import NetworkPath, TunnelEndpoint
 
 PAGE = Path(__file__).parents[3] / "docs" / "doctor.md"
 
@@ -347,8 +346,10 @@ def test_what_sudo_refuses_is_told_with_one_remedy(made):
 
 
 def test_tunnels_that_agents_are_to_make_need_rights_and_a_backend(made):
-    ends = {role: End("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ()) for role in ("client", "server")}
-    paths = {"tunnel": Way("2001:db8:1::1", "2001:db8:1::2", ends=ends)}
+    ends = {
+        role: TunnelEndpoint("tunnel", "ipperf-6in4", "192.0.2.1", "192.0.2.2", ()) for role in ("client", "server")
+    }
+    paths = {"tunnel": NetworkPath("2001:db8:1::1", "2001:db8:1::2", ends=ends)}
     made = dataclasses.replace(made, testbed=dataclasses.replace(made.testbed, paths=paths))
     for seen in made.seen.values():
         seen.facts["tunnels"]["cannot"] = {"kernel": ""}
@@ -550,8 +551,8 @@ def test_it_is_told_where_an_error_leaves_no_findings_and_a_ctrl_c_goes_on(midst
 
 
 def test_of_another_clock_the_wall_clock_is_compared(monkeypatch):
-    ours = look()
-    monkeypatch.setattr(examination, "look", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
+    ours = sample_clocks()
+    monkeypatch.setattr(examination, "sample_clocks", lambda: {**ours, "whose": {}, "real_s": ours["real_s"] - 2.5})
     seen = Seen(host=Host(name="near", way="local", settings={}), roles=())
     with AgentClient(seen.host) as agent:
         examination._stamped(agent, seen)

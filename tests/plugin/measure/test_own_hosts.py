@@ -25,7 +25,7 @@ from pytest_ipperf.lab.netns.namespaces import namespaces, unusable
 from pytest_ipperf.lab.tunnels.setup import EXISTING
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import Place
+from pytest_ipperf.transports.base import HostAddresses
 from tests.support.machines import SSHD_CONFIG, sshd_program
 
 ROOT = Path(__file__).parents[3]
@@ -64,14 +64,14 @@ MADE = "".join(f"{name} = {' '.join(given)}\n" for name, given in NETWORKS.items
 RAISE = """
 import contextlib, json, sys
 from pytest_ipperf.agent.host_state.changes import Changes
-from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
-from pytest_ipperf.transports.base import End, Leg
+from pytest_ipperf.agent.tunnels.tunnel import add_routes, create_tunnel
+from pytest_ipperf.transports.base import TunnelEndpoint, HostRoutes
 told = json.loads(sys.argv[2])
 changes, stack = Changes(), contextlib.ExitStack()
 for end in told["ends"]:
-    raise_tunnel(sys.argv[1], End(**end), changes, stack)
+    create_tunnel(sys.argv[1], TunnelEndpoint(**end), changes, stack)
 for leg in told["legs"]:
-    lay_leg(Leg(**leg), changes)
+    add_routes(HostRoutes(**leg), changes)
 print("up", flush=True)
 sys.stdin.read()
 """
@@ -219,7 +219,7 @@ def raised(hosts, role, ends, legs):
 
 def test_devices_that_the_hosts_have_are_used_and_not_touched(hosts):
     """Server beta is behind the site's router, so that what it names for ISATAP is its native device."""
-    places = {role: Place(host.ipv4, host.ipv6) for role, host in hosts.testbed.roles.items()}
+    places = {role: HostAddresses(host.ipv4, host.ipv6) for role, host in hosts.testbed.roles.items()}
     found = {name: TRANSPORTS[name].path(places, given) for name, given in NETWORKS.items()}
     names = {"tunnel": "sit1", "isatap": "is0"}
     lines = dict.fromkeys(places, "")

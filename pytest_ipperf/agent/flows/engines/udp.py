@@ -30,10 +30,10 @@ from pytest_ipperf.agent.flows.udp.paced_sender import PacedSender
 from pytest_ipperf.agent.flows.udp.receiver import DatagramReceiver, first_word
 from pytest_ipperf.agent.flows.udp.sockets import HEADERS_BYTES, bound, connected, explained, path_properties
 from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
-from pytest_ipperf.agent.kernel.reassembly import await_room
+from pytest_ipperf.agent.kernel.reassembly import wait_for_drain
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.paths.clock_exchange import OffsetServer, clock_of_host
-from pytest_ipperf.agent.paths.clock_sync import Ours, check_unset, clock_ahead_ns, compared
+from pytest_ipperf.agent.paths.clock_sync import ClockMap, check_not_set, clock_ahead_ns, compare_clocks
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.units import rate_text
 
@@ -56,7 +56,7 @@ class _UdpFarEnd(FarEnd):
         self._spec = spec
         self._notes: list[str] = []
         cut = spec.payload_bytes + HEADERS_BYTES[spec.ipver] > _LEAST_MTU_BYTES
-        self._notes += await_room(spec.ipver if cut else None)
+        self._notes += wait_for_drain(spec.ipver if cut else None)
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             sock, port, buffer = bound(spec)
@@ -78,8 +78,8 @@ class _UdpFarEnd(FarEnd):
         receiver.drain(sent, _gap_s(spec), spec.deadline_s)
         receiver.end()
         counter, unique = receiver.sink.counter, receiver.sink.unique()
-        ours = Ours([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
-        samples = self._rows(near.detail["began_ns"], ours)
+        clock_map = ClockMap([(at, offset_s, error_s) for at, offset_s, error_s in near.detail["clock_marks"]])
+        samples = self._rows(near.detail["began_ns"], clock_map)
         report = FlowReport(
             samples=samples.tobytes(),
             attempted=sent,
@@ -91,7 +91,7 @@ class _UdpFarEnd(FarEnd):
                 "received_seconds": max(samples[2::3]) - min(samples[2::3]) if samples else receiver.seconds,
                 "receiver_drops": receiver.drops,
                 "receiver_cpu_s": receiver.cpu_s,
-                "clock_error_s": ours.error_s,
+                "clock_error_s": clock_map.error_s,
             },
             detail={**self._detail, "received_by": receiver.how},
             notes=self._notes,
@@ -105,13 +105,13 @@ class _UdpFarEnd(FarEnd):
             report.notes.append(f"the receiving host had no room for datagrams {often}, so it bounds this figure")
         return report
 
-    def _rows(self, began_ns: int, ours: Ours) -> array[float]:
+    def _rows(self, began_ns: int, clock_map: ClockMap) -> array[float]:
         ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
-        rows, of = array("d"), ours.of
+        rows, to_local_ns = array("d"), clock_map.to_local_ns
         for number, sent_ns, came_ns in self._receiver.sink.rows():
-            rows.extend((number, (sent_ns - began_ns) / 1e9, (of(came_ns - ahead_ns) - began_ns) / 1e9))
+            rows.extend((number, (sent_ns - began_ns) / 1e9, (to_local_ns(came_ns - ahead_ns) - began_ns) / 1e9))
         if rows:
-            check_unset(self._spec.address, self._ahead_ns, ahead_ns)
+            check_not_set(self._spec.address, self._ahead_ns, ahead_ns)
         return rows
 
     def close(self) -> None:
@@ -211,7 +211,7 @@ class _Udp(Engine):
         port = int(spec.far["port"])
         with connected(spec, port) as sock:
             path = path_properties(spec, sock)
-            marks = _marks(spec)
+            samples = _clock_samples(spec)
             near = _Near(spec, sock, alive)
             with explained(spec, port), undisturbed():
                 if _gap_s(spec):
@@ -220,15 +220,15 @@ class _Udp(Engine):
                     near.flood(cut=spec.segments and path["datagram_packets"] == 1)
                 if number := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(number, "")
-        if marks:
+        if samples:
             time.sleep(_DRAINED_S)  # behind a full queue the next exchange would tell nothing
-            marks += _marks(spec)
-        near.report.detail |= {**path, "clock_marks": marks}
+            samples += _clock_samples(spec)
+        near.report.detail |= {**path, "clock_marks": samples}
         return near.report
 
 
-def _marks(spec: FlowSpec) -> list[Any]:
-    return list(compared(spec.source, spec.address, spec.far["clock"], int(spec.far["clock_port"])))
+def _clock_samples(spec: FlowSpec) -> list[Any]:
+    return list(compare_clocks(spec.source, spec.address, spec.far["clock"], int(spec.far["clock_port"])))
 
 
 engine = _Udp()

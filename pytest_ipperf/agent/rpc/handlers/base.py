@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ipperf.agent.packages.installed import Packages
-from pytest_ipperf.agent.paths.packet_counters import Counting
+from pytest_ipperf.agent.paths.packet_counters import RunCounters
 from pytest_ipperf.agent.rpc.channel import Line
 
 
@@ -24,7 +24,7 @@ class Here:
     line: Line
     folder: Path
     packages: Packages
-    counting: Counting
+    counters: RunCounters
     swept: int
 
 

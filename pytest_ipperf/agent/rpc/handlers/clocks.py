@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pytest_ipperf.agent.paths.clock_sync import look
+from pytest_ipperf.agent.paths.clock_sync import sample_clocks
 from pytest_ipperf.agent.rpc.handlers.base import Part
 
 
@@ -14,7 +14,7 @@ class Clocks(Part):
 
     def clock(self) -> dict[str, Any]:
         """Whose clock it is, how far the wall clock is ahead of it, and for how long the host has slept so far."""
-        return look()
+        return sample_clocks()
 
     def stamp(self) -> tuple[int, int]:
         """When the question came, and when it was answered, in ns."""

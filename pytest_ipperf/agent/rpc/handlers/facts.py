@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.host_state.repair import tended
-from pytest_ipperf.agent.paths.reachability import Door, unanswered
+from pytest_ipperf.agent.paths.reachability import Responder, unreachable
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 from pytest_ipperf.core.portable.errors import IpperfError
 
@@ -17,29 +17,29 @@ class Examining(Part):
 
     def __init__(self, here: Here) -> None:
         super().__init__(here)
-        self._doors = here.stack.enter_context(contextlib.ExitStack())
+        self._responders = here.stack.enter_context(contextlib.ExitStack())
 
-    def examine(self, names: list[str], asked: dict[str, Any]) -> dict[str, Any]:
+    def collect_facts(self, names: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         """By name the facts; of those that cannot be had only `trouble`, a sentence."""
         return {name: _facts(name, asked) for name in names}
 
-    def tend(self, everything: bool) -> list[str]:  # noqa: FBT001 - orders have no names for what they are given
+    def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - orders have no names for what they are given
         """Puts in order what earlier measurements have left; what was done, in sentences."""
         return tended(self._here.swept, everything=everything)
 
-    def door(self, address: str, ports: tuple[int, int]) -> int:
-        """Answers who knocks from now on, on a free port; gives the port."""
-        door = Door(address, ports)
-        self._doors.callback(door.close)
-        return door.port
+    def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
+        """Answer reachability probes from now on, on a free port; return the port."""
+        responder = Responder(address, ports)
+        self._responders.callback(responder.close)
+        return responder.port
 
-    def knock(self, source: str, address: str, port: int) -> dict[str, str]:
+    def reachability_probe(self, source: str, address: str, port: int) -> dict[str, str]:
         """By `tcp` and `udp`, why nobody answers there; empty where somebody does."""
-        return unanswered(source, address, port)
+        return unreachable(source, address, port)
 
-    def shut(self) -> None:
-        """Closes all doors."""
-        self._doors.close()
+    def reachability_close(self) -> None:
+        """Close all responders."""
+        self._responders.close()
 
 
 def _facts(name: str, asked: dict[str, Any]) -> dict[str, Any]:

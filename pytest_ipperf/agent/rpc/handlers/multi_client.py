@@ -29,7 +29,7 @@ class Driving(Part):
         """Takes this host's share of a run, and leaves one that was left open."""
         self._under_way.close()
         self._watch = self._here.line.watch()
-        self._here.counting.begin()
+        self._here.counters.begin()
         self._loading = Loading(LoadSpec(**spec))
         self._under_way.callback(self._loading.close)
         self._bursts: list[BurstTold] = []
@@ -67,7 +67,7 @@ class Driving(Part):
         del told["rows"], told["indices"]
         bursts = [each.plain() for each in self._bursts]
         self._under_way.close()
-        return {**told, "control": self._watch.control, **self._here.counting.run(), "bursts": bursts}
+        return {**told, "control": self._watch.control, **self._here.counters.run(), "bursts": bursts}
 
     def drive_leave(self) -> None:
         """Leaves a run that comes to nothing; may be said where none is open."""

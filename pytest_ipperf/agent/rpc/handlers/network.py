@@ -12,8 +12,8 @@ from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.agent.kernel.qdiscs import rates
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
-from pytest_ipperf.agent.tunnels.tunnel import lay_leg, raise_tunnel
-from pytest_ipperf.transports.base import End, Leg
+from pytest_ipperf.agent.tunnels.tunnel import add_routes, create_tunnel
+from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
 
 
 class Network(Part):
@@ -36,19 +36,19 @@ class Network(Part):
 
     def watch(self, device: str) -> None:
         """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""
-        self._here.counting.watch(device)
+        self._here.counters.watch(device)
 
     def cannot_carry(self, backend: str) -> str:
         """Why that backend cannot carry a tunnel here; empty where it can."""
         return BACKENDS[backend].missing()
 
-    def tunnel(self, backend: str, end: dict[str, Any]) -> None:
+    def create_tunnel(self, backend: str, endpoint: dict[str, Any]) -> None:
         """Makes the end of a tunnel, with its addresses and routes."""
-        raise_tunnel(backend, End(**end), self._changes, self._tunnels)
+        create_tunnel(backend, TunnelEndpoint(**endpoint), self._changes, self._tunnels)
 
-    def leg(self, leg: dict[str, Any]) -> None:
+    def add_routes(self, routes: dict[str, Any]) -> None:
         """Gives this host what it needs beside a tunnel."""
-        lay_leg(Leg(**leg), self._changes)
+        add_routes(HostRoutes(**routes), self._changes)
 
     def unmerged(self, ports: list[str], carriers: list[str]) -> None:
         """From now on every packet on these devices is one of the wire's, as a shaper counts packets.

@@ -12,7 +12,7 @@ class Packages(Part):
 
     def packages(self, names: list[str]) -> dict[str, Any]:
         """Which versions of these distributions are here, and the Python that they are for."""
-        return self._here.packages.told(names)
+        return self._here.packages.installed(names)
 
     def unpack_kept(self, digest: str, stripped: list[str]) -> bool:
         """As `unpack`, of a parcel that this host has kept; false where it has not."""
@@ -31,7 +31,7 @@ class Packages(Part):
 
         `note` says why a cache is not used that is there, else it is empty.
         """
-        return self._here.packages.kept()
+        return self._here.packages.cache_state()
 
     def clean(self) -> dict[str, Any]:
         """Removes all that agents have left here and may be removed: `entries` and `bytes` of the cache, and `folders`.

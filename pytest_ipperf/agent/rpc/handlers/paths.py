@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from pytest_ipperf.agent.paths import routes
-from pytest_ipperf.agent.paths.packet_train import Listener, rate_bit_s, send_train
-from pytest_ipperf.agent.paths.reverse_pmtu import Answerer, Asker
+from pytest_ipperf.agent.paths.packet_train import TrainReceiver, rate_bit_s, send_train
+from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
 from pytest_ipperf.agent.sockets.ports import free_port
 
@@ -30,36 +30,36 @@ class Paths(Part):
         sizes = routes.fit_sizes(request["mtu"], request["ipver"])
         return {size: routes.fits(request["resolver"], request["port"], request["name"], size) for size in sizes}
 
-    def back_listen(self, address: str, ports: tuple[int, int]) -> int:
+    def reverse_pmtu_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answers probes of the way back from now on, on a free port; gives the port."""
         self._probes.close()
         port = free_port([address], *ports, random.Random())  # noqa: S311 - not a secret
-        self._answerer = Answerer(address, port)
-        self._probes.callback(self._answerer.close)
+        self._reflector = PmtuReflector(address, port)
+        self._probes.callback(self._reflector.close)
         return port
 
-    def back_open(self, source: str, address: str, port: int) -> None:
-        """Gets ready to ask there for packets of several sizes."""
+    def reverse_pmtu_open(self, source: str, address: str, port: int) -> None:
+        """Get ready to request packets of several sizes there."""
         self._probes.close()
-        self._asker = Asker(source, address, port)
-        self._probes.callback(self._asker.close)
+        self._prober = PmtuProber(source, address, port)
+        self._probes.callback(self._prober.close)
 
-    def back_ask(self) -> None:
+    def reverse_pmtu_request(self) -> None:
         """Asks for them, once more where they have not come."""
-        self._asker.ask()
+        self._prober.request()
 
-    def back_answer(self, packets_bytes: list[int]) -> list[int]:
+    def reverse_pmtu_send(self, packets_bytes: list[int]) -> list[int]:
         """Sends packets of these sizes to who has asked; gives those that this host refuses."""
-        return self._answerer.answer(packets_bytes)
+        return self._reflector.send(packets_bytes)
 
-    def back_taken(self, packet_bytes: int) -> list[int]:
+    def reverse_pmtu_received(self, packet_bytes: int) -> list[int]:
         """The sizes that have come, up to that one."""
-        return self._asker.taken(packet_bytes)
+        return self._prober.received(packet_bytes)
 
     def train_listen(self, address: str, datagrams: int) -> int:
         """Takes trains from now on, none longer; gives the port."""
         self._trains.close()
-        self._train = Listener(address, datagrams)
+        self._train = TrainReceiver(address, datagrams)
         self._trains.callback(self._train.close)
         return self._train.port
 
@@ -68,7 +68,7 @@ class Paths(Part):
         destination = (request.pop("address"), request.pop("port"))
         send_train(request.pop("source"), destination, **request)
 
-    def train_taken(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
+    def train_rate(self, ident: int, datagrams: int, wire_bytes: int) -> float | None:
         """The rate in bit/s of a train that has been sent; None where too little of it came."""
         return rate_bit_s(self._train.stamps_ns(ident, datagrams), wire_bytes)
 

@@ -64,8 +64,8 @@ class Runs(Part):
 
     def _around(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What a run tells, and the packets of this host in it."""
-        self._here.counting.begin()
-        return {**run(), **self._here.counting.run()}
+        self._here.counters.begin()
+        return {**run(), **self._here.counters.run()}
 
 
 part = Runs

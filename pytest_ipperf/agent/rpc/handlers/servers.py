@@ -9,8 +9,8 @@ from typing import Any
 from pytest_ipperf.agent.facts.servers import unusable
 from pytest_ipperf.agent.host_state.private_dir import lay_out
 from pytest_ipperf.agent.rpc.handlers.base import Here, Part
-from pytest_ipperf.agent.servers.accepted_mail import HandedOver, HandingOver, look, make_room
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail, check_accepted, reserve_space
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
@@ -23,7 +23,7 @@ class Servers(Part):
 
     def __init__(self, here: Here) -> None:
         super().__init__(here)
-        self._daemons: dict[str, Daemon] = {}
+        self._instances: dict[str, ServerProcess] = {}
         self._cpu_s = 0.0
 
     def unusable(self) -> dict[str, str]:
@@ -54,9 +54,11 @@ class Servers(Part):
             data=spec["data"],
             ports=(low, high),
         )
-        self._daemons[name] = daemon = Daemon(recipe, site, code_fd=self._here.code_fd, env=self._here.packages.env)
-        self._here.stack.callback(daemon.stop)
-        daemon.start()
+        self._instances[name] = instance = ServerProcess(
+            recipe, site, code_fd=self._here.code_fd, env=self._here.packages.env
+        )
+        self._here.stack.callback(instance.stop)
+        instance.start()
         return {"port": site.port, "version": recipe.version() + self._here.packages.remark(recipe.packages)}
 
     def quiet(self, limit_s: float) -> dict[str, Any]:
@@ -65,32 +67,32 @@ class Servers(Part):
         Counted since the last such call: packets of protocol 41 and bare ones of IPv6, TCP's trouble, the servers'
         processor time.
         """
-        busy = [said for daemon in self._daemons.values() if (said := daemon.wait_quiet(limit_s))]
-        dead = [daemon.exit_sentence() for daemon in self._daemons.values() if not daemon.alive()]
-        before, self._cpu_s = self._cpu_s, sum(daemon.cpu_seconds() for daemon in self._daemons.values())
-        counting = self._here.counting
-        since = {"tcp": counting.tcp(), "cpu_s": self._cpu_s - before}
-        return {"busy": busy, "dead": dead, **counting.packets(), **since}
+        busy = [said for instance in self._instances.values() if (said := instance.wait_quiet(limit_s))]
+        dead = [instance.exit_sentence() for instance in self._instances.values() if not instance.alive()]
+        before, self._cpu_s = self._cpu_s, sum(instance.cpu_seconds() for instance in self._instances.values())
+        counters = self._here.counters
+        since = {"tcp": counters.tcp(), "cpu_s": self._cpu_s - before}
+        return {"busy": busy, "dead": dead, **counters.packets(), **since}
 
-    def make_room(self, handing: dict[str, Any]) -> None:
+    def reserve_space(self, handing: dict[str, Any]) -> None:
         """Prepare a server for a run of `HandingOver`; see `accepting.make_room`."""
-        spec = HandingOver(**handing)
-        daemon = self._daemons[spec.server]
-        make_room(daemon.recipe, daemon.site, spec)
+        spec = ExpectedMail(**handing)
+        instance = self._instances[spec.server]
+        reserve_space(instance.recipe, instance.site, spec)
 
-    def accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
+    def check_accepted(self, handed: dict[str, Any]) -> dict[str, Any]:
         """Return the `Acceptance` of a run of `HandedOver`; see `accepting.look`."""
-        spec = HandedOver(**handed)
-        daemon = self._daemons[spec.server]
-        return dataclasses.asdict(look(daemon.recipe, daemon.site, spec))
+        spec = QueuedMail(**handed)
+        instance = self._instances[spec.server]
+        return dataclasses.asdict(check_accepted(instance.recipe, instance.site, spec))
 
     def logs(self) -> dict[str, str]:
         """By server: the end of its log."""
-        return {name: said for name, daemon in self._daemons.items() if (said := daemon.log())}
+        return {name: said for name, instance in self._instances.items() if (said := instance.log())}
 
-    def mute(self) -> list[str]:
+    def unresponsive(self) -> list[str]:
         """Of each server that runs and does not answer, what is wrong with it."""
-        return [said for daemon in self._daemons.values() if (said := daemon.mute())]
+        return [said for instance in self._instances.values() if (said := instance.unresponsive())]
 
 
 part = Servers

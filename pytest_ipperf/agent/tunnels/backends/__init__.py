@@ -1,4 +1,4 @@
-"""Backends: how a host carries the end of a tunnel, one file each. Each offers `backend`."""
+"""Tunnel backends: one file for each way to carry the end of a tunnel on a host. Each offers `backend`."""
 
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.core.portable.registry import Registry

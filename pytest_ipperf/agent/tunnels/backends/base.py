@@ -1,4 +1,4 @@
-"""What a backend is: a way to have a device on this host that puts IPv6 packets into IPv4 ones (RFC 4213, RFC 5214)."""
+"""Define a backend: a way to have a device on this host that encapsulates IPv6 in IPv4 (RFC 4213, RFC 5214)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 
 from pytest_ipperf.agent.host_state.changes import Changes
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 
 class Backend(ABC):
@@ -35,7 +35,7 @@ class Backend(ABC):
         """Why it cannot work on this host for this user, as the end of a sentence; empty where it can."""
 
     @abstractmethod
-    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
+    def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
         """Makes the end's device and sets it up, with its MTU, and without addresses and routes.
 
         Commands go by `changes`, which undo them; what has to stay open or alive goes on `stack`, which is closed

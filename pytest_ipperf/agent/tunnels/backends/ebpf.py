@@ -1,4 +1,4 @@
-"""By BPF programs at tc, on a carrier device and on the port of the link.
+"""Encapsulate by BPF programs at tc, on a carrier device and on the port of the link.
 
 The carrier is an `ifb` device, whose own work is to drop what it is given; routes, addresses, MTU and Packet Too Big
 are the IPv6 stack's own.
@@ -21,10 +21,10 @@ from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels import bpf_assembler
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.agent.tunnels.bpf_programs import MAC, decap, encap
-from pytest_ipperf.agent.tunnels.encapsulation import Rules
+from pytest_ipperf.agent.tunnels.encapsulation import EncapsulationRules
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 _OLDEST = (6, 6)
 _SIOCGIFCONF = 0x8912
@@ -51,8 +51,8 @@ class Ebpf(Backend):
                 return f"{name} is not installed (Debian: apt-get install {package})"
         return bpf_assembler.unusable() or _refusal()
 
-    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
-        port, rules = _port(end.local), Rules.of(end)
+    def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
+        port, rules = _port(end.local), EncapsulationRules.of(end)
         add = ["ip", "link", "add", "name", end.device, "address", MAC.hex(":"), "mtu", str(end.mtu), "type", "ifb"]
         changes.run(add, ["ip", "link", "del", "dev", end.device])
         # What has no neighbours sends no reports to groups of them either.
@@ -91,7 +91,7 @@ def _port(ipv4: str) -> str:
 @cache
 def _refusal() -> str:
     """Why programs or carrier would not work here, tried where nothing is changed; empty when they would."""
-    rules = Rules(b"\xc6\x12\0\1", b"\xc6\x12\0\2", isatap=False, ttl=64)
+    rules = EncapsulationRules(b"\xc6\x12\0\1", b"\xc6\x12\0\2", isatap=False, ttl=64)
     try:
         for name, code in (("ipperf_encap", encap(rules, 1)), ("ipperf_decap", decap(rules, 1))):
             os.close(bpf_assembler.load(code, name))

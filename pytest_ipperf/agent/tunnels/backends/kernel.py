@@ -1,4 +1,4 @@
-"""Kernel: the sit driver of the host's own kernel, for 6in4 (RFC 4213) and ISATAP (RFC 5214) alike."""
+"""Encapsulate by the sit driver of the host's own kernel, for 6in4 (RFC 4213) and ISATAP (RFC 5214) alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ipperf.agent.kernel.processes import search_path
 from pytest_ipperf.agent.tunnels.backends.base import Backend
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program, true_root
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 _ISATAP = "isatap"
 _TRIED = "ipperf-try"
@@ -51,7 +51,7 @@ class Kernel(Backend):
             if not was_loaded and _may_unload():
                 _run(_UNLOADED)
 
-    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
+    def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
         del stack
         if not _DRIVER.exists() and _may_unload():
             with contextlib.suppress(LabError):  # it may be no module, and the next command says what is wrong
@@ -65,7 +65,7 @@ class Kernel(Backend):
         changes.run(["ip", "link", "set", end.device, "mtu", str(end.mtu), "up"], None)
 
 
-def _kind(end: End) -> list[str]:
+def _kind(end: TunnelEndpoint) -> list[str]:
     mode = [_ISATAP] if end.transport == _ISATAP else ["remote", end.remote]
     return ["type", "sit", "mode", "ip6ip", *mode, "local", end.local, "ttl", str(end.ttl)]
 
@@ -73,7 +73,7 @@ def _kind(end: End) -> list[str]:
 def _tried() -> str:
     """Why no tunnel can be made in a network namespace of its own; empty where one can."""
     identity = [] if true_root() else ["--user", "--map-root-user"]
-    tried = End("tunnel", _TRIED, "192.0.2.1", "192.0.2.2", ())
+    tried = TunnelEndpoint("tunnel", _TRIED, "192.0.2.1", "192.0.2.2", ())
     said = _run(["unshare", *identity, "--net", "ip", "link", "add", _TRIED, *_kind(tried)])
     if any(each in said for each in _NO_DRIVER):
         return f"this kernel, {os.uname().release}, has no sit driver (module sit)"

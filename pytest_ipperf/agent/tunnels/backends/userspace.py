@@ -1,4 +1,4 @@
-"""By a Python process, for users who are root of nothing but a namespace of their own.
+"""Encapsulate by a Python process, for users who are root of nothing but a namespace of their own.
 
 The device is one end of a veth pair; at the other a forwarder reads and writes (`agent/tunnels/forwarder.py`).
 """
@@ -24,7 +24,7 @@ from pytest_ipperf.agent.tunnels.encapsulation import PROTOCOL
 from pytest_ipperf.agent.tunnels.forwarder import UP
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 _MAC = bytes.fromhex("024100000002")
 _READY_S = 10.0
@@ -33,7 +33,7 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from pytest_ipperf.agent.
 
 
 class Userspace(Backend):
-    """Each end has a forwarder; those of ISATAP are told which packets are for the tunnels beside them."""
+    """Each end has a forwarder; those of ISATAP are informed which packets are for the tunnels beside them."""
 
     name = "userspace"
     title = "a forwarder in Python"
@@ -55,7 +55,7 @@ class Userspace(Backend):
             return f"packet and raw sockets are refused ({error.strerror}); it works as root or in a user namespace"
         return ""
 
-    def up(self, end: End, changes: Changes, stack: contextlib.ExitStack) -> None:
+    def up(self, end: TunnelEndpoint, changes: Changes, stack: contextlib.ExitStack) -> None:
         far = f"{end.device}-f"
         add = ["ip", "link", "add", "name", end.device, "address", _MAC.hex(":"), "mtu", str(end.mtu)]
         changes.run(
@@ -73,7 +73,7 @@ class Userspace(Backend):
             changes.run(["ip", "link", "set", "dev", device, "up"], None)
         self._forward(end, far, stack)
 
-    def _forward(self, end: End, far: str, stack: contextlib.ExitStack) -> None:
+    def _forward(self, end: TunnelEndpoint, far: str, stack: contextlib.ExitStack) -> None:
         popen = _started(end, far)
         stack.callback(_stop, popen)
         _wait_up(popen, end)
@@ -84,7 +84,7 @@ class Userspace(Backend):
             _say(each, self._peers)
 
 
-def _started(end: End, far: str) -> subprocess.Popen[bytes]:
+def _started(end: TunnelEndpoint, far: str) -> subprocess.Popen[bytes]:
     # Where the code has travelled, it lies in an open file of this process.
     code = Path(pytest_ipperf.__file__).parents[1]
     travelled = (int(code.name),) if code.parent == Path("/proc/self/fd") else ()
@@ -104,7 +104,7 @@ def _started(end: End, far: str) -> subprocess.Popen[bytes]:
         raise LabError(f"no forwarder could be started for {end.device}: {error}") from None
 
 
-def _wait_up(popen: subprocess.Popen[bytes], end: End) -> None:
+def _wait_up(popen: subprocess.Popen[bytes], end: TunnelEndpoint) -> None:
     assert popen.stdout is not None and popen.stderr is not None  # noqa: S101, PT018 - they are pipes
     if not select.select([popen.stdout], [], [], _READY_S)[0]:
         raise LabError(f"the forwarder of {end.device} was not ready after {_READY_S:g} s")

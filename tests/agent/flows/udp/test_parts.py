@@ -19,7 +19,7 @@ from pytest_ipperf.agent.flows.udp.counter import SequenceCounter
 from pytest_ipperf.agent.flows.udp.paced_sender import PacedResult, PacedSender
 from pytest_ipperf.agent.flows.udp.sequence import SequenceHeaders
 from pytest_ipperf.agent.flows.udp.unpaced_sender import UnpacedSender
-from pytest_ipperf.agent.paths.clock_sync import Ours, check_unset, clock_ahead_ns
+from pytest_ipperf.agent.paths.clock_sync import ClockMap, check_not_set, clock_ahead_ns
 from pytest_ipperf.core.portable.errors import LabError
 
 BASE = 5 << 31
@@ -234,8 +234,8 @@ def test_a_flood_that_nobody_takes_says_so(pair):
 
 
 def test_clocks_of_one_host_need_no_marks():
-    ours = Ours([])
-    assert (ours.error_s, ours.of(7)) == (0.0, 7)
+    clock_map = ClockMap([])
+    assert (clock_map.error_s, clock_map.to_local_ns(7)) == (0.0, 7)
 
 
 @given(st.integers(-(10**14), 10**14), st.floats(-1e-4, 1e-4), st.integers(0, 10**11))
@@ -243,34 +243,36 @@ def test_a_clock_that_drifts_is_followed(ahead_ns, drift, at_ns):
     def theirs(here_ns):
         return here_ns + ahead_ns + round(drift * here_ns)
 
-    marks = [(here, (theirs(here) - here) / 1e9, 1e-6) for here in (0, 10**11)]
-    ours = Ours(marks)
-    assert ours.error_s == pytest.approx(1e-6 + 5e-4)  # half-way it may be 1 in 100 000 of 50 s off the line
-    assert ours.of(theirs(at_ns)) == pytest.approx(at_ns, abs=1500 + 1e-8 * 10**11)
+    samples = [(here, (theirs(here) - here) / 1e9, 1e-6) for here in (0, 10**11)]
+    clock_map = ClockMap(samples)
+    assert clock_map.error_s == pytest.approx(1e-6 + 5e-4)  # half-way it may be 1 in 100 000 of 50 s off the line
+    assert clock_map.to_local_ns(theirs(at_ns)) == pytest.approx(at_ns, abs=1500 + 1e-8 * 10**11)
 
 
-def test_a_mark_from_behind_a_queue_is_left_out():
-    ours = Ours([(0, 2.0, 1e-5), (10**10, 2.06, 0.06)])
-    assert ours.of(5 * 10**9) == 3 * 10**9
-    assert ours.error_s == pytest.approx(1e-5 + 1e-3)  # 1 in 10 000 of 10 s, by which clocks may have drifted apart
+def test_a_sample_from_behind_a_queue_is_left_out():
+    clock_map = ClockMap([(0, 2.0, 1e-5), (10**10, 2.06, 0.06)])
+    assert clock_map.to_local_ns(5 * 10**9) == 3 * 10**9
+    assert clock_map.error_s == pytest.approx(
+        1e-5 + 1e-3
+    )  # 1 in 10 000 of 10 s, by which clocks may have drifted apart
     lost = (0, 0.0, math.inf)
-    assert Ours([lost, (10**10, 2.0, 1e-3)]).error_s == pytest.approx(2e-3)
-    assert Ours([lost, lost]).error_s == math.inf
+    assert ClockMap([lost, (10**10, 2.0, 1e-3)]).error_s == pytest.approx(2e-3)
+    assert ClockMap([lost, lost]).error_s == math.inf
 
 
 def test_a_wall_clock_may_be_slow_but_not_be_set():
     ahead_ns = clock_ahead_ns(time.CLOCK_REALTIME)
     assert abs(ahead_ns - (time.time_ns() - time.monotonic_ns())) < 10**9
-    check_unset("198.18.0.2", ahead_ns, ahead_ns + 1000)
+    check_not_set("198.18.0.2", ahead_ns, ahead_ns + 1000)
     with pytest.raises(LabError, match=r"^the clock of host 198\.18\.0\.2 was set by -0\.040 s during the run"):
-        check_unset("198.18.0.2", 0, -40_000_000)
+        check_not_set("198.18.0.2", 0, -40_000_000)
 
 
 WAITING = """
 import socket, struct
 from pathlib import Path
 from pytest_ipperf.agent.kernel import reassembly
-from pytest_ipperf.agent.kernel.reassembly import await_room, waiting_bytes
+from pytest_ipperf.agent.kernel.reassembly import wait_for_drain, waiting_bytes
 from pytest_ipperf.core.portable.errors import LabError
 
 def fragment(size):
@@ -288,22 +290,22 @@ def fragment6(size):
 def kept(version, name, value):
     Path(f"/proc/sys/net/ipv{version}/{name}").write_text(value)
 
-print([await_room(each) for each in (4, 6, None)])
+print([wait_for_drain(each) for each in (4, 6, None)])
 kept(4, "ipfrag_time", "1")
 kept(6, "ip6frag_time", "1")
 for ipver in (6, None):
     fragment(1400)
     fragment6(1400)
-    print(waiting_bytes(4) > 1400, waiting_bytes(6) > 1400, await_room(ipver), waiting_bytes(4), waiting_bytes(6))
+    print(waiting_bytes(4) > 1400, waiting_bytes(6) > 1400, wait_for_drain(ipver), waiting_bytes(4), waiting_bytes(6))
 kept(4, "ipfrag_time", "30")
 fragment(1400)
 reassembly._PATIENCE_S = 0.1
-print(await_room(6), await_room(None))
-print(*await_room(4))
+print(wait_for_drain(6), wait_for_drain(None))
+print(*wait_for_drain(4))
 kept(4, "ipfrag_low_thresh", "3000")
 kept(4, "ipfrag_high_thresh", "3000")
 try:
-    await_room(4)
+    wait_for_drain(4)
 except LabError as error:
     print(error)
 """

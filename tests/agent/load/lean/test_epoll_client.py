@@ -19,7 +19,7 @@ from pytest_ipperf.agent.load.lean.epoll_client import Burst
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.samples import packed
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.servers.server_process import Daemon
+from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.agent.sockets.target import Target
 from pytest_ipperf.core.measurement.path_proof import ExpectedPath, run_contradictions
@@ -573,9 +573,9 @@ def test_real_servers_serve_a_burst(address, name):
         for each in ("nameserver", name):
             ports[each] = free_port([address], 20000, 29999, random.Random())
             site = Site(str(folder / each), (address,), ports[each], 50, state, zone)
-            daemon = Daemon(SERVERS[each], site)
-            stack.callback(daemon.stop)
-            daemon.start()
+            instance = ServerProcess(SERVERS[each], site)
+            stack.callback(instance.stop)
+            instance.start()
         receipt = load(spec(address, ports[name], ports["nameserver"], protocol=recipe.protocol, name=protocol.host,
                              connections=50))  # fmt: skip
     assert receipt["failed"] == {}

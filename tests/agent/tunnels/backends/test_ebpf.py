@@ -82,7 +82,7 @@ from pytest_ipperf.core.portable.errors import LabError
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:
-        raise_tunnel("ebpf", End("tunnel", "ipperf-6in4", "192.0.2.1", FAR, ()), changes, stack)
+        create_tunnel("ebpf", TunnelEndpoint("tunnel", "ipperf-6in4", "192.0.2.1", FAR, ()), changes, stack)
     except LabError as error:
         print(error)
 print(changes.undo(), devices())
@@ -100,7 +100,7 @@ bpf_assembler.attach = lambda *_, **__: (_ for _ in ()).throw(OSError(22, "Inval
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:
-        raise_tunnel("ebpf", End("tunnel", "ipperf-6in4", NEAR, FAR, ()), changes, stack)
+        create_tunnel("ebpf", TunnelEndpoint("tunnel", "ipperf-6in4", NEAR, FAR, ()), changes, stack)
     except LabError as error:
         print(error)
 print(changes.undo(), devices())

@@ -14,14 +14,14 @@ import pytest
 
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.transports import TRANSPORTS
-from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, Place
+from pytest_ipperf.transports.base import CLIENT, ROUTER, SERVER, HostAddresses
 from tests.support.needs import needs
 from tests.support.uml_guest import uml  # noqa: F401 - a fixture
 
 PLACES = {
-    CLIENT: Place("198.18.0.1", "2001:2:0:10::1"),
-    ROUTER: Place("198.18.0.2", "2001:2:0:10::2"),
-    SERVER: Place("198.18.1.1", "2001:2:0:11::1"),
+    CLIENT: HostAddresses("198.18.0.1", "2001:2:0:10::1"),
+    ROUTER: HostAddresses("198.18.0.2", "2001:2:0:10::2"),
+    SERVER: HostAddresses("198.18.1.1", "2001:2:0:11::1"),
 }
 PREFIXES = {"tunnel": ("2001:2:0:41::/64",), "isatap": ("2001:2:0:5e::/64", "2001:2:0:12::/64")}
 HOST = """
@@ -30,15 +30,15 @@ from pathlib import Path
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.agent.host_state.changes import Changes
 from pytest_ipperf.agent.paths.routes import Protocol41
-from pytest_ipperf.agent.tunnels.tunnel import raise_tunnel
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.agent.tunnels.tunnel import create_tunnel
+from pytest_ipperf.transports.base import TunnelEndpoint
 
 def sh(text):
     return subprocess.run(["sh", "-ec", text], check=True, capture_output=True, text=True).stdout.strip()
 
 def raised(*ends):
     for end in ends:
-        raise_tunnel("kernel", End(**end), changes, contextlib.ExitStack())
+        create_tunnel("kernel", TunnelEndpoint(**end), changes, contextlib.ExitStack())
 
 changes = Changes()
 """
@@ -67,8 +67,8 @@ def host(uml):  # noqa: F811 - the fixture
 
     def run(code, up="", words=("unshare", "--net")):
         script = f'export IPPERF_RUN=/dev/shm/run PATH=/dev/shm/bin:$PATH; ip link set lo up\n{up}\nexec "$@"'
-        told = [sys.executable, "-c", HOST + textwrap.dedent(code)]
-        done = uml.run([*words, "sh", "-ec", script, "sh", *told])
+        command = [sys.executable, "-c", HOST + textwrap.dedent(code)]
+        done = uml.run([*words, "sh", "-ec", script, "sh", *command])
         assert done.returncode == 0, done.stderr
         return ast.literal_eval(done.stdout.splitlines()[-1])
 
@@ -88,11 +88,11 @@ def test_its_devices_are_as_ordered_send_nothing_unasked_and_go_as_if_never_ther
         before, counter = os.listdir("/sys/class/net"), Protocol41()
         raised({ends("tunnel")[CLIENT]!r}, {end!r})
         links = [" ".join(line.split()) for line in sh("ip -d -o link show type sit").splitlines() if "ipperf" in line]
-        told = sh("ip -6 -o addr show; ip -6 route; ip tunnel show ipperf-isatap; ip -6 addr show tentative")
+        shown = sh("ip -6 -o addr show; ip -6 route; ip tunnel show ipperf-isatap; ip -6 addr show tentative")
         time.sleep(1.2)  # routers would be asked for within a second (RFC 4861, section 6.3.7)
         sent = counter.count()
         counter.close()
-        print([links, told.splitlines(), sent, changes.undo(), os.listdir("/sys/class/net") == before])
+        print([links, shown.splitlines(), sent, changes.undo(), os.listdir("/sys/class/net") == before])
     """, LINKED)  # fmt: skip
     assert " mtu 1480 " in found[0][0]
     assert " sit ip6ip remote 198.18.1.1 local 198.18.0.1 ttl 64 pmtudisc addrgenmode " in found[0][0]

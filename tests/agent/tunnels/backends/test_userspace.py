@@ -14,15 +14,15 @@ import pytest
 
 from pytest_ipperf.agent.tunnels import encapsulation
 from pytest_ipperf.agent.tunnels.backends import BACKENDS, preferred, userspace
-from pytest_ipperf.agent.tunnels.encapsulation import Rules
+from pytest_ipperf.agent.tunnels.encapsulation import EncapsulationRules
 from pytest_ipperf.lab.agents.code_archive import cargo
-from pytest_ipperf.transports.base import End
+from pytest_ipperf.transports.base import TunnelEndpoint
 from tests.support.needs import needs
 
 ROOT, HERE = Path(__file__).parents[4], Path(__file__).parents[1]
 LOCAL, PEER = (ipaddress.IPv4Address(f"198.18.0.{number}").packed for number in (1, 2))
-TUNNEL = Rules.of(End("tunnel", "t", "198.18.0.1", "198.18.0.2", ()))
-ISATAP = Rules.of(End("isatap", "i", "198.18.0.1", "198.18.0.3", ()))
+TUNNEL = EncapsulationRules.of(TunnelEndpoint("tunnel", "t", "198.18.0.1", "198.18.0.2", ()))
+ISATAP = EncapsulationRules.of(TunnelEndpoint("isatap", "i", "198.18.0.1", "198.18.0.3", ()))
 NATIVE, SITE = "2001:db8::1", "2001:2:0:5e:0:5efe"
 
 
@@ -54,7 +54,7 @@ def outer(packet, source=PEER, to=LOCAL, traffic_class=0):
         (ISATAP, f"{SITE}:224.0.0.1", ""),
         (ISATAP, f"{SITE}:240.0.0.1", ""),
         (ISATAP, f"{SITE}:255.255.255.255", ""),
-        (Rules(LOCAL, b"", isatap=True, ttl=64), NATIVE, ""),
+        (EncapsulationRules(LOCAL, b"", isatap=True, ttl=64), NATIVE, ""),
     ],
 )
 def test_where_a_packet_goes(rules, to, where):
@@ -146,8 +146,8 @@ with Pair("", "userspace") as pair:
     pair.stack.callback(lambda: undone(changes))
     isatap = f"2001:2:0:5e:0:5efe:{{NEAR}}"
     # The peer is the ISATAP router too, and ISATAP was there before.
-    raise_tunnel({backend!r}, End("isatap", "i", NEAR, FAR, (f"{{isatap}}/64",)), changes, pair.stack)
-    raise_tunnel({backend!r}, End("tunnel", "t", NEAR, FAR, (OWN["tunnel"] + "/64",)), changes, pair.stack)
+    create_tunnel({backend!r}, TunnelEndpoint("isatap", "i", NEAR, FAR, (f"{{isatap}}/64",)), changes, pair.stack)
+    create_tunnel({backend!r}, TunnelEndpoint("tunnel", "t", NEAR, FAR, (OWN["tunnel"] + "/64",)), changes, pair.stack)
     with datagrams("::") as sock:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         for _ in range(3):  # one of the first may be lost on a busy machine, and then all are sent again
@@ -156,7 +156,7 @@ with Pair("", "userspace") as pair:
             for to in (OWN["tunnel"], isatap):
                 inner = datagram(REACHED["tunnel"], to)
                 packet = encapsulation.outer(socket.inet_aton(FAR), socket.inet_aton(NEAR), 0, 64, len(inner)) + inner
-                pair.told(packet.hex() + "\\n", "sent")
+                pair.expect(packet.hex() + "\\n", "sent")
             with contextlib.suppress(BlockingIOError, TimeoutError):
                 while True:
                     (_, _, about), *_ = sock.recvmsg(100, 100)[1]
@@ -195,7 +195,7 @@ from ends import *
 ip(f"addr add {{NEAR}}/24 dev lo")
 with contextlib.ExitStack() as stack:
     changes = Changes(file)
-    raise_tunnel("userspace", End("tunnel", "ipperf-6in4", NEAR, FAR, ()), changes, stack)
+    create_tunnel("userspace", TunnelEndpoint("tunnel", "ipperf-6in4", NEAR, FAR, ()), changes, stack)
     print(devices())
 print(changes.undo(), devices())
 """
@@ -209,7 +209,7 @@ from pytest_ipperf.core.portable.errors import LabError
 changes = Changes()
 with contextlib.ExitStack() as stack:
     try:
-        raise_tunnel("userspace", End("tunnel", "ipperf-6in4", "192.0.2.1", FAR, ()), changes, stack)
+        create_tunnel("userspace", TunnelEndpoint("tunnel", "ipperf-6in4", "192.0.2.1", FAR, ()), changes, stack)
     except LabError as error:
         print(error)
 print(changes.undo(), devices())
