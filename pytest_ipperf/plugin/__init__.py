@@ -1,4 +1,4 @@
-"""The door to pytest: thin hooks, each a call into a room of this folder.
+"""The pytest plugin: thin hooks, each a call into a module of this package.
 
 Whoever merely has the plugin installed must not notice it: what only a measuring session needs is loaded, and begun,
 when the first test is met that measures (`activation`).
@@ -33,11 +33,11 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, object, object]:
     """Rewrite the short names of options in the arguments."""
-    return (yield from aliases.loading(early_config, parser, args))
+    return (yield from aliases.rewrite_aliases(early_config, parser, args))
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Declares the hook that reporters hear."""
+    """Declare the hook of this plugin, for reporters."""
     pluginmanager.add_hookspecs(hookspecs)
 
 
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(hooks.TestCheck(), "ipperf-test-check")
     workers.register(config)
     given = declarations.given(config)
-    if not given or activation.elsewhere():
+    if not given or activation.unsupported_platform():
         return
     try:
         if from_controller(config) is None:
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if declarations.ABOUT_THE_SESSION & set(given):
             session_of(config)
     except IpperfError as error:
-        raise pytest.UsageError(aliases.worded(config, str(error))) from None
+        raise pytest.UsageError(aliases.spell_options(config, str(error))) from None
 
 
 def _start(config: pytest.Config) -> None:
@@ -79,7 +79,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let the fixtures of all other plugins override ours."""
-    activation.give_way(session)
+    activation.allow_overrides(session)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,12 +94,12 @@ def pytest_cmdline_main(config: pytest.Config) -> pytest.ExitCode | None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make the cells of a test that measures."""
-    if not activation.asks(metafunc):
+    if not activation.requests_measured(metafunc):
         return
-    activation.note(metafunc)
-    if activation.elsewhere():
-        if not metafunc.config.pluginmanager.hasplugin("ipperf-elsewhere"):
-            metafunc.config.pluginmanager.register(activation.Elsewhere(), "ipperf-elsewhere")
+    activation.mark_measuring(metafunc)
+    if activation.unsupported_platform():
+        if not metafunc.config.pluginmanager.hasplugin("ipperf-unsupported-platform"):
+            metafunc.config.pluginmanager.register(activation.UnsupportedPlatform(), "ipperf-unsupported-platform")
         return
     from pytest_ipperf.plugin.collect.collection import parametrize  # noqa: PLC0415 - see above
 
@@ -109,7 +109,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Plan what is left after every deselection; first, since the terminal asks for the forecast in this hook."""
-    measuring = any(map(activation.measures, session.items)) and not activation.elsewhere()
+    measuring = any(map(activation.measures, session.items)) and not activation.unsupported_platform()
     if measuring or SESSION in session.config.stash:
         from pytest_ipperf.plugin.collect.collection import finish  # noqa: PLC0415 - see above
 
@@ -120,9 +120,9 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Name what is used and why, and the plan with its forecast."""
     if SESSION not in config.stash:
         return []
-    from pytest_ipperf.plugin.summary import before  # noqa: PLC0415 - see above
+    from pytest_ipperf.plugin.summary import plan_lines  # noqa: PLC0415 - see above
 
-    return before(config)
+    return plan_lines(config)
 
 
 def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
@@ -162,6 +162,6 @@ def pytest_terminal_summary(
     """Show the tables, and what was not decided and why."""
     del exitstatus  # how far the session came tells more
     if SESSION in config.stash:
-        from pytest_ipperf.plugin.summary import write  # noqa: PLC0415 - see above
+        from pytest_ipperf.plugin.summary import write_summary  # noqa: PLC0415 - see above
 
-        write(terminalreporter, config)
+        write_summary(terminalreporter, config)

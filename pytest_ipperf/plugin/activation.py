@@ -25,7 +25,7 @@ _MEASURING: pytest.StashKey[set[str]] = pytest.StashKey()
 """The node ids of the test functions that measure, without their parameters."""
 
 
-def asks(metafunc: pytest.Metafunc) -> bool:
+def requests_measured(metafunc: pytest.Metafunc) -> bool:
     """Return whether a test measures: its `measured` is ours, or requests ours as the fixture that it overrides.
 
     Without pytest's private table of definitions the name alone decides.
@@ -47,7 +47,7 @@ def _is_ours(definition: Any) -> bool:
     return getattr(definition.func, "__module__", "") == _MODULE
 
 
-def seems_to_ask(metafunc: pytest.Metafunc) -> bool:
+def resembles_measurement(metafunc: pytest.Metafunc) -> bool:
     """Return whether a test that does not measure has something of a measurement, and requests what is no fixture."""
     known = getattr(metafunc, "_arg2fixturedefs", None)
     if known is None or MEASURED in known or set(metafunc.fixturenames) <= {*known, "request"}:
@@ -66,8 +66,8 @@ def may_be_skipped(metafunc: pytest.Metafunc) -> bool:
     )
 
 
-def note(metafunc: pytest.Metafunc) -> None:
-    """Keep in mind that the items of this test measure."""
+def mark_measuring(metafunc: pytest.Metafunc) -> None:
+    """Record that the items of this test measure."""
     metafunc.config.stash.setdefault(_MEASURING, set()).add(metafunc.definition.nodeid)
 
 
@@ -78,7 +78,7 @@ def measures(item: pytest.Item) -> bool:
     return bool(known and name and parent and f"{parent.nodeid}::{name}" in known)
 
 
-def give_way(session: pytest.Session) -> None:
+def allow_overrides(session: pytest.Session) -> None:
     """Put our fixtures before those of other plugins, so that theirs of the same name override ours.
 
     A plugin given by `-p` is loaded before ours, and of two plugins pytest prefers the one that is loaded later.
@@ -103,16 +103,16 @@ def _none(*_: object) -> None:
     """Stand in for a function that a version of pytest does not have."""
 
 
-def elsewhere() -> str:
+def unsupported_platform() -> str:
     """Return why nothing can be measured on this system; empty on Linux."""
     return "" if sys.platform == _LINUX else f"pytest-ipperf measures on Linux only; this is {sys.platform}"
 
 
-class Elsewhere:
+class UnsupportedPlatform:
     """Ends the items that measure in a sentence where they cannot, before their fixtures are set up."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Say why."""
         if measures(item):
-            pytest.fail(elsewhere(), pytrace=False)
+            pytest.fail(unsupported_platform(), pytrace=False)

@@ -1,4 +1,4 @@
-"""The hooks that other plugins can hear."""
+"""The hooks that other plugins can implement."""
 
 from __future__ import annotations
 

@@ -6,18 +6,18 @@ import dataclasses
 
 import pytest
 
-from pytest_ipperf.plugin.collect.collection import LeavingOut
-from pytest_ipperf.plugin.collect.mistakes import Checking
-from pytest_ipperf.plugin.measure.outcome import TALLY, Running, Tally
-from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING, Vacating
+from pytest_ipperf.plugin.collect.collection import UnsupportedItems
+from pytest_ipperf.plugin.collect.mistakes import MarkerExpressionCheck
+from pytest_ipperf.plugin.measure.outcome import VERDICTS, CallPhase, VerdictCollector
+from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN, ProvisioningTeardown
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.baseline import check_night, find_baseline
 from pytest_ipperf.plugin.session.invocation import invocation
-from pytest_ipperf.plugin.session.journal import KEEPER, Keeper
-from pytest_ipperf.plugin.session.resume import find_earlier
+from pytest_ipperf.plugin.session.journal import SESSION_WRITER, SessionWriter
+from pytest_ipperf.plugin.session.resume import find_resumed
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.plugin.session.session_end import ENDING, Ending
-from pytest_ipperf.plugin.session.spread_cache import Memory
+from pytest_ipperf.plugin.session.session_end import SESSION_END, SessionEnd
+from pytest_ipperf.plugin.session.spread_cache import SpreadCache
 from pytest_ipperf.plugin.session.stash import SESSION
 
 
@@ -27,26 +27,26 @@ def start(config: pytest.Config) -> None:
     settings = read_settings(config, facts.seed)
     if facts.resume:  # the last session is by now the one that has begun
         settings = dataclasses.replace(settings, resume=facts.resume)
-    known = Session(config, settings, facts, find_earlier(settings, directory))
+    known = Session(config, settings, facts, find_resumed(settings, directory))
     if not known.is_worker:
         if settings.flags:
             check_night(settings)
         known.baseline = find_baseline(settings, directory)
     config.stash[SESSION] = known
-    config.pluginmanager.register(LeavingOut(), "ipperf-leaving-out")
-    config.pluginmanager.register(Checking(), "ipperf-checking")
-    config.pluginmanager.register(Running(), "ipperf-running")
-    config.stash[VACATING] = vacating = Vacating(known)
-    config.pluginmanager.register(vacating, "ipperf-vacating")
+    config.pluginmanager.register(UnsupportedItems(), "ipperf-unsupported-items")
+    config.pluginmanager.register(MarkerExpressionCheck(), "ipperf-marker-expression-check")
+    config.pluginmanager.register(CallPhase(), "ipperf-call-phase")
+    config.stash[PROVISIONING_TEARDOWN] = teardown = ProvisioningTeardown(known)
+    config.pluginmanager.register(teardown, "ipperf-provisioning-teardown")
     if not known.is_worker:
-        config.stash[TALLY] = tally = Tally(config)
-        config.stash[KEEPER] = keeper = Keeper(known)
-        config.stash[ENDING] = ending = Ending(known)
-        config.pluginmanager.register(Memory(known), "ipperf-memory")
-        config.pluginmanager.register(tally, "ipperf-tally")
+        config.stash[VERDICTS] = verdicts = VerdictCollector(config)
+        config.stash[SESSION_WRITER] = writer = SessionWriter(known)
+        config.stash[SESSION_END] = session_end = SessionEnd(known)
+        config.pluginmanager.register(SpreadCache(known), "ipperf-spread-cache")
+        config.pluginmanager.register(verdicts, "ipperf-verdicts")
         # Of two that come last, the later one does.
-        config.pluginmanager.register(keeper, "ipperf-keeper")
-        config.pluginmanager.register(ending, "ipperf-ending")
+        config.pluginmanager.register(writer, "ipperf-session-writer")
+        config.pluginmanager.register(session_end, "ipperf-session-end")
     if config.getoption("allure_report_dir", None):
         from pytest_ipperf.plugin.allure import begin as begin_allure  # noqa: PLC0415 - allure-pytest is an extra
 

@@ -24,7 +24,7 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.lab.runs.result import Service
-from pytest_ipperf.plugin.session.plan_text import order_of
+from pytest_ipperf.plugin.session.plan_text import plan_data
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import SCHEMA, Archive, EventLog, accept, withdraw
 from tests.store.kept import BEGAN, HOST, SUITE, events_of, facts, name_of, record, rewrite
@@ -137,7 +137,7 @@ def _measure(journal: EventLog, seed: int) -> None:
     draw, plan = random.Random(seed), PLAN
     name = str(plan.workload)
     service = Service("apache", "2.4", embedded=False, port=80, resolver_port=53)
-    journal.append("workload", {"workload": name, "seed": plan.seed, "order": order_of(plan)})
+    journal.append("workload", {"workload": name, "seed": plan.seed, "order": plan_data(plan)})
     for epoch in plan.epochs:
         hosts = {"client": HOST, "server": HOST}
         shown = {"epoch": epoch.number, "server": str(service), "resolver": "", "paths": {}, "fingerprint": hosts}

@@ -30,7 +30,7 @@ from pytest_ipperf.cli.night.decide import decide_night
 from pytest_ipperf.core.nightly.report import GateStatus
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
-from pytest_ipperf.plugin.session.resume import Earlier
+from pytest_ipperf.plugin.session.resume import ResumedSession
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.store import SCHEMA, Archive, read_session
 from tests.cli.archives import FRESH, GREEN, NEXT, PLAN, RED, RESUMED, STATE, WORKER, build, mutate
@@ -72,12 +72,12 @@ def ask(*argv: object) -> tuple[int, str, str]:
 def resumed(root: Path, number: int) -> Any:
     """The runs that a session would take over from that one; nothing where it would measure them."""
     try:
-        earlier = Earlier(read_session(root / "runs" / name_of(number), damage=[]))
+        earlier = ResumedSession(read_session(root / "runs" / name_of(number), damage=[]))
     except IpperfError:
         return None
     settings: Any = SimpleNamespace(inventory=BUILTIN)
-    earlier.choose([PLAN], {PLAN.workload: {}}, settings)
-    found = earlier.take(PLAN, STATE, 10.0)
+    earlier.select([PLAN], {PLAN.workload: {}}, settings)
+    found = earlier.reuse(PLAN, STATE, 10.0)
     return found.runs if found else None
 
 

@@ -1,4 +1,4 @@
-"""Allure: what its reports show of measurements, where `--alluredir` asks for one; loaded only then.
+"""Add measurements to the reports of Allure; loaded only where `--alluredir` asks for one.
 
 allure-pytest, an extra, writes a result for each test; these rooms finish those of measurements before that.
 """
@@ -10,9 +10,9 @@ from functools import partial
 import allure_commons
 import pytest
 
-from pytest_ipperf.plugin.allure.environment import Surroundings
+from pytest_ipperf.plugin.allure.environment import EnvironmentFiles
 from pytest_ipperf.plugin.allure.results import Results
-from pytest_ipperf.plugin.allure.session_result import Whole
+from pytest_ipperf.plugin.allure.session_result import SessionResult
 from pytest_ipperf.plugin.session.stash import SESSION
 
 
@@ -25,5 +25,5 @@ def begin(config: pytest.Config) -> None:
     allure_commons.plugin_manager.register(results)
     config.add_cleanup(partial(allure_commons.plugin_manager.unregister, results))
     if not session.is_worker:
-        config.pluginmanager.register(Surroundings(config), "ipperf-allure-surroundings")
-        config.pluginmanager.register(Whole(config), "ipperf-allure-whole")
+        config.pluginmanager.register(EnvironmentFiles(config), "ipperf-allure-environment")
+        config.pluginmanager.register(SessionResult(config), "ipperf-allure-session")

@@ -1,4 +1,4 @@
-"""Surroundings: what stands beside the results, once for all: categories, environment, who ran the tests."""
+"""Write the files beside Allure's results: environment, executor and categories."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.core.design.cell import client_text
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.statuses import categories
-from pytest_ipperf.plugin.measure.outcome import TALLY
+from pytest_ipperf.plugin.measure.outcome import VERDICTS
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
 
 
-class Surroundings:
+class EnvironmentFiles:
     """Hooks of the main process."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -29,12 +29,12 @@ class Surroundings:
 
     def pytest_sessionfinish(self) -> None:
         """Writes the files, where anything was to be measured."""
-        tally, session = self._config.stash[TALLY], self._config.stash[SESSION]
-        if not tally.measurements:
+        verdicts, session = self._config.stash[VERDICTS], self._config.stash[SESSION]
+        if not verdicts.measurements:
             return
         folder = self._config.invocation_params.dir / self._config.getoption("allure_report_dir")
         texts = {
-            "environment.properties": properties(environment_of(session, tally.records)),
+            "environment.properties": properties(environment_of(session, verdicts.records)),
             "executor.json": _json(executor_of(os.environ, session.folder.name)),
             "categories.json": _json(categories()),
         }
@@ -44,18 +44,18 @@ class Surroundings:
                 (folder / name).write_text(text, encoding="utf-8")
         except OSError as error:
             trouble = f"allure: {folder} cannot be written ({error.strerror})"
-            self._config.stash[ENDING].troubles.append(trouble)
+            self._config.stash[SESSION_END].troubles.append(trouble)
 
 
 def environment_of(session: Session, records: Iterable[Record]) -> dict[str, str]:
-    """What every figure of the session depends on, by name."""
-    told, settings = list(records), session.settings
-    backends = (name for record in told for name in record.backend.split(", ") if name)
+    """Return what every figure of the session depends on, by name."""
+    all_records, settings = list(records), session.settings
+    backends = (name for record in all_records for name in record.backend.split(", ") if name)
     tunnels = [BACKENDS[name].title if name in BACKENDS else "the hosts' own devices" for name in sorted({*backends})]
     facts = {
-        "Testbed": _once(record.testbed for record in told) or ", ".join(each.name for each in session.testbeds),
+        "Testbed": _once(record.testbed for record in all_records) or ", ".join(each.name for each in session.testbeds),
         "Tunnels": ", ".join(dict.fromkeys(tunnels)),
-        "Server": _once(record.server for record in told),
+        "Server": _once(record.server for record in all_records),
         "Client": client_text(settings.client, settings.rate_per_s, settings.workers),
         "Design": settings.design.name,
         "Reference": settings.reference.title,
@@ -76,10 +76,10 @@ def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int
         home = f"{get('GITHUB_SERVER_URL', '')}/{get('GITHUB_REPOSITORY', '')}"
         number, build = get("GITHUB_RUN_NUMBER", ""), get("GITHUB_WORKFLOW", "")
         job = f"{home}/actions/runs/{get('GITHUB_RUN_ID', '')}"
-        told = {"name": "GitHub Actions", "type": "github", "url": home, "buildUrl": job}
+        executor = {"name": "GitHub Actions", "type": "github", "url": home, "buildUrl": job}
     elif get("GITLAB_CI") == "true":
         number, build = get("CI_PIPELINE_IID", ""), get("CI_JOB_NAME", "")
-        told = {
+        executor = {
             "name": "GitLab CI",
             "type": "gitlab",
             "url": get("CI_PROJECT_URL", ""),
@@ -87,11 +87,16 @@ def executor_of(environ: Mapping[str, str], session: str) -> dict[str, str | int
         }
     elif get("JENKINS_URL"):
         number, build = get("BUILD_NUMBER", ""), get("JOB_NAME", "")
-        told = {"name": "Jenkins", "type": "jenkins", "url": get("JENKINS_URL", ""), "buildUrl": get("BUILD_URL", "")}
+        executor = {
+            "name": "Jenkins",
+            "type": "jenkins",
+            "url": get("JENKINS_URL", ""),
+            "buildUrl": get("BUILD_URL", ""),
+        }
     else:
         return {"name": "local", "type": "local", "buildName": session}
-    order = {"buildOrder": int(number)} if number.isdecimal() else {}
-    return {**{key: text for key, text in told.items() if text}, **order, "buildName": f"{build} #{number}"}
+    build_order = {"buildOrder": int(number)} if number.isdecimal() else {}
+    return {**{key: text for key, text in executor.items() if text}, **build_order, "buildName": f"{build} #{number}"}
 
 
 def properties(facts: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Metrics: the figures of a cell as Allure 3 remembers them from session to session, beside its statuses."""
+"""The figures of a cell as Allure 3 keeps them from session to session, beside its statuses."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def metrics_json(record: Record, result: Any) -> str:
     """The change against the reference, where there is one, and the arm's mean; by the history id of `result`."""
     when = {"start": result.start, "stop": result.stop, "title": result.name}
     better = METRICS[record.metric].metric.direction.partition("_")[0]
-    told = [
+    figures = [
         {"id": f"{result.uuid}-{name}", "key": f"{result.historyId}-{name}", **when, **facts, "better": better}
         for name, facts in _figures(record)
         if math.isfinite(facts["value"])  # JSON has no other numbers
     ]
-    return json.dumps(told, indent=2)
+    return json.dumps(figures, indent=2)
 
 
 def _figures(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Results: each measurement's, finished when all of it is known and before it is written."""
+"""Complete the result of each measurement before allure-pytest writes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from allure_commons.model2 import ATTACHMENT_PATTERN, Attachment, Label, Paramet
 from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.allure.metrics import metrics_json
-from pytest_ipperf.plugin.allure.statuses import Kind, Outcome, crash_text, outcome_of
+from pytest_ipperf.plugin.allure.statuses import Category, Classification, classify, crash_text
 from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.collect.questions import metric_of
 from pytest_ipperf.plugin.session.session import Session
@@ -28,7 +28,7 @@ _NO_MATTER = {"testbed", "protocol", "connections", "payload", "factors", "ipver
 
 
 class Results:
-    """Hooks of pytest, which tell what is under way, and of allure-pytest, which hand over what is about to be written.
+    """Hooks of pytest, which say what is under way, and of allure-pytest, which hand over what is about to be written.
 
     In the process that runs the items, so also in xdist's workers.
     """
@@ -74,21 +74,21 @@ def finish(result: Any, session: Session, item: pytest.Item, reports: Mapping[st
     cell = cell_of(item)
     if cell is None:
         return
-    told = getattr(reports.get("call"), "ipperf_record", "")
-    record = Record.from_json(told) if told else None
+    text = getattr(reports.get("call"), "ipperf_record", "")
+    record = Record.from_json(text) if text else None
     _name(result, session, item, cell)
-    outcome = outcome_of(reports, record)
+    outcome = classify(reports, record)
     if outcome is not None:
-        _rule(result, outcome, reports)
+        _set_status(result, outcome, reports)
     # allure-pytest begins the clock anew at the call, and the time goes by in the set-up that measures.
     result.start = round(1000 * min(report.start for report in reports.values()))
     result.stop = round(1000 * max(report.stop for report in reports.values()))
     _describe(result, record, outcome)
     if record is not None:
-        for name, kind, suffix, body in _attachments(session, cell, record):
-            result.attachments.append(_attached(name, kind, suffix, body))
-        told = metrics_json(record, result).encode()
-        allure_commons.plugin_manager.hook.report_attached_data(body=told, file_name=f"{result.uuid}-perf.json")
+        for attachment in _attachments(session, cell, record):
+            result.attachments.append(_attached(*attachment))
+        body = metrics_json(record, result).encode()
+        allure_commons.plugin_manager.hook.report_attached_data(body=body, file_name=f"{result.uuid}-perf.json")
 
 
 def history_id(item: pytest.Item, cell: Cell, metric: str) -> str:
@@ -128,25 +128,25 @@ def _suite(item: pytest.Item) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _rule(result: Any, outcome: Outcome, reports: Mapping[str, pytest.TestReport]) -> None:
-    result.status = outcome.kind.status
+def _set_status(result: Any, outcome: Classification, reports: Mapping[str, pytest.TestReport]) -> None:
+    result.status = outcome.category.status
     trace = getattr(result.statusDetails, "trace", None)
-    if outcome.kind is Kind.REGRESSION:
+    if outcome.category is Category.REGRESSION:
         trace = crash_text(reports["call"])
     # Of a fixture that broke the reader needs to know where; a sentence stands already in the message.
-    elif outcome.kind is not Kind.INFRASTRUCTURE or (trace or "").strip() == outcome.sentence:
+    elif outcome.category is not Category.INFRASTRUCTURE or (trace or "").strip() == outcome.sentence:
         trace = None
     result.statusDetails = StatusDetails(message=outcome.message, trace=trace)
 
 
-def _describe(result: Any, record: Record | None, outcome: Outcome | None) -> None:
+def _describe(result: Any, record: Record | None, outcome: Classification | None) -> None:
     from pytest_ipperf.report import allure_card  # noqa: PLC0415 - loads scipy, see the plugin's charter
 
     result.description = None
     if record is not None:
         result.descriptionHtml = allure_card.description(record, allure_card.plot(record))
     elif outcome is not None:
-        result.descriptionHtml = allure_card.without_answer(outcome.kind.value[1], outcome.sentence)
+        result.descriptionHtml = allure_card.without_answer(outcome.category.value[1], outcome.sentence)
 
 
 def _attachments(session: Session, cell: Cell, record: Record) -> Iterator[tuple[str, str, str, bytes | Path]]:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.records.completeness import Completeness, SessionState
-from pytest_ipperf.plugin.session.journal import KEEPER
-from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.session.journal import SESSION_WRITER
+from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
 
 TITLE = "The session as a whole"
@@ -26,7 +26,7 @@ _NAMED = 200
 """Of more items that have no answer the others are counted."""
 
 
-class Whole:
+class SessionResult:
     """Hooks of the main process."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -51,14 +51,14 @@ class Whole:
         """Takes it away, or leaves it with how far the session came."""
         if self._began_s is None:
             return
-        found = self._config.stash[KEEPER].extent
+        found = self._config.stash[SESSION_WRITER].extent
         if found.is_whole:
             self._path.unlink(missing_ok=True)
         else:
             self._write(found)
 
     def _running(self) -> Completeness:
-        return dataclasses.replace(self._config.stash[KEEPER].extent, state=SessionState.RUNNING, resume="")
+        return dataclasses.replace(self._config.stash[SESSION_WRITER].extent, state=SessionState.RUNNING, resume="")
 
     @property
     def _path(self) -> Path:
@@ -73,7 +73,7 @@ class Whole:
             part.replace(self._path)
         except OSError as error:
             trouble = f"allure: {self._path.parent} cannot be written ({error.strerror})"
-            troubles = self._config.stash[ENDING].troubles
+            troubles = self._config.stash[SESSION_END].troubles
             troubles += [trouble] * (trouble not in troubles)
 
     def _result(self, found: Completeness) -> dict[str, Any]:

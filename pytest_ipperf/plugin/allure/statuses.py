@@ -1,4 +1,4 @@
-"""Kinds: what became of a measurement, as Allure sorts it: a status, the word its message begins with, a category."""
+"""Classify results as Allure sorts them: by a status, a category, and the word that the message begins with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from pytest_ipperf.core.records.record import Record
 
 
-class Kind(enum.Enum):
-    """The value is Allure's status and the name of the category."""
+class Category(enum.Enum):
+    """A category of Allure; the value is its status and its name."""
 
     REGRESSION = ("failed", "Regression")
     FLAGGED = ("skipped", "Flagged, to be measured again")
@@ -32,35 +32,35 @@ class Kind(enum.Enum):
         return self.name.lower()
 
 
-_TROUBLES = {"invalid": Kind.INVALID, "infrastructure": Kind.INFRASTRUCTURE}
+_TROUBLES = {"invalid": Category.INVALID, "infrastructure": Category.INFRASTRUCTURE}
 
 
-class Outcome(NamedTuple):
-    """What became of an item, in a sentence."""
+class Classification(NamedTuple):
+    """The category of an item's result, with the sentence that explains it."""
 
-    kind: Kind
+    category: Category
     sentence: str
 
     @property
     def message(self) -> str:
         """By which Allure finds the category."""
-        return f"{self.kind.word}: {self.sentence.removeprefix(f'{self.kind.word}: ')}"
+        return f"{self.category.word}: {self.sentence.removeprefix(f'{self.category.word}: ')}"
 
 
-def outcome_of(reports: Mapping[str, pytest.TestReport], record: Record | None) -> Outcome | None:
-    """That of an item by its `reports` of set-up, call and teardown; None where a test passed or failed of its own."""
+def classify(reports: Mapping[str, pytest.TestReport], record: Record | None) -> Classification | None:
+    """Classify an item by its `reports` of set-up, call and teardown; None where a test passed or failed of its own."""
     for report in reports.values():
         if sentence := getattr(report, "ipperf_flagged", ""):
-            return Outcome(Kind.FLAGGED, sentence)
+            return Classification(Category.FLAGGED, sentence)
         if sentence := getattr(report, "ipperf_unjudged", ""):
-            return Outcome(Kind.UNJUDGED, sentence)
+            return Classification(Category.UNJUDGED, sentence)
         if sentence := getattr(report, "ipperf_inconclusive", ""):
-            return Outcome(Kind.INCONCLUSIVE, sentence)
-        if kind := _TROUBLES.get(getattr(report, "ipperf_trouble", "")):
-            return Outcome(kind, crash_text(report))
+            return Classification(Category.INCONCLUSIVE, sentence)
+        if category := _TROUBLES.get(getattr(report, "ipperf_trouble", "")):
+            return Classification(category, crash_text(report))
     call = reports.get("call")
     if record is not None and record.verdict == "exceeds" and call is not None and call.failed:
-        return Outcome(Kind.REGRESSION, record.sentence)
+        return Classification(Category.REGRESSION, record.sentence)
     return None
 
 
@@ -76,7 +76,7 @@ def categories() -> list[dict[str, Any]]:
         {
             "name": kind.value[1],
             "matchedStatuses": [kind.status],
-            **({} if kind is Kind.INFRASTRUCTURE else {"messageRegex": f"{kind.word}: .*"}),
+            **({} if kind is Category.INFRASTRUCTURE else {"messageRegex": f"{kind.word}: .*"}),
         }
-        for kind in Kind
+        for kind in Category
     ]

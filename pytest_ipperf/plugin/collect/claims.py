@@ -1,4 +1,4 @@
-"""Claims: what a test's source asks of `measured`, as far as it can be read without running it.
+"""Check what a test's source asks of `measured`, as far as it can be read without running it.
 
 Only what is certainly a mistake is one: what the source does not show (a margin that is computed, a claim in a function
 elsewhere) is left to the run.

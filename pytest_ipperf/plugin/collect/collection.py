@@ -1,4 +1,4 @@
-"""Collection: from markers and settings to cells, from cells to what is measured."""
+"""Make the cells of tests from markers and settings, and select those that are measured."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pytest_ipperf.core.portable.errors import IpperfError, LabError, UsageError
 from pytest_ipperf.core.portable.factor import Level, levels_of_text
 from pytest_ipperf.lab.inventory.limits import beyond, too_many
 from pytest_ipperf.plugin.activation import measures
-from pytest_ipperf.plugin.collect.levels import levels_of, refused
+from pytest_ipperf.plugin.collect.levels import level_grid, unsupported
 from pytest_ipperf.plugin.collect.node_ids import named_ids
-from pytest_ipperf.plugin.collect.questions import check_markers, question_of, unasked
-from pytest_ipperf.plugin.collect.unused_options import check_effects
-from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.collect.questions import check_markers, margin_mismatch, question_of
+from pytest_ipperf.plugin.collect.unused_options import check_unused_options
+from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.invocation import from_controller
 from pytest_ipperf.plugin.session.session import Session
@@ -42,17 +42,17 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         session = session_of(metafunc.config)
     except IpperfError as error:
         if from_controller(metafunc.config):
-            raise pytest.Collector.CollectError(worded(metafunc.config, str(error))) from None
+            raise pytest.Collector.CollectError(spell_options(metafunc.config, str(error))) from None
         return
     where = metafunc.definition.nodeid
     if session.settings.inventory_trouble:
-        raise pytest.Collector.CollectError(worded(metafunc.config, session.settings.inventory_trouble))
+        raise pytest.Collector.CollectError(spell_options(metafunc.config, session.settings.inventory_trouble))
     try:
         protocol = _protocol(metafunc)
-        connections, payloads, factors = levels_of(metafunc.definition, session.settings, protocol)
+        connections, payloads, factors = level_grid(metafunc.definition, session.settings, protocol)
         check_markers(metafunc.definition, protocol)
     except UsageError as error:
-        raise pytest.Collector.CollectError(worded(metafunc.config, f"{where}: {error}")) from None
+        raise pytest.Collector.CollectError(spell_options(metafunc.config, f"{where}: {error}")) from None
     # The factors that are equal within a workload have session scope: pytest then keeps a workload's items together,
     # and the first of them measures for all.
     load = _load(session.settings, protocol)
@@ -81,16 +81,16 @@ def finish(session: pytest.Session) -> None:
     try:
         known = session_of(session.config)
     except IpperfError as error:  # of a setting, or of the records of earlier sessions
-        raise pytest.UsageError(worded(session.config, str(error))) from None
+        raise pytest.UsageError(spell_options(session.config, str(error))) from None
     known.make_plans(asked(session.items))
     known.items = {item.nodeid: str(cell) for item in session.items if (cell := cell_of(item)) is not None}
     try:
         known.check_client()
         known.check_reboot()
-        check_effects(known)
+        check_unused_options(known)
         known.check_descriptors()
     except (UsageError, LabError) as error:
-        known.mistake = worded(session.config, str(error))
+        known.mistake = spell_options(session.config, str(error))
         if not known.is_worker:
             raise pytest.UsageError(known.mistake) from None
         session.items.clear()
@@ -201,7 +201,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
         items[:] = kept
 
 
-class LeavingOut:
+class UnsupportedItems:
     """Takes out what can never run in this session, and keeps why; a plugin of its own.
 
     It is the outermost wrapper: what it finds was left by `-m`, `-k`, `--lf` and the filters, so it was asked for.
@@ -226,7 +226,7 @@ class LeavingOut:
         found = {item: _obstacle(item, cell) for item, cell in cells.items()}
         session_of(config).left_out = [cells[item] for item, why in found.items() if why is not None]
         lines = _left_out({why for why in found.values() if why is not None})
-        session_of(config).lacking = [worded(config, line) for line in lines]
+        session_of(config).left_out_lines = [spell_options(config, line) for line in lines]
         items[:] = [item for item in items if found.get(item) is None]
         _recount(config)
 
@@ -258,7 +258,7 @@ def _wanted(session: Session, item: pytest.Item, cell: Cell) -> bool:
 def _obstacle(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
     """Return why a cell cannot be measured here, or cannot be asked what the command line asks; looked at once."""
     if _OBSTACLE not in item.stash:
-        item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell) or _unasked(item, cell)
+        item.stash[_OBSTACLE] = _lacking(session_of(item.config), cell) or _margin_mismatch(item, cell)
     return item.stash[_OBSTACLE]
 
 
@@ -269,13 +269,13 @@ def _lacking(session: Session, cell: Cell) -> tuple[str, str] | None:
         if why := session.lacks(testbed, arm, _NAMES):
             return why, arm.transport
     # A size asked for on the command line may suit one of a suite's protocols and not another.
-    why = refused(cell.workload) or too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
+    why = unsupported(cell.workload) or too_many(testbed, cell.workload.protocol) or beyond(testbed, cell.workload)
     return (why, cell.arm.transport) if why else None
 
 
-def _unasked(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
+def _margin_mismatch(item: pytest.Item, cell: Cell) -> tuple[str, str] | None:
     """Why what the command line asks cannot be asked of an item, in the same form."""
-    why = unasked(item, cell.workload.protocol)
+    why = margin_mismatch(item, cell.workload.protocol)
     return (why, cell.arm.transport) if why else None
 
 
@@ -287,7 +287,7 @@ def _left_out(lacking: Iterable[tuple[str, str]]) -> list[str]:
     return [f"left out: {why.replace(_NAMES, ', '.join(names))}" for why, names in found.items()]
 
 
-def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
+def group_by_workload(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts a workload's items together, in the order in which they are written, or in which pytest-randomly wants them.
 
     pytest's own grouping by parameters of session scope would mix the workloads of tests that share a level.

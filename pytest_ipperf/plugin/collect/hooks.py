@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_ipperf.plugin.activation import asks, elsewhere, seems_to_ask
+from pytest_ipperf.plugin.activation import requests_measured, resembles_measurement, unsupported_platform
 from pytest_ipperf.plugin.session.stash import SESSION
 
 
@@ -19,7 +19,9 @@ class TestCheck:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None]:
         """Report the first mistake of the test."""
         yield
-        if not elsewhere() and ((asks(metafunc) and SESSION in metafunc.config.stash) or seems_to_ask(metafunc)):
+        if not unsupported_platform() and (
+            (requests_measured(metafunc) and SESSION in metafunc.config.stash) or resembles_measurement(metafunc)
+        ):
             from pytest_ipperf.plugin.collect.mistakes import check_test  # noqa: PLC0415 - what only a suite needs
 
             check_test(metafunc)
@@ -35,7 +37,7 @@ class Selection:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Apply both."""
         if SESSION in config.stash:
-            from pytest_ipperf.plugin.collect.collection import arrange, deselect  # noqa: PLC0415 - as above
+            from pytest_ipperf.plugin.collect.collection import deselect, group_by_workload  # noqa: PLC0415 - as above
 
             deselect(config, items)
-            arrange(config, items)
+            group_by_workload(config, items)

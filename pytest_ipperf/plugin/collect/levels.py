@@ -1,4 +1,4 @@
-"""Levels: what a test measures of each thing that is held equal, from its markers, the options and the protocol."""
+"""The grid of levels that a test measures, from its markers, the options and the protocol."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.protocols.base import Protocol
 
 
-class Levels(NamedTuple):
-    """What is combined, each with each; `factors` are the combinations of the protocol's own."""
+class LevelGrid(NamedTuple):
+    """The levels that are combined, each with each; `factors` are the combinations of the protocol's own."""
 
     connections: list[int]
     payloads: list[int]
     factors: list[tuple[Level, ...]]
 
 
-def levels_of(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> Levels:
+def level_grid(node: pytest.Item | pytest.Function, settings: Settings, protocol: str) -> LevelGrid:
     """Return the levels of a test: its options' before its markers', and those before the protocol's own.
 
     Both markers have to be right under every design, as the paper's grid is a matter of days.
@@ -35,7 +35,7 @@ def levels_of(node: pytest.Item | pytest.Function, settings: Settings, protocol:
     return full if settings.design.full_grid else everyday
 
 
-def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol) -> Levels:
+def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protocol) -> LevelGrid:
     counts = _distinct("connections", asked, _count)
     marked = _distinct("payload", asked, parse_bytes)
     own = []
@@ -43,13 +43,13 @@ def _levels(asked: Mapping[str, Sequence[Any]], settings: Settings, kind: Protoc
         there = _distinct(factor.name, asked, factor.parse)
         own.append([factor.level(value) for value in settings.factors[factor.name] or there])
     connections, payloads = list(settings.connections) or counts, list(settings.payloads) or marked
-    found = Levels(connections, payloads, list(itertools.product(*own)))
+    found = LevelGrid(connections, payloads, list(itertools.product(*own)))
     # What the options ask for may suit one test and not another: that is left out, and the rest has to be right.
     _check(kind, [1] if settings.connections else counts, [] if settings.payloads else marked, found.factors)
     return found
 
 
-def refused(workload: Workload) -> str:
+def unsupported(workload: Workload) -> str:
     """Why a protocol cannot be measured so; empty where it can."""
     try:
         values = values_of(workload.levels)

@@ -1,4 +1,4 @@
-"""Mistakes: what can be seen of a test before anything is measured, and cannot have been meant.
+"""Find mistakes of a test that show before anything is measured.
 
 A workload may take an hour, and pytest looks for a test's fixtures, and runs its body, only when its turn has come.
 """
@@ -14,10 +14,10 @@ import pytest
 
 from pytest_ipperf.core.closest_match import closest_match
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.activation import asks, may_be_skipped
+from pytest_ipperf.plugin.activation import may_be_skipped, requests_measured
 from pytest_ipperf.plugin.collect.claims import check_claims
 from pytest_ipperf.plugin.collect.questions import metric_of
-from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.invocation import invocation
 from pytest_ipperf.plugin.session.stash import SESSION
 from pytest_ipperf.protocols import PROTOCOLS
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[(:\s]")
 _TYPED = re.compile(r"-[hlqsvVx]*m")
 
 
-class Checking:
+class MarkerExpressionCheck:
     """Looks at the expression of `-m` once all tests are known."""
 
     @pytest.hookimpl(tryfirst=True)
@@ -56,7 +56,9 @@ def check_test(metafunc: pytest.Metafunc) -> None:
     try:
         _check(metafunc)
     except UsageError as error:
-        raise pytest.Collector.CollectError(worded(metafunc.config, f"{metafunc.definition.nodeid}: {error}")) from None
+        raise pytest.Collector.CollectError(
+            spell_options(metafunc.config, f"{metafunc.definition.nodeid}: {error}")
+        ) from None
 
 
 def check_expression(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -105,7 +107,7 @@ def _check(metafunc: pytest.Metafunc) -> None:
         if may_be_skipped(metafunc)
         else [name for name in metafunc.fixturenames if name not in known and name != "request"]
     )
-    if asks(metafunc):
+    if requests_measured(metafunc):
         for name in unknown:
             raise UsageError(_unknown(name, _available(metafunc)))
         if known["measured"][-1].func.__module__ != _OURS:

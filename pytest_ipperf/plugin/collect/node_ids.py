@@ -1,4 +1,4 @@
-"""Naming: the items that the command line names by whole node ids, such as `test_mail.py::test_smtp[lab-smtp-...]`."""
+"""Find the items that the command line names by whole node ids, such as `test_mail.py::test_smtp[lab-smtp-...]`."""
 
 from __future__ import annotations
 

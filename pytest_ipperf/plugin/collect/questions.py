@@ -1,4 +1,4 @@
-"""Questions: by which metric an item is judged, and how much worse than the reference is acceptable."""
+"""The question of an item: the metric that it is judged by, and its margin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def question_of(node: pytest.Item, protocol: str) -> Question:
     return Question(metric, asked or _own_margin(node, metric))
 
 
-def asked_with(node: pytest.Item, protocol: str, margin: object) -> Question:
+def question_with_margin(node: pytest.Item, protocol: str, margin: object) -> Question:
     """Return what is asked of an item with the margin that a fixture gave: a Margin, or a text such as `10%`.
 
     UsageError where that is no margin, or none for the item's metric.
@@ -38,7 +38,7 @@ def check_markers(node: pytest.Item, protocol: str) -> None:
     _own_margin(node, metric_of(node, protocol))
 
 
-def unasked(node: pytest.Item, protocol: str) -> str:
+def margin_mismatch(node: pytest.Item, protocol: str) -> str:
     """Why `--margin` cannot be asked of an item; empty where it can, or there is none."""
     asked = node.config.stash[SESSION].settings.margin
     try:

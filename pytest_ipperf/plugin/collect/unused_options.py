@@ -1,4 +1,4 @@
-"""Effects: options of the command line that nothing of what is selected has a use for; they are mistakes.
+"""Reject options of the command line that have no effect on anything selected.
 
 Ini values and what `addopts` adds hold for a whole project, of which a session may select a part.
 """
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.options.aliases import ours
+from pytest_ipperf.plugin.options.aliases import active_aliases
 from pytest_ipperf.plugin.options.declarations import FACTORS, long_of
 from pytest_ipperf.plugin.options.parsers import MEASURED
 from pytest_ipperf.plugin.session.session import Session
@@ -20,7 +20,7 @@ from pytest_ipperf.transports import TRANSPORTS
 _OF_APPLICATIONS = ("--client", "--arrivals", "--ipperf-workers", "--ipperf-server")
 
 
-def check_effects(session: Session) -> None:
+def check_unused_options(session: Session) -> None:
     """Raise UsageError for an option that has no effect on anything selected, before anything is measured.
 
     A second session of a night, `--lf` and `--sw` repeat a command on a part of what it selected.
@@ -69,5 +69,5 @@ def _nobody(kind: str, selected: Collection[str], having: Collection[str]) -> st
 
 def _typed(session: Session, option: str) -> bool:
     """Whether an option of ours stands in the command itself, by either name."""
-    asked = {long_of(option)} | ({option} & ours(session.config))
+    asked = {long_of(option)} | ({option} & active_aliases(session.config))
     return any(argument.partition("=")[0] in asked for argument in session.command)

@@ -1,4 +1,4 @@
-"""The forecast: what will be measured, how long that takes, and what it can settle on this machine."""
+"""Forecast what will be measured, how long it takes, and what it can settle on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Cell
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.portable.units import seconds_text
 from pytest_ipperf.plugin.session.session import Session
-from pytest_ipperf.plugin.session.spread_cache import Seen, foresights
+from pytest_ipperf.plugin.session.spread_cache import CellMetric, power_forecasts
 
 if TYPE_CHECKING:  # scipy comes with it
     from pytest_ipperf.core.records.power_forecast import PowerForecast
@@ -21,30 +21,30 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     plans, resumed = session.to_measure, _resumed_lines(session)
     if not plans:
         return resumed
-    design, foreseen = session.settings.design, dict(foresights(session))
+    design, forecasts = session.settings.design, dict(power_forecasts(session))
     total_s = sum(map(session.forecast_s, plans))
     first, most = sum(plan.first_runs for plan in plans), sum(plan.runs for plan in plans)
     workloads = f"{len(plans)} workload{'s' * (len(plans) > 1)}"
     scale = f"{design.size_text()} (design {design.name}), {_range(str(first), str(most))} runs"
     lines = [f"plan: {workloads}, {scale}, about {duration_text(session, total_s)}"]
     if each:
-        lines += [line for plan in plans for line in _workload_lines(session, plan, foreseen)]
+        lines += [line for plan in plans for line in _workload_lines(session, plan, forecasts)]
     lines += _budget_lines(session, total_s)
-    lines += _settled_lines(session, foreseen)
+    lines += _settled_lines(session, forecasts)
     return [f"ipperf: {line}" for line in lines] + resumed
 
 
 def _resumed_lines(session: Session) -> list[str]:
     """What is taken over, and why not more: before anything is measured, as that may take hours."""
-    earlier = session.earlier
-    if earlier is None or not session.plans:
+    resumed = session.resumed
+    if resumed is None or not session.plans:
         return []
-    origins = Counter(filter(None, map(session.taken_from, session.plans))) or {earlier.kept.name: 0}
+    origins = Counter(filter(None, map(session.reused_from, session.plans))) or {resumed.kept.name: 0}
     lines = [
         f"{count} of {len(session.plans)} workloads are taken over from session {name}"
         for name, count in sorted(origins.items())
     ]
-    lines += [f"measured anew: {workload}: {why}" for workload, why in earlier.anew.items()]
+    lines += [f"measured anew: {workload}: {why}" for workload, why in resumed.not_reused.items()]
     return [f"ipperf: {line}" for line in lines]
 
 
@@ -57,15 +57,15 @@ def _range(least: str, most: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _workload_lines(session: Session, plan: Plan, foreseen: Mapping[Seen, PowerForecast]) -> list[str]:
+def _workload_lines(session: Session, plan: Plan, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
     runs = _range(str(plan.first_runs), str(plan.runs))
     about = duration_text(session, session.forecast_s(plan))
     lines = [f"  {plan.workload}: {', '.join(map(str, plan.arms))}; {runs} runs, about {about}"]
     cells = [Cell(plan.workload, arm) for arm in plan.arms]
-    own = {seen: found for cell in cells for seen, found in foreseen.items() if seen.cell == cell}
+    own = {item: found for cell in cells for item, found in forecasts.items() if item.cell == cell}
     if own:
-        told = ", ".join(f"{seen.cell.arm} {_settled_text(found)}" for seen, found in own.items())
-        lines.append(f"    settles differences of: {told}")
+        settled = ", ".join(f"{item.cell.arm} {_settled_text(found)}" for item, found in own.items())
+        lines.append(f"    settles differences of: {settled}")
     return lines
 
 
@@ -86,24 +86,24 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
     return []
 
 
-def _settled_lines(session: Session, foreseen: Mapping[Seen, PowerForecast]) -> list[str]:
+def _settled_lines(session: Session, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
     """What the design settles here, from the best cell to the worst, and where that is not enough."""
-    if not foreseen:
+    if not forecasts:
         return []
-    counts = [found.sessions for found in foreseen.values()]
+    counts = [found.sessions for found in forecasts.values()]
     count = _range(str(min(counts)), str(max(counts)))
-    ordered = sorted(foreseen, key=lambda cell: foreseen[cell].fraction)
+    ordered = sorted(forecasts, key=lambda cell: forecasts[cell].fraction)
     ends = dict.fromkeys((ordered[0], ordered[-1]))
-    told = " to ".join(f"{_share(foreseen[cell].fraction, foreseen[cell])} ({cell})" for cell in ends)
+    settled = " to ".join(f"{_share(forecasts[cell].fraction, forecasts[cell])} ({cell})" for cell in ends)
     looks = ", by its last look," if session.settings.design.looks > 1 else ""
-    unknown = len(session.asked) - len({seen.cell for seen in foreseen})
-    rest = f"; {unknown} of {len(session.asked)} cells have no earlier data" if unknown else ""
+    unknown = len(session.questions) - len({item.cell for item in forecasts})
+    rest = f"; {unknown} of {len(session.questions)} cells have no earlier data" if unknown else ""
     sessions = f"{count} earlier session{'s' * (count != '1')}"
-    lines = [f"at the spread of {sessions} this design{looks} settles differences of {told}{rest}"]
-    return lines + [_warning(seen, found) for seen, found in foreseen.items() if found.falls_short]
+    lines = [f"at the spread of {sessions} this design{looks} settles differences of {settled}{rest}"]
+    return lines + [_warning(item, found) for item, found in forecasts.items() if found.falls_short]
 
 
-def _warning(seen: Seen, found: PowerForecast) -> str:
+def _warning(item: CellMetric, found: PowerForecast) -> str:
     if found.epochs is None:
         remedy = "no number of epochs would do"
     elif found.better is not None:
@@ -112,7 +112,7 @@ def _warning(seen: Seen, found: PowerForecast) -> str:
     else:
         remedy = f"about {found.epochs} epochs like these would do, which no design decides by"
     margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.fraction, found)
-    return f"{seen}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
+    return f"{item}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
 
 
 def _share(fraction: float, found: PowerForecast) -> str:

@@ -1,4 +1,4 @@
-"""Progress: hears the experiment, appends it to the journal, and shows a person how far it is and how long still."""
+"""Observe the measurement of a workload: write it to the journal, and show its progress and the time left."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from pytest_ipperf.core.inference.verdict import Judgement
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.lab.runs.result import Receipt, Service
-from pytest_ipperf.plugin.display.progress_text import Headway
+from pytest_ipperf.plugin.display.progress_text import ProgressText
 from pytest_ipperf.plugin.display.screen import Screen
 from pytest_ipperf.plugin.session.journal import journal_of
-from pytest_ipperf.plugin.session.plan_text import order_of
+from pytest_ipperf.plugin.session.plan_text import plan_data
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import EventLog
 
 
 class Progress:
-    """The listener of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
+    """The observer of one workload. On a terminal one line is rewritten, elsewhere one is written at the end."""
 
     def __init__(self, plan: Plan, journal: EventLog, screen: Screen) -> None:
         self._plan = plan
         self._journal = journal
         self._screen = screen
-        self._headway = Headway(plan, time.monotonic())
-        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": order_of(plan)})
+        self._text = ProgressText(plan, time.monotonic())
+        journal.append("workload", {"workload": str(plan.workload), "seed": plan.seed, "order": plan_data(plan)})
 
     @classmethod
     def of(cls, session: Session, plan: Plan) -> Progress:
         """For the next workload of the session."""
         return cls(plan, journal_of(session), Screen(session.config))
 
-    # --- what the experiment tells -----------------------------------------------------------------------------------
+    # --- what the experiment reports --------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
         """Something a person waiting should know."""
@@ -53,7 +53,7 @@ class Progress:
 
     def epoch(self, number: int, service: Service, paths: Mapping[Arm, Mapping[str, Any]], hosts: Any) -> None:
         """An epoch stands."""
-        self._headway.stands(str(service))
+        self._text.epoch_started(str(service))
         facts = {
             "epoch": number, "server": str(service), "resolver": service.resolver,
             "paths": {str(arm): f for arm, f in paths.items()},
@@ -81,15 +81,15 @@ class Progress:
         for role, packets in receipt.captures.items():
             name = f"captures/{self._plan.workload}-{run.arm}-{role}.pcap"
             self._journal.keep_more(name, packets, head_bytes=HEAD_BYTES)
-        self._screen.status(self._headway.ran(time.monotonic(), str(run.arm), run.epoch, run.values))
+        self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
     def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
         """An arm's floor was measured."""
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
         offset = self._journal.append_samples(receipt.samples.tobytes())
-        told = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
+        counts = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
         proof = {"proof": dict(receipt.proof), "contradictions": receipt.contradictions}
-        self._journal.append("floor", {**facts, **told, **proof})
+        self._journal.append("floor", {**facts, **counts, **proof})
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:
         """The servers' logs; that they cannot be kept must not hide what they are kept for."""
@@ -100,7 +100,7 @@ class Progress:
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
-        """A look was taken. What goes on is told as it costs a person's time; the verdicts are told by the items."""
+        """A look was taken. Which arms go on is shown as it costs time; the items show the verdicts."""
         plan, epochs = self._plan, self._plan.epochs_by(number + 1)
         verdicts = {
             str(arm): {str(question): answer.verdict.name.lower() for question, answer in found.items()}
@@ -112,15 +112,15 @@ class Progress:
         }  # fmt: skip
         self._journal.append("look", facts)
         undecided = [str(arm) for arm in going_on if arm in answers]
-        if line := self._headway.looked(number, undecided, going_on):
+        if line := self._text.look_done(number, undecided, going_on):
             self._screen.line(line)
 
     def broke_off(self, sentence: str) -> None:
-        """The measurement ended in trouble, which the item tells."""
-        self._screen.line(self._headway.broke_off(sentence))
-        with contextlib.suppress(LabError):  # of a full disk: what came first is what the item tells
+        """The measurement ended in trouble, which the item reports."""
+        self._screen.line(self._text.broke_off(sentence))
+        with contextlib.suppress(LabError):  # of a full disk: the item reports what came first
             self._journal.append("broken", {"workload": str(self._plan.workload), "sentence": sentence})
 
     def ended(self) -> None:
         """The measurement is complete."""
-        self._screen.line(self._headway.ended(time.monotonic()))
+        self._screen.line(self._text.ended(time.monotonic()))

@@ -1,4 +1,4 @@
-"""Headway: how far a workload is, in words for a person; the same from its own process and from its journal."""
+"""The text of the progress line of a workload; the same from its own process and from its journal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pytest_ipperf.core.portable.units import quantity_text, seconds_text
 from pytest_ipperf.metrics import METRICS
 
 
-class Headway:
-    """Of one workload, from its beginning; `now_s` is on one clock, whichever that is."""
+class ProgressText:
+    """The progress of one workload from its beginning; `now_s` is on one clock, whichever that is."""
 
     def __init__(self, plan: Plan, now_s: float) -> None:
         self.plan = plan
@@ -21,11 +21,11 @@ class Headway:
         self._done = 0
         self._service = ""
 
-    def stands(self, service: str) -> None:
+    def epoch_started(self, service: str) -> None:
         """An epoch stands, with this server."""
         self._service = service
 
-    def ran(self, now_s: float, arm: str, epoch: int, values: Mapping[str, float | None]) -> str:
+    def run_done(self, now_s: float, arm: str, epoch: int, values: Mapping[str, float | None]) -> str:
         """A run is done: where, how far, its first figure, and how long still."""
         self._done += 1
         plan = self.plan
@@ -37,7 +37,7 @@ class Headway:
             f"  {arm} {_value_text(values)}  {seconds_text(left_s)} left"
         )
 
-    def looked(self, number: int, undecided: Collection[str], going_on: Collection[Arm]) -> str:
+    def look_done(self, number: int, undecided: Collection[str], going_on: Collection[Arm]) -> str:
         """A look was taken, after which these arms are measured on; empty where none is."""
         if not going_on:
             return ""

@@ -1,4 +1,4 @@
-"""The screen: what a person sees while something is measured."""
+"""Write progress to the terminal while something is measured."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Screen:
             self._reporter.flush()  # who follows a log file would read it with the outcome only
 
 
-class Board:
+class StatusLines:
     """Lines below the one on which pytest writes, one for each worker, which the next ones replace.
 
     Whoever is about to write anything else has it cleared first. Nothing is shown where there is no terminal.

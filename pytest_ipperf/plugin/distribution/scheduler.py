@@ -1,4 +1,4 @@
-"""Distribution: what happens under pytest-xdist. One testbed is only ever measured by one worker at a time.
+"""Distribute items under pytest-xdist. One testbed is only ever measured by one worker at a time.
 
 A scheduler of our own, since xdist 3.8 with pytest 9.2 silently ignores `loadgroup`, and its scope schedulers hang
 after the crash of a worker. Where nothing is measured, xdist distributes as it always does.
@@ -22,12 +22,12 @@ from pytest_ipperf.core.portable.units import parse_bytes
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.collect.collection import cell_from
 from pytest_ipperf.plugin.display.forecast import duration_text
-from pytest_ipperf.plugin.distribution.worker_progress import Following
+from pytest_ipperf.plugin.distribution.worker_progress import WorkerProgress
 from pytest_ipperf.plugin.options.declarations import CLIENTS
 from pytest_ipperf.plugin.options.settings import read_settings
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.plugin.session.stash import session_of
-from pytest_ipperf.plugin.summary import before
+from pytest_ipperf.plugin.summary import plan_lines
 from pytest_ipperf.protocols import PROTOCOLS
 from pytest_ipperf.transports import TRANSPORTS
 
@@ -51,7 +51,7 @@ def independent(testbeds: Iterable[Testbed]) -> list[set[str]]:
 def count_independent(config: pytest.Config) -> int | None:
     """Return how many of the named testbeds can be measured on side by side; None where they cannot be read.
 
-    A name that is misspelt is told when pytest configures.
+    A misspelt name is reported when pytest configures.
     """
     try:
         settings = read_settings(config, seed=0)
@@ -61,7 +61,7 @@ def count_independent(config: pytest.Config) -> int | None:
 
 
 def cell_pattern(testbeds: Iterable[str]) -> re.Pattern[str]:
-    """What a cell looks like in a node id, the one thing that workers tell of an item before it runs.
+    """What a cell looks like in a node id, the one thing that workers send of an item before it runs.
 
     Other parameters may stand before it and after it.
     """
@@ -97,7 +97,7 @@ def cells_in(session: Session, nodeids: Iterable[str]) -> dict[str, Cell]:
     return cells
 
 
-def take_over(config: pytest.Config, nodeids: Sequence[str]) -> None:
+def replace_scheduler(config: pytest.Config, nodeids: Sequence[str]) -> None:
     """Put our scheduler in the place of the one that xdist has, where the node ids have cells. UsageError under `each`.
 
     It is done when the first worker has collected: nothing is scheduled yet, and before nobody knows that this session
@@ -112,29 +112,29 @@ def take_over(config: pytest.Config, nodeids: Sequence[str]) -> None:
     theirs = getattr(loop, "sched", None)
     if theirs is None:
         raise UsageError("this version of pytest-xdist keeps its scheduler where nobody can replace it; leave out -n")
-    loop.sched = TestbedScheduling(config, session.settings.inventory, Distribution(config, session).tell_plan)
-    following = Following(config, session, loop)
+    loop.sched = TestbedScheduling(config, session.settings.inventory, PlanReport(config, session).report_plan)
+    progress = WorkerProgress(config, session, loop)
     for node in theirs.nodes:
         loop.sched.add_node(node)
-        following.pytest_testnodeready(node)
-    config.pluginmanager.register(following, "ipperf-following")
+        progress.pytest_testnodeready(node)
+    config.pluginmanager.register(progress, "ipperf-worker-progress")
 
 
-class Distribution:
-    """The plan of a session whose workers measure, as its controller tells it."""
+class PlanReport:
+    """Prints the plan of a session whose workers measure, in their controller."""
 
     def __init__(self, config: pytest.Config, session: Session) -> None:
         self._config = config
         self._session = session
 
-    def tell_plan(self, nodeids: Sequence[str]) -> None:
+    def report_plan(self, nodeids: Sequence[str]) -> None:
         """The plan and its forecast, which only the workers have made: from their node ids, before the first run."""
         cells = cells_in(self._session, nodeids)
         self._session.make_plans((cell, ()) for cell in cells.values())
         self._session.items = {nodeid: str(cell) for nodeid, cell in cells.items()}
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            for line in [*before(self._config), *self._side_by_side()]:
+            for line in [*plan_lines(self._config), *self._side_by_side()]:
                 reporter.write_line(line)
 
     def _side_by_side(self) -> list[str]:
@@ -171,7 +171,7 @@ class TestbedScheduling:
         self._expected = len(parse_tx_spec_config(config))
         self._collections: dict[Any, list[str]] = {}
         self._waiting: OrderedDict[str, list[int]] = OrderedDict()
-        self._given: dict[Any, list[int]] = {}
+        self._assigned: dict[Any, list[int]] = {}
         self._nodes: list[Any] = []
 
     @property
@@ -181,13 +181,13 @@ class TestbedScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether every worker of the start has told what it found; those that have ended since do not undo that."""
+        """Whether every worker of the start has sent its collection; those that have ended since do not undo that."""
         return self.collection is not None or len(self._collections) >= self._expected
 
     @property
     def has_pending(self) -> bool:
         """Whether anything is still to be run."""
-        return bool(self._waiting) or any(self._given.values())
+        return bool(self._waiting) or any(self._assigned.values())
 
     @property
     def tests_finished(self) -> bool:
@@ -216,8 +216,8 @@ class TestbedScheduling:
             self._make_units(self.collection)
             self._begin(self.collection)
         for node in self.nodes:
-            if not self._given.get(node):
-                self._give(node)
+            if not self._assigned.get(node):
+                self._assign(node)
         for node in self.nodes:
             self._top_up(node)
 
@@ -242,26 +242,26 @@ class TestbedScheduling:
     def _unit(self, nodeid: str) -> str:
         return self._unit_of_testbed.get(self.testbed_of(nodeid), nodeid.partition("::")[0])
 
-    def _give(self, node: Any) -> None:
+    def _assign(self, node: Any) -> None:
         if self._waiting and node in self._collections and not node.shutting_down:
             _, unit = self._waiting.popitem(last=False)
-            self._given.setdefault(node, []).extend(unit)
+            self._assigned.setdefault(node, []).extend(unit)
             node.send_runtest_some(unit)
 
     def _top_up(self, node: Any) -> None:
         # A worker starts an item only when it knows the next one, or that there is none.
         if node.shutting_down or node not in self._collections:
             return
-        own = self._given.setdefault(node, [])
+        own = self._assigned.setdefault(node, [])
         while len(own) <= 1 and self._waiting:
-            self._give(node)
+            self._assign(node)
         if len(own) <= 1 and not self._waiting:
             node.shutdown()
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """An item is done."""
         del duration
-        self._given[node].remove(item_index)
+        self._assigned[node].remove(item_index)
         self._top_up(node)
 
     def mark_test_pending(self, item: str) -> None:
@@ -278,7 +278,7 @@ class TestbedScheduling:
             raise KeyError(node)  # xdist expects it of a worker that died before it was ready
         self._nodes.remove(node)
         self._collections.pop(node, None)
-        own = self._given.pop(node, [])
+        own = self._assigned.pop(node, [])
         if not own or self.collection is None:
             return None
         died_in, *rest = own

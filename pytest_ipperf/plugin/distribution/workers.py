@@ -1,4 +1,4 @@
-"""Workers: what controller and workers of xdist share before it is known whether anything is measured.
+"""Exchange facts between controller and workers of xdist before it is known whether anything is measured.
 
 xdist distributes as it always does until a worker has collected something of ours; nothing of xdist is loaded here.
 """
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.core.portable.errors import IpperfError
-from pytest_ipperf.plugin.activation import elsewhere
-from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.activation import unsupported_platform
+from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.declarations import long_of
 from pytest_ipperf.plugin.session.invocation import from_controller, invocation
 from pytest_ipperf.plugin.session.stash import SESSION
@@ -27,9 +27,13 @@ _LIKE_A_CELL = re.compile(rf"[\[-].+-(?:{'|'.join(PROTOCOLS)})-.*\bc\d+-.*\bipv[
 def register(config: pytest.Config) -> None:
     """Register what this process needs under xdist; nothing without it."""
     if from_controller(config):
-        config.pluginmanager.register(HandingOver(), "ipperf-handing-over")
-    elif config.pluginmanager.hasplugin("xdist") and config.getoption("dist", "no") != "no" and not elsewhere():
-        config.pluginmanager.register(Controller(config), "ipperf-controller")
+        config.pluginmanager.register(WorkerHandoff(), "ipperf-worker-handoff")
+    elif (
+        config.pluginmanager.hasplugin("xdist")
+        and config.getoption("dist", "no") != "no"
+        and not unsupported_platform()
+    ):
+        config.pluginmanager.register(ControllerHooks(config), "ipperf-controller")
 
 
 def auto_workers(config: pytest.Config) -> int | None:
@@ -38,7 +42,7 @@ def auto_workers(config: pytest.Config) -> int | None:
     Nothing is collected yet. Only testbeds that were named for this very session say that it is for measuring; those of
     the ini file hold for unit tests of the project, too.
     """
-    if elsewhere() or not config.getoption(long_of("--testbed")):
+    if unsupported_platform() or not config.getoption(long_of("--testbed")):
         return None
     if config.getoption("numprocesses") != "auto" or os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
@@ -47,7 +51,7 @@ def auto_workers(config: pytest.Config) -> int | None:
     return count_independent(config)
 
 
-class Controller:
+class ControllerHooks:
     """The hooks of the controller."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -59,7 +63,7 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Hand over what a worker must know: it must make the same plan and write to the same folder."""
         session = self._config.stash.get(SESSION, None)
-        resume = str(session.earlier.kept.folder) if session and session.earlier else ""
+        resume = str(session.resumed.kept.folder) if session and session.resumed else ""
         node.workerinput["ipperf"] = list(invocation(self._config)._replace(resume=resume))
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -69,16 +73,16 @@ class Controller:
             return
         self._decided = True
         if any(map(_LIKE_A_CELL.search, ids)):
-            from pytest_ipperf.plugin.distribution.scheduler import take_over  # noqa: PLC0415 - see above
+            from pytest_ipperf.plugin.distribution.scheduler import replace_scheduler  # noqa: PLC0415 - see above
 
             try:
-                take_over(self._config, ids)
+                replace_scheduler(self._config, ids)
             except IpperfError as error:
-                raise pytest.UsageError(worded(self._config, str(error))) from None
+                raise pytest.UsageError(spell_options(self._config, str(error))) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Hear of a worker that ended in order which arms were left out, as all do, and what it had to measure anew.
+        """Learn from a worker that ended in order which arms were left out, as all do, and what it had to measure anew.
 
         pytest.UsageError for a mistake that it found: then none of them has selected anything.
         """
@@ -87,12 +91,12 @@ class Controller:
             return
         if found["mistake"]:
             raise pytest.UsageError(found["mistake"])
-        self._left_out = found["lacking"]
+        self._left_out = found["left_out"]
         session = self._config.stash.get(SESSION, None)
         if session is not None:
-            session.lacking = self._left_out
-        if session is not None and session.earlier is not None:
-            session.earlier.note_anew(found["anew"])
+            session.left_out_lines = self._left_out
+        if session is not None and session.resumed is not None:
+            session.resumed.mark_not_reused(found["not_reused"])
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -102,7 +106,7 @@ class Controller:
                 terminalreporter.write_line(f"ipperf: {line}")
 
 
-class HandingOver:
+class WorkerHandoff:
     """The hook of a worker: what the controller cannot know, as it collects nothing."""
 
     @pytest.hookimpl
@@ -111,5 +115,9 @@ class HandingOver:
         config: Any = session.config  # xdist has put the attribute there
         known = config.stash.get(SESSION, None)
         if known is not None:
-            anew = known.earlier.told_anew() if known.earlier else {}
-            config.workeroutput["ipperf"] = {"lacking": known.lacking, "anew": anew, "mistake": known.mistake}
+            not_reused = known.resumed.not_reused_texts() if known.resumed else {}
+            config.workeroutput["ipperf"] = {
+                "left_out": known.left_out_lines,
+                "not_reused": not_reused,
+                "mistake": known.mistake,
+            }

@@ -1,4 +1,4 @@
-"""Measuring: from an item's set-up to its `measured`; each workload once, however many items look at it."""
+"""Set up the fixture `measured` of an item; each workload is measured once, however many items share it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.core.stats.interval import Interval
 from pytest_ipperf.experiment import Conditions, Measurement, answer, measure
-from pytest_ipperf.plugin.collect.questions import asked_with
+from pytest_ipperf.plugin.collect.questions import question_with_margin
 from pytest_ipperf.plugin.display.progress import Progress
-from pytest_ipperf.plugin.measure.provisioning_teardown import VACATING
+from pytest_ipperf.plugin.measure.provisioning_teardown import PROVISIONING_TEARDOWN
 from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
-from pytest_ipperf.plugin.options.aliases import worded
-from pytest_ipperf.plugin.session.journal import keep_anew, keep_complete
+from pytest_ipperf.plugin.options.aliases import spell_options
+from pytest_ipperf.plugin.session.journal import log_complete, log_not_resumed
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.protocols import application, flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Measured:
-    """What a test sees of its cell.
+    """The measurement of a cell, as its test gets it.
 
     `slowdown <= margin` is the question, or `increase <= margin`, the same under a name that suits jitter and loss;
     `metric` is the quantity. `effect` has the figures of all data (None where the design has one epoch);
@@ -39,13 +39,13 @@ class Measured:
 
     cell: Cell
     metric: str
-    slowdown: HeardSlowdown
+    slowdown: RecordedSlowdown
     effect: Effect | None
     failures: Interval | None
     runs: tuple[Run, ...]
 
     @property
-    def increase(self) -> HeardSlowdown:
+    def increase(self) -> RecordedSlowdown:
         """By how much the arm is worse than the reference."""
         return self.slowdown
 
@@ -54,8 +54,8 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeardSlowdown(Slowdown):
-    """A slow-down whose item remembers what it was asked, so that every record holds its question."""
+class RecordedSlowdown(Slowdown):
+    """A slow-down that records on its item every claim made about it, so that a record holds its question."""
 
     item: pytest.Item = field(repr=False)
     records: tuple[Record, ...] = field(repr=False)
@@ -71,7 +71,7 @@ class HeardSlowdown(Slowdown):
 def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: object, state: ServerState) -> Measured:
     """Measures the workload unless that is done, and gives this cell's part. Errors fail the set-up in a sentence."""
     try:
-        question = asked_with(item, cell.workload.protocol, margin)
+        question = question_with_margin(item, cell.workload.protocol, margin)
         _check_state(session, cell, state)
         conditions = _conditions(session, state)
         measurement = _measurement(session, cell, conditions)
@@ -82,11 +82,11 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
         sentence = str(error)
         item.stash[INVALID] = isinstance(error, InvalidError)
     else:
-        origin = session.taken_from(cell.workload)
+        origin = session.reused_from(cell.workload)
         records = tuple(replace(record, taken_from=origin) for record in found.records)
         item.stash[RECORD], item.stash[WITHIN] = records[-1], None
         design = conditions.design
-        slowdown = HeardSlowdown(
+        slowdown = RecordedSlowdown(
             effects=found.effects,
             judges=design.judges,
             design=design.name,
@@ -108,7 +108,7 @@ def measured_cell(item: pytest.Item, session: Session, cell: Cell, margin: objec
             runs=found.runs,
         )
     # Out here, where no chain of exceptions is printed with it.
-    pytest.fail(worded(session.config, sentence), pytrace=False)
+    pytest.fail(spell_options(session.config, sentence), pytrace=False)
 
 
 def _check_state(session: Session, cell: Cell, state: ServerState) -> None:
@@ -141,7 +141,7 @@ def _conditions(session: Session, state: ServerState) -> Conditions:
         owner=session.owner,
         wait_s=settings.wait_s,
         state=state,
-        provisioning=session.config.stash[VACATING].provisioning(),
+        provisioning=session.config.stash[PROVISIONING_TEARDOWN].provisioning(),
         backend=settings.backend,
         capture=settings.capture,
         reboot=settings.reboot,
@@ -159,22 +159,22 @@ def _measurement(session: Session, cell: Cell, conditions: Conditions) -> Measur
 
 def _measure(session: Session, cell: Cell, conditions: Conditions) -> Measurement | IpperfError:
     plan, testbed = session.plans[cell.workload], session.settings.inventory[cell.workload.testbed]
-    if session.earlier and (taken := session.earlier.take(plan, conditions.state, conditions.deadline_s)):
-        return taken
+    if session.resumed and (reused := session.resumed.reuse(plan, conditions.state, conditions.deadline_s)):
+        return reused
     what = "it" if plan.looks == 1 else "its first look"
     if refusal := session.budget_refuses(what, session.forecast_s(plan)):
         return UndecidedError(f"not measured: {refusal}")
     try:
-        keep_anew(session, cell.workload)
+        log_not_resumed(session, cell.workload)
         measurement = measure(
             plan,
             testbed,
             conditions,
             Progress.of(session, plan),
-            asked=session.asked_of(cell.workload),
+            asked=session.questions_of(cell.workload),
             refuses=partial(session.budget_refuses, "the next look"),
         )
-        keep_complete(session, measurement, conditions.state)
+        log_complete(session, measurement, conditions.state)
     except IpperfError as error:
         return error
     session.remember_s(plan, measurement.seconds[0])

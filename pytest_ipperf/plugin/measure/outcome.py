@@ -1,4 +1,4 @@
-"""The outcome: three-valued, as pytest shows it. `?` is too little evidence: never green, never silent.
+"""Show three-valued outcomes in pytest. `?` is too little evidence: never green, never silent.
 
 Under a design that never judges there is no answer to give: such cells are `unjudged`, with a count of their own.
 
@@ -21,7 +21,7 @@ from pytest_ipperf.core.portable.errors import InvalidError, IpperfError, Undeci
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.collect.collection import cell_of
 from pytest_ipperf.plugin.measure.stash import INVALID, RECORD, WITHIN
-from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.session.stash import SESSION
 
 NOTHING_DECIDED = 10
@@ -30,15 +30,15 @@ _PACKAGE = Path(pytest_ipperf.__file__).parent
 _LAST_FAILED = "cache/lastfailed"
 
 
-class _Part(NamedTuple):
-    """The answer of a part of a test: beyond the margin where there is no `error`, which says why it is open."""
+class _SubtestResult(NamedTuple):
+    """The answer of a subtest: beyond the margin where there is no `error`, which says why it is undecided."""
 
     record: Record
     error: UndecidedError | UnjudgedError | None
 
 
-_RUNNING = pytest.StashKey[bool]()
-_PARTS = pytest.StashKey[list[_Part]]()
+_IN_CALL = pytest.StashKey[bool]()
+_SUBTESTS = pytest.StashKey[list[_SubtestResult]]()
 
 
 def explain(op: str, left: object, right: object) -> list[str] | None:
@@ -61,41 +61,41 @@ def make_report(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.T
     if cell_of(item) is None:
         return
     error = call.excinfo.value if call.excinfo else None
-    if item.stash.get(_RUNNING, False):
-        _make_part(item, call, report, error)
+    if item.stash.get(_IN_CALL, False):
+        _make_subtest_report(item, call, report, error)
         return
-    told: Any = report  # plain attributes survive xdist's way to the controller
-    told.ipperf = True
+    attributes: Any = report  # plain attributes survive xdist's way to the controller
+    attributes.ipperf = True
     record = None
     if call.when == "call" and (record := _record(item)) is not None:
         if report.passed:
             error, record = _answer(item, report, record)
-        told.ipperf_record = record.to_json()
+        attributes.ipperf_record = record.to_json()
         item.user_properties += _properties(record)  # JUnit takes those that the report of the teardown has
     if isinstance(error, UnjudgedError):
-        told.ipperf_unjudged = str(error)
+        attributes.ipperf_unjudged = str(error)
         _skip(item, report, str(error))
     elif isinstance(error, UndecidedError):
-        told.ipperf_inconclusive = str(error)
+        attributes.ipperf_inconclusive = str(error)
         _skip(item, report, str(error))
     elif report.failed and record is not None and record.verdict == "exceeds":
         if item.config.stash[SESSION].settings.flags:
-            told.ipperf_flagged = record.sentence
+            attributes.ipperf_flagged = record.sentence
             _skip(item, report, f"flagged: {record.sentence}")
     elif report.failed:
         _name_trouble(item, call, report, error)
 
 
-def _make_part(
+def _make_subtest_report(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
 ) -> None:
     """Keep the answer of a part of a test, such as a subtest, for the report of the item, which alone counts."""
     record = _record(item)
     if record is not None and isinstance(error, UndecidedError | UnjudgedError):
-        item.stash[_PARTS].append(_Part(record, error))
+        item.stash[_SUBTESTS].append(_SubtestResult(record, error))
         _skip(item, report, str(error))
     elif record is not None and report.failed and record.verdict == "exceeds":
-        item.stash[_PARTS].append(_Part(record, None))
+        item.stash[_SUBTESTS].append(_SubtestResult(record, None))
         if item.config.stash[SESSION].settings.flags:
             _skip(item, report, f"flagged: {record.sentence}")
     elif report.failed:
@@ -110,40 +110,40 @@ def _answer(
     A part that found a breach comes first, then one without an answer. A claim beyond its margin is taken as passed
     over only where none was within: whoever asserts 50 % may ask afterwards whether 5 % are kept as well.
     """
-    parts: list[_Part] = item.stash[_PARTS]
-    for part in sorted(parts, key=lambda each: each.error is not None):
-        if part.error is None:
-            report.outcome, report.longrepr = "failed", part.record.sentence
-        return part.error, part.record
+    subtests: list[_SubtestResult] = item.stash[_SUBTESTS]
+    for subtest in sorted(subtests, key=lambda each: each.error is not None):
+        if subtest.error is None:
+            report.outcome, report.longrepr = "failed", subtest.record.sentence
+        return subtest.error, subtest.record
     if record.verdict == "exceeds":
         record = _record(item, within=True) or record
-    return _passed_over(report, record), record
+    return _unasserted(report, record), record
 
 
 def _name_trouble(
     item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, error: BaseException | None
 ) -> None:
-    told: Any = report
-    told.ipperf_trouble = _trouble_kind(item, call, error)
+    attributes: Any = report
+    attributes.ipperf_trouble = _trouble_kind(item, call, error)
     if call.when == "call" and isinstance(error, IpperfError):
-        told.ipperf_error = True
+        attributes.ipperf_error = True
         report.longrepr = _without_internals(item, error)
 
 
-class Running:
-    """Knows that the body of a test runs: a report that is made meanwhile is of a part of it."""
+class CallPhase:
+    """Marks the items whose body runs: a report that is made meanwhile is of a subtest."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Begin with no part."""
-        item.stash[_RUNNING], item.stash[_PARTS] = True, []
+        """Mark the item, with no subtest yet."""
+        item.stash[_IN_CALL], item.stash[_SUBTESTS] = True, []
         try:
             yield
         finally:
-            item.stash[_RUNNING] = False
+            item.stash[_IN_CALL] = False
 
 
-def _passed_over(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
+def _unasserted(report: pytest.TestReport, record: Record) -> UndecidedError | UnjudgedError | None:
     """Take the verdict for the outcome where a test has asked and did not assert it, or made something else of it.
 
     `measured.slowdown <= margin or known` would else be a green with a breach in its record.
@@ -180,7 +180,7 @@ def _record(item: pytest.Item, *, within: bool = False) -> Record | None:
 def _skip(item: pytest.Item, report: pytest.TestReport, sentence: str) -> None:
     path, line, _ = item.location
     report.outcome = "skipped"
-    report.longrepr = (path, (line or 0) + 1, worded(item.config, sentence))
+    report.longrepr = (path, (line or 0) + 1, spell_options(item.config, sentence))
 
 
 def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseException | None) -> str:
@@ -191,15 +191,15 @@ def _trouble_kind(item: pytest.Item, call: pytest.CallInfo[None], error: BaseExc
 
 
 def _properties(record: Record) -> list[tuple[str, object]]:
-    """What a JUnit file tells of a cell; the whole record is too long for it."""
-    told = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
+    """Return the properties of a cell in a JUnit file, for which the whole record is too long."""
+    properties = {"cell": record.cell, "metric": record.metric, "verdict": record.verdict}
     if record.estimate is not None:
-        told["change"] = f"{record.estimate:.4g}"
+        properties["change"] = f"{record.estimate:.4g}"
         if record.low is not None and record.high is not None:
-            told["interval"] = f"[{record.low:.4g}, {record.high:.4g}]"
-        told["unit"] = record.change_unit
-    told["margin"] = record.margin
-    return [(f"{_PROPERTY}_{name}", value) for name, value in {**told, "epochs": record.epochs}.items()]
+            properties["interval"] = f"[{record.low:.4g}, {record.high:.4g}]"
+        properties["unit"] = record.change_unit
+    properties["margin"] = record.margin
+    return [(f"{_PROPERTY}_{name}", value) for name, value in {**properties, "epochs": record.epochs}.items()]
 
 
 def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
@@ -215,8 +215,8 @@ def status(report: pytest.CollectReport | pytest.TestReport) -> Any:
     return None
 
 
-class Tally:
-    """Counts what was decided, in the main process; fires the hook; sets the exit status."""
+class VerdictCollector:
+    """Collects verdicts in the main process, calls the hook for each record, and sets the exit status."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -266,4 +266,4 @@ class Tally:
             cache.set(_LAST_FAILED, {**failed, **dict.fromkeys(unanswered, True)})
 
 
-TALLY = pytest.StashKey[Tally]()
+VERDICTS = pytest.StashKey[VerdictCollector]()

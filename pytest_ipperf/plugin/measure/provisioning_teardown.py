@@ -1,4 +1,4 @@
-"""Vacating: what servers hold goes with the last item that measures; it is an error if some of it stays."""
+"""Remove provisioned data from servers after the last item that measures; it is an error if some of it stays."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pytest_ipperf.lab.epoch.provisioning import Provisioning
 
 
-class Vacating:
-    """In every process that measures: the main one, or each worker of xdist."""
+class ProvisioningTeardown:
+    """Hooks of every process that measures: the main one, or each worker of xdist."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -45,29 +45,29 @@ class Vacating:
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
         """Behind the last item, and behind whichever ends the session before (-x, --maxfail): pytest tells no next."""
         yield
-        if (nextitem is None or item is self._last) and (sentence := self._vacated()):
+        if (nextitem is None or item is self._last) and (sentence := self._close()):
             pytest.fail(sentence, pytrace=False)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Where no item was torn down to its end, as by Ctrl-C."""
-        if sentence := self._vacated():
+        if sentence := self._close():
             if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
                 reporter.write_line(f"ipperf: {sentence}", red=True)
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _vacated(self) -> str:
-        """What stays on a host, in a sentence; empty where nothing does."""
+    def _close(self) -> str:
+        """Remove everything; return what stays on a host, in a sentence, empty where nothing does."""
         provisioning, self._provisioning = self._provisioning, None
         try:
             if provisioning is not None:
                 provisioning.close()
         except RestoreError as error:
-            with contextlib.suppress(LabError):  # of a full disk: what stays is told all the same
+            with contextlib.suppress(LabError):  # of a full disk: what stays is reported all the same
                 journal_of(self._session).append("left", {"sentence": str(error)})
             return str(error)
         return ""
 
 
-VACATING = pytest.StashKey[Vacating]()
+PROVISIONING_TEARDOWN = pytest.StashKey[ProvisioningTeardown]()

@@ -1,4 +1,4 @@
-"""Aliases: the short names of options, read where nobody else has registered them.
+"""Read the short names of options where nobody else has registered them.
 
 They are never registered, as a conftest that has one of the same name is loaded after every plugin, and pytest would
 stop there. Once the initial conftests are loaded it is known whose each name is; ours are then rewritten to the long
@@ -25,7 +25,7 @@ _TYPED_LONG: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 """The short names of the options that were typed by their long names."""
 
 
-def ours(config: pytest.Config) -> frozenset[str]:
+def active_aliases(config: pytest.Config) -> frozenset[str]:
     """Return the short names that are read as ours: those that nobody has registered, or none at all.
 
     UsageError where the ini key that switches them off says neither yes nor no.
@@ -40,13 +40,13 @@ def ours(config: pytest.Config) -> frozenset[str]:
     return frozenset(SHORT) - strange if wanted else frozenset()
 
 
-def worded(config: pytest.Config, text: str) -> str:
+def spell_options(config: pytest.Config, text: str) -> str:
     """Return a sentence in which every option of ours has the name that works here, or that was typed.
 
     The sentences of all rooms call options by their short names.
     """
     typed_long: frozenset[str] = config.stash.get(_TYPED_LONG, frozenset())
-    usable = ours(config) - typed_long
+    usable = active_aliases(config) - typed_long
 
     def name(match: re.Match[str]) -> str:
         return match[0] if match[0] in usable or match[0] not in SHORT else long_of(match[0])
@@ -54,7 +54,7 @@ def worded(config: pytest.Config, text: str) -> str:
     return _NAME.sub(name, text)
 
 
-def loading(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
+def rewrite_aliases(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Generator[None, object, object]:
     """Wrap the loading of the initial conftests: rewrite `args` in place when they are loaded.
 
     pytest takes the value in `--testbed lab` for a path as long as it does not know the option. Before, such values
@@ -67,12 +67,12 @@ def loading(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> Ge
         return (yield)
     spaced = any(word in SHORT for word in given)
     if spaced:
-        _place(config, parser, _rewritten(given, ours(config) - _unsure(config, given)))
+        _set_paths(config, parser, _rewritten(given, active_aliases(config) - _unsure(config, given)))
     result = yield
-    words = _checked(given, ours(config))
-    while spaced and _place(config, parser, words):
+    words = _checked(given, active_aliases(config))
+    while spaced and _set_paths(config, parser, words):
         _load_more(config)
-        words = _checked(given, ours(config))
+        words = _checked(given, active_aliases(config))
     if words != given:
         args[:] = words
     return result
@@ -142,7 +142,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _place(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> bool:
+def _set_paths(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> bool:
     """Set the paths of these arguments, for which pytest loads conftests; return whether they were others before."""
     known: Any = getattr(config, "known_args_namespace", None)
     paths = getattr(parser.parse_known_args(words, copy.copy(config.option)), "file_or_dir", None)

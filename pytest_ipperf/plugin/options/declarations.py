@@ -1,4 +1,4 @@
-"""Declaring: the names of all options, their ini twins and their help. It must load nothing that takes long.
+"""Declare the names of all options, their ini twins and their help. This module must load nothing that takes long.
 
 Each option is registered as `--ipperf-NAME`, with `ipperf_NAME` as its `dest` and ini key, so that it meets none of
 another plugin or of a conftest. The tables, and all sentences, call the options in `SHORT` by their short names, which

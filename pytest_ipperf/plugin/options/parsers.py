@@ -1,4 +1,4 @@
-"""Values: what the texts of options mean, each with the sentence about one that means nothing."""
+"""Parse the texts of options; UsageError for one that means nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The options: declared once (`declaring`), read once, frozen as `Settings`.
+"""The options: declared once (`declarations`), read once, frozen as `Settings`.
 
-Whatever makes no sense ends here, in one sentence that calls an option by its short name (see `aliases.worded`).
+Whatever makes no sense ends here, in one sentence that calls an option by its short name (see `aliases.spell_options`).
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
         saved=read("--ipperf-save"),
         baseline=read("--baseline"),
         flags=read("--ipperf-exceeds") == "flag",
-        outcome=config.invocation_params.dir / told if (told := config.getoption("--ipperf-outcome")) else None,
+        outcome=config.invocation_params.dir / path if (path := config.getoption("--ipperf-outcome")) else None,
         only=_named("--ipperf-only", partial(values.listed, config.invocation_params.dir), config),
     )
     _check_arms(
@@ -183,7 +183,7 @@ def read_settings(config: pytest.Config, seed: int) -> Settings:
 def _read(config: pytest.Config, option: str) -> Any:
     """Return what an option means: that of the arguments, else that of the ini file, where it may have one."""
     if option in _LISTED:
-        return _read_list(*_told(config, option), _READ[option])
+        return _read_list(*_source_texts(config, option), _READ[option])
     if option in _ONCE:
         return _named(option, _READ[option], config)
     asked = config.getoption(long_of(option))
@@ -210,16 +210,16 @@ def _design(config: pytest.Config) -> Design:
     return dataclasses.replace(design, **{name: value for name, value in asked.items() if value is not None})
 
 
-def _told(config: pytest.Config, option: str) -> tuple[str, list[str]]:
+def _source_texts(config: pytest.Config, option: str) -> tuple[str, list[str]]:
     """Return where the comma lists of a filter or level stand, and the lists: the command line before the ini file."""
     asked = config.getoption(long_of(option))
     return (option, asked) if asked else (f"ini {ini_of(option)}", config.getini(ini_of(option)))
 
 
-def _read_list(option: str, told: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
-    texts = [part.strip() for each in told for part in each.split(",")]
+def _read_list(option: str, texts: Sequence[str], read: Callable[[str], Any]) -> tuple[Any, ...]:
+    parts = [part.strip() for each in texts for part in each.split(",")]
     try:
-        return tuple(dict.fromkeys(read(text) for text in texts))
+        return tuple(dict.fromkeys(read(part) for part in parts))
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
 
@@ -259,25 +259,25 @@ def _read_inventory(config: pytest.Config) -> tuple[dict[str, Testbed], str]:
 
 def _rated(config: pytest.Config, inventory: dict[str, Testbed]) -> dict[str, Testbed]:
     """The testbeds with a rate that are asked for, by option or by the id of a test: such as `lab.100mbit`."""
-    _, told = _told(config, "--testbed")
-    named = [name.strip() for each in told for name in each.split(",")]
+    _, texts = _source_texts(config, "--testbed")
+    named = [name.strip() for each in texts for name in each.split(",")]
     for argument in config.args:
         for match in re.finditer(_NAMED, argument):  # parameters of the suite's own may stand before it
             parts = match[1].split("-")
             named += ["-".join(parts[at:]) for at in range(len(parts))]
     found = {}
     for name in named:
-        with contextlib.suppress(UsageError):  # which is told where the option is read; ids are anybody's
+        with contextlib.suppress(UsageError):  # which is reported where the option is read; ids are anybody's
             if testbed := rated(name, inventory):
                 found[name] = testbed
     return found
 
 
 def _testbeds(config: pytest.Config, inventory: dict[str, Testbed], trouble: str) -> tuple[str, ...]:
-    source, told = _told(config, "--testbed")
-    if told and trouble:
+    source, texts = _source_texts(config, "--testbed")
+    if texts and trouble:
         raise UsageError(trouble)
-    return _read_list(source, told, lambda text: testbed_of(text, inventory).name)
+    return _read_list(source, texts, lambda text: testbed_of(text, inventory).name)
 
 
 def _check_arms(*, ipvers: tuple[int, ...], transports: tuple[str, ...], reference: Arm, twin: str) -> None:

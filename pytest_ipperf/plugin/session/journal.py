@@ -1,4 +1,4 @@
-"""Keeping: the journal of the session, and the answers that go into it beside the runs."""
+"""Write the journal of the session: what is measured, every answer, and the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.core.records.completeness import Completeness, SessionState, extent
 from pytest_ipperf.core.records.record import Record
-from pytest_ipperf.plugin.session.plan_text import asked_texts
+from pytest_ipperf.plugin.session.plan_text import question_texts
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, SCHEMA, EventLog
 
@@ -30,17 +30,17 @@ def journal_of(session: Session) -> EventLog:
     if _JOURNAL not in stash:
         stash[_JOURNAL] = EventLog(session.folder, session.writer)
         session.config.add_cleanup(stash[_JOURNAL].close)
-        stash[_JOURNAL].append("session", _facts(session))
+        stash[_JOURNAL].append("session", _session_facts(session))
         # Whoever reads what is left of a session that was broken off has to know what it was to measure.
         stash[_JOURNAL].append("plan", {"items": session.items})
         # At once and not when its turn comes: who resumes this session after its end in the middle needs them all.
-        for workload, folder in session.earlier.taken_folders() if session.earlier else ():
+        for workload, folder in session.resumed.reused_folders() if session.resumed else ():
             facts = {"workload": str(workload), "session": folder.name, "folder": str(folder)}
             stash[_JOURNAL].append("taken", facts)
     return stash[_JOURNAL]
 
 
-def _facts(session: Session) -> dict[str, Any]:
+def _session_facts(session: Session) -> dict[str, Any]:
     settings = session.settings
     return {
         "schema": SCHEMA,
@@ -61,20 +61,20 @@ def _facts(session: Session) -> dict[str, Any]:
     }
 
 
-def keep_anew(session: Session, workload: Workload) -> None:
-    """Writes down why a workload is not taken over: other processes of the session may have written that it is."""
-    if session.earlier and (why := session.earlier.anew.get(workload)):
+def log_not_resumed(session: Session, workload: Workload) -> None:
+    """Log why a workload is not taken over: other processes of the session may have logged that it is."""
+    if session.resumed and (why := session.resumed.not_reused.get(workload)):
         journal_of(session).append("anew", {"workload": str(workload), "why": why})
 
 
-def keep_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
-    """Writes down that a workload is complete, with all that its runs do not tell, and waits until the disk has it."""
+def log_complete(session: Session, measurement: Measurement, state: ServerState) -> None:
+    """Log that a workload is complete, with all that its runs do not contain, and wait until the disk has it."""
     workload = measurement.plan.workload
     facts = {
         "workload": str(workload),
         "testbed": session.settings.inventory[workload.testbed],
         "state": state.lasting_digest,
-        "asked": asked_texts(session.asked_of(workload)),
+        "asked": question_texts(session.questions_of(workload)),
         "service": measurement.service,
         "network": measurement.network,
         "looks": {str(arm): looks for arm, looks in measurement.looks.items()},
@@ -88,10 +88,10 @@ def keep_complete(session: Session, measurement: Measurement, state: ServerState
     journal.settle()
 
 
-class Keeper:
-    """Writes every answer down, in the main process also under xdist, every cell that got none, and the end.
+class SessionWriter:
+    """Writes every answer to the journal, in the main process also under xdist, every cell without one, and the end.
 
-    `trouble` is the sentence about an answer that could not be written; the summary tells it.
+    `trouble` is the sentence about an answer that could not be written; the summary shows it.
     """
 
     def __init__(self, session: Session) -> None:
@@ -99,7 +99,7 @@ class Keeper:
         self._began = time.monotonic()
         self._measured: set[str] = set()
         self._done: set[str] = set()
-        self._lost: set[str] = set()
+        self._unwritten: set[str] = set()
         self.trouble = ""
 
     @property
@@ -112,21 +112,23 @@ class Keeper:
 
     def _missing(self) -> list[str]:
         """Return the node ids that the session has not come to, and those whose answer could not be kept."""
-        return [each for each in self._session.items if each not in self._done or each in self._lost]
+        return [each for each in self._session.items if each not in self._done or each in self._unwritten]
 
     def pytest_ipperf_measured(self, record: Record) -> None:
         """An answer, with its question."""
-        if self._keep("record", dataclasses.asdict(record), record.nodeid):
+        if self._append("record", dataclasses.asdict(record), record.nodeid):
             self._measured.add(record.cell)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A cell that was not measured, as the budget was spent, or has no answer for another reason."""
         if report.when == "setup" and (sentence := getattr(report, "ipperf_inconclusive", "")):
-            self._keep("undecided", {"nodeid": report.nodeid, "sentence": sentence}, report.nodeid)
+            self._append("undecided", {"nodeid": report.nodeid, "sentence": sentence}, report.nodeid)
         # Of an item in which a worker died xdist says that it failed, and of no phase of it.
         kind = "infrastructure" if str(report.when) == "???" else getattr(report, "ipperf_trouble", "")
         if kind:
-            self._keep("trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _said(report)}, report.nodeid)
+            self._append(
+                "trouble", {"nodeid": report.nodeid, "kind": kind, "sentence": _failure_text(report)}, report.nodeid
+            )
         if report.when == "teardown":  # also of what was skipped by a mark, or by a fixture
             self._done.add(report.nodeid)
 
@@ -137,7 +139,7 @@ class Keeper:
         if self._session.folder.exists():
             seconds = round(time.monotonic() - self._began, 3)
             end = {"status": int(session.exitstatus), "seconds": seconds, "missing": self._missing()}
-            self._keep("end", {**end, "files": self._files()})
+            self._append("end", {**end, "files": self._files()})
 
     def _files(self) -> dict[str, int]:
         """Return the sizes of workers' journals and all samples, by which readers see whether they are still whole."""
@@ -147,22 +149,22 @@ class Keeper:
             self.trouble = str(error)
             return {}
 
-    def _keep(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
+    def _append(self, event: str, facts: dict[str, Any], nodeid: str = "") -> bool:
         """Append an event, which answers the item of that node id; False where it could not be written."""
         self._done.add(nodeid)
         try:
             journal_of(self._session).append(event, facts)
         except LabError as error:
             self.trouble = str(error)
-            self._lost.add(nodeid)
+            self._unwritten.add(nodeid)
             return False
         return True
 
 
-def _said(report: pytest.TestReport) -> str:
+def _failure_text(report: pytest.TestReport) -> str:
     """What a report says went wrong, without the lines of the test."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash.message if crash else report.longrepr).strip()
 
 
-KEEPER = pytest.StashKey[Keeper]()
+SESSION_WRITER = pytest.StashKey[SessionWriter]()

@@ -1,4 +1,4 @@
-"""What is asked of a workload, in the plain form in which the journal keeps it and a later session compares it."""
+"""Plans and questions of a workload as plain data, as the journal keeps and a later session compares them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
 
 
-def order_of(plan: Plan) -> list[dict[str, Any]]:
-    """Which arm is measured when."""
+def plan_data(plan: Plan) -> list[dict[str, Any]]:
+    """Return the arms of a plan in the order in which they are measured."""
     return [
         {"epoch": epoch.number, "warmups": _names(epoch.warmups), "blocks": [_names(block) for block in epoch.blocks]}
         for epoch in plan.epochs
@@ -22,6 +22,6 @@ def _names(arms: Collection[Arm]) -> list[str]:
     return [str(arm) for arm in arms]
 
 
-def asked_texts(asked: Mapping[Arm, Collection[Question]]) -> dict[str, list[str]]:
-    """What the tests ask of each arm: metrics and margins."""
+def question_texts(asked: Mapping[Arm, Collection[Question]]) -> dict[str, list[str]]:
+    """Return the metrics and margins that the tests ask of each arm."""
     return {str(arm): sorted(map(str, questions)) for arm, questions in sorted(asked.items())}

@@ -1,4 +1,4 @@
-"""Rebuilding: the measurement that a session's records tell of, as the experiment gave it."""
+"""Load the measurement of a workload from the records of a session, as the experiment gave it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pytest_ipperf.protocols import flow
 from pytest_ipperf.store import StoredWorkload
 
 
-def rebuild(found: StoredWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
-    """The measurement of `plan`, of a workload that is complete.
+def load_measurement(found: StoredWorkload, plan: Plan, state: ServerState, deadline_s: float) -> Measurement:
+    """Return the measurement of `plan` from the records of a complete workload.
 
     UsageError where the server held another `state`, or the records contradict themselves.
     """
@@ -38,7 +38,7 @@ def rebuild(found: StoredWorkload, plan: Plan, state: ServerState, deadline_s: f
 
 
 def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measurement:
-    told, runs = found.complete, []
+    complete, runs = found.complete, []
     rows: dict[tuple[Arm, int], list[tuple[float, ...]]] = {}
     for facts, samples in zip(found.runs, found.samples(), strict=True):
         outcome = RunData(
@@ -55,16 +55,16 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
             rows.setdefault((run.arm, run.epoch), []).extend(outcome.rows())
     return Measurement(
         plan=plan,
-        service=Service(**told["service"]),
+        service=Service(**complete["service"]),
         runs=tuple(runs),
         rows={place: tuple(own) for place, own in rows.items()},
-        looks={Arm.parse(arm): looks for arm, looks in told["looks"].items()},
+        looks={Arm.parse(arm): looks for arm, looks in complete["looks"].items()},
         trouble={},
         stopped="",
-        seconds=tuple(told["seconds"]),
+        seconds=tuple(complete["seconds"]),
         floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
-        answered=frozenset(map(Arm.parse, told["answered"])),
-        network=_network(told["network"]),
+        answered=frozenset(map(Arm.parse, complete["answered"])),
+        network=_network(complete["network"]),
         trains={
             (Arm.parse(arm), epoch["epoch"]): facts["trains"]
             for epoch in found.epochs
@@ -74,18 +74,18 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
     )
 
 
-def _network(told: Mapping[str, Any]) -> Network:
-    clients = tuple(told.get("client_hosts", ()))
-    return Network(**{**told, "links": Links(**told["links"]), "client_hosts": clients})
+def _network(facts: Mapping[str, Any]) -> Network:
+    clients = tuple(facts.get("client_hosts", ()))
+    return Network(**{**facts, "links": Links(**facts["links"]), "client_hosts": clients})
 
 
 def _run(facts: Mapping[str, Any], outcome: RunData) -> Run:
-    """One run; InvalidError where its samples are not those that its values were made of."""
+    """Return one run; InvalidError where its values do not follow from its samples."""
     values = {name: METRICS[name].value(outcome) for name in facts["values"]}
     for name, value in values.items():
-        told = facts["values"][name]
-        if (value is None) != (told is None) or (value is not None and not math.isclose(value, told, rel_tol=1e-9)):
-            raise InvalidError(f"its samples give {value} for {name} where {told} were written down")
+        logged = facts["values"][name]
+        if (value is None) != (logged is None) or (value is not None and not math.isclose(value, logged, rel_tol=1e-9)):
+            raise InvalidError(f"its samples give {value} for {name} where {logged} were written down")
     return Run(
         arm=Arm.parse(facts["arm"]),
         epoch=facts["epoch"],

@@ -1,4 +1,4 @@
-"""Resuming: what an earlier session has measured whole, and this one need not measure again.
+"""Resume an earlier session: reuse the workloads that it has measured whole.
 
 Taken over is a workload as it was: its runs are read back, and the tests of this session judge them. It must have been
 measured for the same question; where it was not, a sentence says so and it is measured anew.
@@ -22,7 +22,7 @@ from pytest_ipperf.core.portable.errors import DamageError, UsageError
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.lab.inventory.model import Testbed
 from pytest_ipperf.plugin.options.settings import Settings
-from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
+from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.store import LAST, Archive, StoredSession, StoredWorkload, read_session
 
 if TYPE_CHECKING:  # execnet and scipy come with it
@@ -36,8 +36,8 @@ _ASKED = {
 }  # fmt: skip
 
 
-def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
-    """The session that `--ipperf-resume` names, a folder from `directory`; None where it names none.
+def find_resumed(settings: Settings, directory: Path) -> ResumedSession | None:
+    """Return the session that `--ipperf-resume` names, a folder from `directory`; None where it names none.
 
     UsageError where there is no such session, or it had another question than this one.
     """
@@ -50,7 +50,7 @@ def find_earlier(settings: Settings, directory: Path) -> Earlier | None:
         _check_question(kept, settings)
     except (UsageError, DamageError) as error:
         raise UsageError(f"{_OPTION}: {error}") from None
-    return Earlier(kept, damage)
+    return ResumedSession(kept, damage)
 
 
 def _last(settings: Settings) -> Path:
@@ -69,10 +69,12 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
     if version != __version__:
         raise UsageError(f"session {kept.name} was measured by pytest-ipperf {version}, and this is {__version__}")
     for name, option in _ASKED.items():
-        there, here = kept.facts.get(name), _plain(getattr(settings, name))
+        there, here = kept.facts.get(name), _journalled(getattr(settings, name))
         if there != here:
-            told = [_told(value) for value in (there, here)]
-            change = f"{told[0]}, and this one has {told[1]}" if told[0] != told[1] else f"{told[0]} of another size"
+            texts = [_display_text(value) for value in (there, here)]
+            change = (
+                f"{texts[0]}, and this one has {texts[1]}" if texts[0] != texts[1] else f"{texts[0]} of another size"
+            )
             raise UsageError(f"session {kept.name} had {option} {change}; ask the same, or measure without {_OPTION}")
     if settings.seed_asked and settings.seed != kept.facts["seed"]:
         raise UsageError(
@@ -81,8 +83,8 @@ def _check_question(kept: StoredSession, settings: Settings) -> None:
         )
 
 
-def _told(value: Any) -> Any:
-    """As people write it."""
+def _display_text(value: Any) -> Any:
+    """Return an option's value as people write it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value == "":
@@ -90,32 +92,32 @@ def _told(value: Any) -> Any:
     return value["name"] if isinstance(value, dict) else value
 
 
-def _plain(value: Any) -> Any:
-    """As the journal gives it back."""
+def _journalled(value: Any) -> Any:
+    """Return a value as the journal gives it back."""
     if isinstance(value, Arm):
         return str(value)
     plain = dataclasses.asdict(value) if isinstance(value, (Design, Testbed)) else value
     return json.loads(json.dumps(plain))
 
 
-class Earlier:
+class ResumedSession:
     """The session that is resumed, and what this one takes over from it.
 
-    `anew` tells for each workload that was begun there why it is measured anew, `damage` what of its journals cannot be
-    read; the workloads that are complete before that can be taken over.
+    `not_reused` holds for each workload that was begun there why it is measured anew, `damage` what of its journals
+    cannot be read; the workloads that are complete before that can be taken over.
     """
 
     def __init__(self, kept: StoredSession, damage: Sequence[str] = ()) -> None:
         self.kept = kept
         self.damage = tuple(damage)
-        self.anew: dict[Workload, str] = {}
-        self._taken: dict[Workload, tuple[StoredSession, StoredWorkload]] = {}
+        self.not_reused: dict[Workload, str] = {}
+        self._reused: dict[Workload, tuple[StoredSession, StoredWorkload]] = {}
         self._known = {kept.folder: kept}
 
-    def choose(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
+    def select(self, plans: Iterable[Plan], asked: Mapping[Workload, Mapping[Arm, Collection[Question]]],
                settings: Settings) -> None:  # fmt: skip
-        """Decides of each plan, once all are known, whether it is taken over."""
-        self.anew, self._taken = {}, {}
+        """Decide of each plan, once all are known, whether its measurement is reused."""
+        self.not_reused, self._reused = {}, {}
         for plan in plans:
             try:
                 found = self._source(plan.workload)
@@ -123,11 +125,11 @@ class Earlier:
                     continue
                 _check_workload(found[1], plan, asked[plan.workload], settings)
             except (UsageError, DamageError) as error:
-                self.anew[plan.workload] = str(error)
+                self.not_reused[plan.workload] = str(error)
             except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-                self.anew[plan.workload] = f"its records cannot be used ({type(error).__name__}: {error})"
+                self.not_reused[plan.workload] = f"its records cannot be used ({type(error).__name__}: {error})"
             else:
-                self._taken[plan.workload] = found
+                self._reused[plan.workload] = found
 
     def _source(self, workload: Workload) -> tuple[StoredSession, StoredWorkload] | None:
         """The session that measured it, which may be an earlier one that the resumed session resumed."""
@@ -139,45 +141,45 @@ class Earlier:
             kept = self._known[folder]
         return (kept, kept.workloads[name]) if name in kept.workloads else None
 
-    def taken_folders(self) -> Iterator[tuple[Workload, Path]]:
-        """What is taken over, with the folder of the session that measured it."""
-        for workload, (kept, _) in self._taken.items():
+    def reused_folders(self) -> Iterator[tuple[Workload, Path]]:
+        """Yield the reused workloads, each with the folder of the session that measured it."""
+        for workload, (kept, _) in self._reused.items():
             yield workload, kept.folder
 
-    def name_of(self, workload: Workload) -> str:
-        """The session that measured it; empty where it is not taken over."""
-        return self._taken[workload][0].name if workload in self._taken else ""
+    def source_of(self, workload: Workload) -> str:
+        """Return the name of the session that measured a workload; empty where it is not reused."""
+        return self._reused[workload][0].name if workload in self._reused else ""
 
-    def take(self, plan: Plan, state: ServerState, deadline_s: float) -> Measurement | None:
-        """The measurement as it was; None, with the reason in `anew`, where it cannot be used after all."""
-        from pytest_ipperf.plugin.session.rebuild import rebuild  # noqa: PLC0415 - only what measures loads scipy
+    def reuse(self, plan: Plan, state: ServerState, deadline_s: float) -> Measurement | None:
+        """Return the measurement; None, with the reason in `not_reused`, where it cannot be used after all."""
+        from pytest_ipperf.plugin.session.rebuild import load_measurement  # noqa: PLC0415 - loads scipy
 
-        if plan.workload not in self._taken:
+        if plan.workload not in self._reused:
             return None
-        _, found = self._taken[plan.workload]
+        _, found = self._reused[plan.workload]
         try:
-            return rebuild(found, plan, state, deadline_s)
+            return load_measurement(found, plan, state, deadline_s)
         except UsageError as error:
-            self.anew[plan.workload] = str(error)
-            del self._taken[plan.workload]
+            self.not_reused[plan.workload] = str(error)
+            del self._reused[plan.workload]
         return None
 
-    def told_anew(self) -> dict[str, str]:
-        """`anew` as it travels, from a worker to the controller."""
-        return {str(workload): why for workload, why in self.anew.items()}
+    def not_reused_texts(self) -> dict[str, str]:
+        """Return `not_reused` as it is sent from a worker to the controller."""
+        return {str(workload): why for workload, why in self.not_reused.items()}
 
-    def note_anew(self, told: Mapping[str, str]) -> None:
-        """What a worker found that it cannot take over, of what was to be."""
-        for workload in [each for each in self._taken if str(each) in told]:
-            self.anew[workload] = told[str(workload)]
-            del self._taken[workload]
+    def mark_not_reused(self, reasons: Mapping[str, str]) -> None:
+        """Note the workloads that a worker could not take over, with its reasons."""
+        for workload in [each for each in self._reused if str(each) in reasons]:
+            self.not_reused[workload] = reasons[str(workload)]
+            del self._reused[workload]
 
     def hosts_changed(self, here: StoredSession) -> list[str]:
         """What is different of the hosts on which this session measured, from those where the earlier one did."""
         now = {place: value for found in here.workloads.values() for place, value in _hosts(found)}
         lines = [
             f"{role} of testbed {testbed}: {fact} was {there} in session {kept.name} and is {now[place]} now"
-            for kept, found in self._taken.values()
+            for kept, found in self._reused.values()
             for place, there in _hosts(found)
             if now.get(place, there) != there
             for testbed, role, fact in [place]
@@ -188,7 +190,7 @@ class Earlier:
 def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Collection[Question]],
                     settings: Settings) -> None:  # fmt: skip
     """UsageError with the reason why what is kept of a workload does not answer what this session asks of it."""
-    complete, order = found.complete, order_of(plan)
+    complete, order = found.complete, plan_data(plan)
     if not complete:
         how = found.broken[-1] if found.broken else f"it ended after {len(found.runs)} of {plan.runs} runs"
         raise UsageError(f"broken off there: {how}")
@@ -200,10 +202,10 @@ def _check_workload(found: StoredWorkload, plan: Plan, asked: Mapping[Arm, Colle
         raise UsageError(f"its arms were {', '.join(_arms(found.begun['order']))} there")
     if found.begun["order"] != order:
         raise UsageError("its order was another there")
-    if complete["testbed"] != _plain(settings.inventory[plan.workload.testbed]):
+    if complete["testbed"] != _journalled(settings.inventory[plan.workload.testbed]):
         raise UsageError(f"testbed {plan.workload.testbed} had other hosts there")
     # The controller of xdist knows no questions; where there is one look, they do not count for what is measured.
-    if plan.looks > 1 and any(asked.values()) and complete["asked"] != asked_texts(asked):
+    if plan.looks > 1 and any(asked.values()) and complete["asked"] != question_texts(asked):
         raise UsageError("the tests asked other questions there")
     if not found.whole:
         raise UsageError("not all of its samples are there")

@@ -25,7 +25,7 @@ from pytest_ipperf.lab.tunnels.backend_choice import lab_backend
 from pytest_ipperf.plugin.options.settings import Settings
 from pytest_ipperf.plugin.session.baseline import Baseline
 from pytest_ipperf.plugin.session.invocation import Invocation, from_controller
-from pytest_ipperf.plugin.session.resume import Earlier
+from pytest_ipperf.plugin.session.resume import ResumedSession
 from pytest_ipperf.protocols import application, flow
 from pytest_ipperf.store import run_folder
 
@@ -56,12 +56,12 @@ class Session:
     """One pytest process that measures; `facts` are those of all its processes."""
 
     def __init__(
-        self, config: pytest.Config, settings: Settings, facts: Invocation, earlier: Earlier | None = None
+        self, config: pytest.Config, settings: Settings, facts: Invocation, resumed: ResumedSession | None = None
     ) -> None:
         self.config = config
         # The order is that of the session that is resumed, whose plan this one ends.
-        self.settings = replace(settings, seed=earlier.kept.facts["seed"]) if earlier else settings
-        self.earlier = earlier
+        self.settings = replace(settings, seed=resumed.kept.facts["seed"]) if resumed else settings
+        self.resumed = resumed
         self.is_worker = from_controller(config) is not None
         self.lab_trouble = unusable()
         self.folder = run_folder(settings.records, facts.at_s, facts.token)
@@ -69,9 +69,9 @@ class Session:
         self.command = facts.command
         self.owner = new_owner(self.command)
         self.plans: dict[Workload, Plan] = {}
-        self.asked: dict[Cell, tuple[Question, ...]] = {}
+        self.questions: dict[Cell, tuple[Question, ...]] = {}
         self.items: dict[str, str] = {}  # the cells that are to be measured, by pytest's names of their items
-        self.lacking: list[str] = []
+        self.left_out_lines: list[str] = []
         self.left_out: list[Cell] = []  # of what was asked for
         self.mistake = ""  # that a worker found
         self.states: dict[Workload, str] = {}
@@ -96,18 +96,18 @@ class Session:
         """The names of these testbeds; every item asks, and there may be thousands of either."""
         return frozenset(testbed.name for testbed in self.testbeds)
 
-    def lacks(self, testbed: Testbed, arm: Arm, told: str) -> str:
+    def lacks(self, testbed: Testbed, arm: Arm, transport_name: str) -> str:
         """Why that arm cannot be measured on that testbed; empty where it can, as far as that is known here.
 
-        `told` stands for the name of the transport.
+        `transport_name` stands for the transport in the sentence.
         """
-        if lacking := testbed.lacks(arm, told):
+        if lacking := testbed.lacks(arm, transport_name):
             instead = self.lab_trouble and not self.settings.testbeds and arm.transport != "native"
             return f"{lacking}, and testbed lab cannot be built here: {self.lab_trouble}" if instead else lacking
         if arm.transport == "native" or not testbed.is_lab:
             return ""
         why = lab_backend(testbed, self.settings.backend)[1]
-        return f"testbed {testbed.name} cannot have {told} here: {why}" if why else ""
+        return f"testbed {testbed.name} cannot have {transport_name} here: {why}" if why else ""
 
     def make_plans(self, selected: Iterable[tuple[Cell, Collection[Question]]]) -> None:
         """The plan of every workload that the selected cells need, the reference included; and what is asked of them.
@@ -117,23 +117,23 @@ class Session:
         arms: dict[Workload, set[Arm]] = {}
         for cell, questions in selected:
             arms.setdefault(cell.workload, {self.settings.reference}).add(cell.arm)
-            self.asked[cell] = tuple(dict.fromkeys((*self.asked.get(cell, ()), *questions)))
+            self.questions[cell] = tuple(dict.fromkeys((*self.questions.get(cell, ()), *questions)))
         self.plans = {
             workload: plan_for(workload, sorted(needed), self.settings.design, self.settings.seed)
             for workload, needed in arms.items()
         }
-        if self.earlier is not None:
-            asked = {workload: self.asked_of(workload) for workload in self.plans}
-            self.earlier.choose(self.plans.values(), asked, self.settings)
+        if self.resumed is not None:
+            asked = {workload: self.questions_of(workload) for workload in self.plans}
+            self.resumed.select(self.plans.values(), asked, self.settings)
 
-    def taken_from(self, workload: Workload) -> str:
+    def reused_from(self, workload: Workload) -> str:
         """The earlier session from which a workload is taken over; empty where this one measures it."""
-        return self.earlier.name_of(workload) if self.earlier else ""
+        return self.resumed.source_of(workload) if self.resumed else ""
 
     @property
     def to_measure(self) -> list[Plan]:
         """The plans of what is not taken over."""
-        return [plan for workload, plan in self.plans.items() if not self.taken_from(workload)]
+        return [plan for workload, plan in self.plans.items() if not self.reused_from(workload)]
 
     def check_client(self) -> None:
         """UsageError before anything is measured, where the packages of the library client are not here.
@@ -164,9 +164,9 @@ class Session:
         for name in [] if self.is_worker else dict.fromkeys(plan.workload.testbed for plan in self.to_measure):
             enough_descriptors(self.settings.inventory[name])
 
-    def asked_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
+    def questions_of(self, workload: Workload) -> dict[Arm, tuple[Question, ...]]:
         """What the selected tests ask of a workload's arms."""
-        return {cell.arm: questions for cell, questions in self.asked.items() if cell.workload == workload}
+        return {cell.arm: questions for cell, questions in self.questions.items() if cell.workload == workload}
 
     def users_of(self, protocol: str) -> int:
         """Accounts of a server for all numbers of connections of this session, each of which has one of its own."""
@@ -176,7 +176,7 @@ class Session:
 
     def forecast_s(self, plan: Plan) -> float:
         """Seconds that a plan will take up to its first look: as long as last time, else by rule of thumb."""
-        if self.taken_from(plan.workload):
+        if self.reused_from(plan.workload):
             return 0.0
         earlier = self._seconds().get(self._key(plan))
         if earlier is not None:

@@ -1,4 +1,4 @@
-"""The ending of a session: what is made of its records beside the journal, and what has changed since another one."""
+"""Write the reports at the end of a session: tables, page, and the comparison with the baseline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.records.record import Record, strictest
 from pytest_ipperf.metrics import METRICS
-from pytest_ipperf.plugin.session.journal import KEEPER
+from pytest_ipperf.plugin.session.journal import SESSION_WRITER
 from pytest_ipperf.plugin.session.session import Session
 from pytest_ipperf.store import LAST, Archive, SessionEntry, read_session_summary, records_in
 
 PAGE = "report.html"
 
 
-class Ending:
+class SessionEnd:
     """Writes tables and page when all is kept, in the main process.
 
     `troubles` are the sentences about what could not be written, `changes` the lines about the baseline.
@@ -42,18 +42,21 @@ class Ending:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """After the journal has its last event."""
         if self._session.settings.outcome is not None:
-            self._make("--ipperf-outcome", partial(self._tell, self._session.settings.outcome, int(session.exitstatus)))
+            self._attempt(
+                "--ipperf-outcome",
+                partial(self._write_outcome, self._session.settings.outcome, int(session.exitstatus)),
+            )
         if not self._session.folder.exists():
             return
         if self._records:
-            self._make("tables", self._tables)
-        self._make(PAGE, self._page)
+            self._attempt("tables", self._tables)
+        self._attempt(PAGE, self._page)
         if self._session.settings.baseline:
-            self._make("--baseline", self._compare)
+            self._attempt("--baseline", self._compare)
 
-    def _make(self, name: str, make: Callable[[], None]) -> None:
+    def _attempt(self, name: str, write: Callable[[], None]) -> None:
         try:
-            make()
+            write()
         except OSError as error:
             self.troubles.append(
                 f"{name}: {error.filename or self._session.folder} cannot be written ({error.strerror})"
@@ -63,13 +66,13 @@ class Ending:
         except Exception as error:  # noqa: BLE001 - a fault in what is drawn must not cost what was measured
             self.troubles.append(f"{name}: {type(error).__name__}: {error}; the records are whole")
 
-    def _tell(self, path: Path, status: int) -> None:
-        """How it ended, to whoever started it."""
-        known = self._session
+    def _write_outcome(self, path: Path, status: int) -> None:
+        """Write how the session ended, for the program that started it."""
+        session = self._session
         facts = {
-            "status": status, "records": str(known.settings.records), "left_out": known.lacking,
-            "session": str(known.folder) if known.folder.exists() else None,
-            "trouble": known.config.stash[KEEPER].trouble,
+            "status": status, "records": str(session.settings.records), "left_out": session.left_out_lines,
+            "session": str(session.folder) if session.folder.exists() else None,
+            "trouble": session.config.stash[SESSION_WRITER].trouble,
         }  # fmt: skip
         path.write_text(json.dumps(facts), encoding="utf-8")
 
@@ -113,4 +116,4 @@ class Ending:
             yield archive
 
 
-ENDING = pytest.StashKey[Ending]()
+SESSION_END = pytest.StashKey[SessionEnd]()

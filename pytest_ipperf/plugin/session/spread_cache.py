@@ -1,6 +1,6 @@
-"""Memory: what earlier sessions saw of each cell, in pytest's cache; from it, what this one can settle.
+"""Cache the spread that earlier sessions observed of each cell, and forecast from it what this one can settle.
 
-The main process remembers, as it hears every record, also under xdist.
+The main process writes pytest's cache, as it gets every record, also under xdist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CACHE_KEY = "ipperf/sightings-1"
 _SESSIONS = 10
 
 
-class Memory:
+class SpreadCache:
     """Keeps what the last sessions saw of each cell that was answered."""
 
     def __init__(self, session: Session) -> None:
@@ -63,7 +63,7 @@ def _size(design: Design, protocol: str, connections: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CellMetric:
     """A cell by one of its metrics."""
 
     cell: Cell
@@ -74,11 +74,11 @@ class Seen:
         return str(self.cell) if self.metric == usual else f"{self.cell} {self.metric}"
 
 
-def foresights(session: Session) -> Iterator[tuple[Seen, PowerForecast]]:
+def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecast]]:
     """What this session's design will settle of its cells, as far as earlier ones have seen them."""
     design = session.settings.design
     kept = _kept(session) if design.judges else {}
-    for cell, questions in session.asked.items():
+    for cell, questions in session.questions.items():
         workload = cell.workload
         size = _size(design, workload.protocol, workload.connections)
         # The controller of xdist collects nothing, so of markers it knows what they were the last time.
@@ -86,10 +86,12 @@ def foresights(session: Session) -> Iterator[tuple[Seen, PowerForecast]]:
         for metric in metrics:
             if entries := kept.get(_key(session, str(cell), size, metric)):
                 margins = [each.margin for each in questions if each.metric == metric]
-                yield Seen(cell, metric), _foreseen(session, Seen(cell, metric), entries, margins)
+                yield CellMetric(cell, metric), _power_forecast(session, CellMetric(cell, metric), entries, margins)
 
 
-def _foreseen(session: Session, what: Seen, entries: list[dict[str, Any]], margins: list[Margin]) -> PowerForecast:
+def _power_forecast(
+    session: Session, what: CellMetric, entries: list[dict[str, Any]], margins: list[Margin]
+) -> PowerForecast:
     from pytest_ipperf.core.records.power_forecast import forecast  # noqa: PLC0415 - see above
 
     design, workload = session.settings.design, what.cell.workload

@@ -1,4 +1,4 @@
-"""Answering: which testbeds a session would take, for whoever asks before there is one.
+"""Answer `--ipperf-testbeds`: which testbeds a session would measure on.
 
 Only pytest knows: its ini-file, the project's conftests and the environment have a say.
 """
@@ -10,7 +10,7 @@ import json
 import pytest
 
 from pytest_ipperf.core.portable.errors import UsageError
-from pytest_ipperf.plugin.options.aliases import worded
+from pytest_ipperf.plugin.options.aliases import spell_options
 from pytest_ipperf.plugin.options.settings import inventory_path, read_settings
 from pytest_ipperf.plugin.session.session import default_testbed
 
@@ -26,7 +26,7 @@ def answer_testbeds(config: pytest.Config) -> pytest.ExitCode | None:
     try:
         settings = read_settings(config, seed=0)
     except UsageError as error:
-        raise pytest.UsageError(worded(config, str(error))) from None
+        raise pytest.UsageError(spell_options(config, str(error))) from None
     path = inventory_path(config)
     used = path.exists() and not settings.inventory_trouble
     answer = {"testbeds": settings.testbeds or (default_testbed(),), "inventory": str(path) if used else ""}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.core.design.cell import Arm, Cell, Workload
 from pytest_ipperf.core.design.design import DESIGNS
-from pytest_ipperf.plugin.allure.environment import Surroundings, executor_of, properties
+from pytest_ipperf.plugin.allure.environment import EnvironmentFiles, executor_of, properties
 from pytest_ipperf.plugin.allure.results import history_id
-from pytest_ipperf.plugin.allure.statuses import Kind, Outcome, categories
-from pytest_ipperf.plugin.measure.outcome import TALLY
-from pytest_ipperf.plugin.session.session_end import ENDING
+from pytest_ipperf.plugin.allure.statuses import Category, Classification, categories
+from pytest_ipperf.plugin.measure.outcome import VERDICTS
+from pytest_ipperf.plugin.session.session_end import SESSION_END
 from pytest_ipperf.plugin.session.stash import SESSION
 from tests.support.project_settings import STRICT
 from tests.support.projects import SYNTHETIC
@@ -339,10 +339,10 @@ def test_a_folder_that_cannot_be_written_is_told_beside_other_troubles_and_ends_
     told = SimpleNamespace(settings=settings, folder=tmp_path / "S", testbeds=[])
     ending = SimpleNamespace(troubles=["tables: the disk is full"])
     config: Any = SimpleNamespace(
-        stash={TALLY: SimpleNamespace(measurements=1, records=[]), SESSION: told, ENDING: ending},
+        stash={VERDICTS: SimpleNamespace(measurements=1, records=[]), SESSION: told, SESSION_END: ending},
         invocation_params=SimpleNamespace(dir=tmp_path), getoption=lambda name: "file/results",
     )  # fmt: skip
-    Surroundings(config).pytest_sessionfinish()
+    EnvironmentFiles(config).pytest_sessionfinish()
     assert ending.troubles == [
         "tables: the disk is full", f"allure: {tmp_path}/file/results cannot be written (Not a directory)",
     ]  # fmt: skip
@@ -357,8 +357,11 @@ def test_properties_have_a_question_mark_for_what_was_not_utf_8():
 
 
 def test_categories_are_one_for_each_kind():
-    assert [rule["name"] for rule in categories()] == [kind.value[1] for kind in Kind]
-    assert Outcome(Kind.FLAGGED, "flagged: slower").message == Outcome(Kind.FLAGGED, "slower").message
+    assert [rule["name"] for rule in categories()] == [kind.value[1] for kind in Category]
+    assert (
+        Classification(Category.FLAGGED, "flagged: slower").message
+        == Classification(Category.FLAGGED, "slower").message
+    )
 
 
 def test_a_session_that_measures_nothing_is_left_alone(night):
@@ -386,5 +389,5 @@ def test_the_page_of_the_docs_has_all_categories_with_their_statuses():
     page = (Path(__file__).parents[3] / "docs" / "allure.md").read_text()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
     assert [tuple(row[:2]) for row in rows if row[1] in {"failed", "skipped", "broken"}] == [
-        (kind.value[1], kind.status) for kind in Kind
+        (kind.value[1], kind.status) for kind in Category
     ]

@@ -25,8 +25,8 @@ from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.design.design import DESIGNS
 from pytest_ipperf.core.design.plan import plan_for
 from pytest_ipperf.lab.netns.namespaces import unusable
-from pytest_ipperf.plugin.display.screen import Board
-from pytest_ipperf.plugin.distribution.worker_progress import Journal, Worker
+from pytest_ipperf.plugin.display.screen import StatusLines
+from pytest_ipperf.plugin.distribution.worker_progress import LogTail, WorkerStatus
 from tests.support.xdist_workers import add_hook, run
 
 WORKLOAD = Workload(testbed="one", protocol="smtp", client="lean", connections=10, payload_bytes=1024)
@@ -47,7 +47,7 @@ def worker_of(folder, *events):
     """One that has written these."""
     text = "".join(f"{json.dumps({'at': 100.0 + number, **event})}\n" for number, event in enumerate(events))
     (folder / "gw0.jsonl").write_text(text)
-    return Worker("gw0", folder, lambda: {str(WORKLOAD): PLAN})
+    return WorkerStatus("gw0", folder, lambda: {str(WORKLOAD): PLAN})
 
 
 BEGUN = {"event": "workload", "workload": str(WORKLOAD)}
@@ -88,7 +88,7 @@ def test_however_lines_come_each_event_is_told_once_and_whole(tmp_path_factory, 
     data = "".join(f"{json.dumps(event)}\n" for event in events).encode()
     path.write_bytes(b"")
     told: list[Mapping[str, str]] = []
-    journal, at = Journal(path), 0
+    journal, at = LogTail(path), 0
     while at < len(data):
         size = sizes[at % len(sizes)]
         with path.open("ab") as file:
@@ -100,9 +100,9 @@ def test_however_lines_come_each_event_is_told_once_and_whole(tmp_path_factory, 
 
 def test_a_line_that_was_never_ended_and_one_that_is_noise_are_left_out(tmp_path):
     path = tmp_path / "gw0.jsonl"
-    assert list(Journal(path).events()) == []
+    assert list(LogTail(path).events()) == []
     path.write_bytes(b'\xff\xfe nothing\n[1]\n{"event": "note"}\n{"event": "bro')
-    journal = Journal(path)
+    journal = LogTail(path)
     assert list(journal.events()) == [{"event": "note"}]
     assert list(journal.events()) == []
 
@@ -226,7 +226,7 @@ def board(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     plugins = type("Plugins", (), {"get_plugin": lambda *_: reporter})()
     config: Any = type("Config", (), {"pluginmanager": plugins, "get_verbosity": lambda _: 0})()
-    return Board(config), reporter.sent
+    return StatusLines(config), reporter.sent
 
 
 def test_as_many_lines_are_shown_as_fit_cut_and_in_letters_that_the_terminal_knows(board):

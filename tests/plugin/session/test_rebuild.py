@@ -17,7 +17,7 @@ from pytest_ipperf.experiment import Conditions, Measurement, answer
 from pytest_ipperf.experiment.measurement import Network
 from pytest_ipperf.lab.inventory.model import Links
 from pytest_ipperf.lab.runs.result import Service
-from pytest_ipperf.plugin.session.rebuild import rebuild
+from pytest_ipperf.plugin.session.rebuild import load_measurement
 from pytest_ipperf.protocols.base import PHASES
 from pytest_ipperf.store import EventLog
 from pytest_ipperf.store.log.event_log import _plain
@@ -99,7 +99,7 @@ def kept(measurement, folder):
 
 def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
     measurement = measured()
-    rebuilt = rebuild(kept(measurement, tmp_path), measurement.plan, ServerState(), 10.0)
+    rebuilt = load_measurement(kept(measurement, tmp_path), measurement.plan, ServerState(), 10.0)
     assert (rebuilt.network, rebuilt.trains) == (measurement.network, measurement.trains)
     conditions = Conditions(design=DESIGN, reference=FOUR, server="auto", deadline_s=10.0, owner="test", wait_s=1.0)
     cell, question = Cell(WORKLOAD, TUNNEL), Question("response_time", Margin.parse("10%"))

@@ -22,7 +22,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.portable.errors import UsageError
 from pytest_ipperf.lab.inventory.builtin import BUILTIN
 from pytest_ipperf.plugin.measure.outcome import NOTHING_DECIDED
-from pytest_ipperf.plugin.session.plan_text import asked_texts, order_of
+from pytest_ipperf.plugin.session.plan_text import plan_data, question_texts
 from pytest_ipperf.plugin.session.resume import _check_workload
 from pytest_ipperf.store import StoredWorkload, read_session
 from tests.store.kept import events_of, rewrite
@@ -374,9 +374,9 @@ def test_where_looks_depend_on_the_margins_others_are_another_question():
     plan = plan_for(workload, [four, six], DESIGNS["standard"], 7)
     complete = {
         "trouble": {}, "stopped": "", "testbed": json.loads(json.dumps(dataclasses.asdict(BUILTIN["lab"]))),
-        "asked": asked_texts({six: [Question("response_time", Margin(0.1))]}),
+        "asked": question_texts({six: [Question("response_time", Margin(0.1))]}),
     }  # fmt: skip
-    kept = StoredWorkload(Path("main.f64"), {"order": order_of(plan)}, complete=complete)
+    kept = StoredWorkload(Path("main.f64"), {"order": plan_data(plan)}, complete=complete)
     settings: Any = SimpleNamespace(inventory=BUILTIN)
     _check_workload(kept, plan, {six: [Question("response_time", Margin(0.1))]}, settings)
     _check_workload(kept, plan, {six: []}, settings)  # as the controller of xdist knows it
