@@ -15,7 +15,7 @@ import pytest
 
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.flows.engines import ENGINES
-from pytest_ipperf.agent.rpc.handlers import PARTS
+from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.cli.commands import COMMANDS
 from pytest_ipperf.core.design.cell import Arm
@@ -215,9 +215,9 @@ def test_the_recipes_of_howto_are_complete(things):
 
     daytime = things["daytime"]
     talk = daytime.conversation(daytime.filled(ServerState(), 26), 0, 4)
-    assert (daytime.name, talk.opening(), len(daytime.content(26))) == ("daytime", b"", 26)
-    assert (talk.feed(b"Sat Nov 21"), talk.finished) == (b"", False)
-    assert (talk.feed(b" 10:52:31\r\n"), talk.finished) == (b"", True)
+    assert (daytime.name, talk.first_bytes(), len(daytime.content(26))) == ("daytime", b"", 26)
+    assert (talk.receive_data(b"Sat Nov 21"), talk.finished) == (b"", False)
+    assert (talk.receive_data(b" 10:52:31\r\n"), talk.finished) == (b"", True)
 
     server = things["lighttpd"]
     site = Site("/site", ("127.0.0.1", "::1"), 20000, 10, ServerState(b"page"))
@@ -344,7 +344,7 @@ def test_registries_are_those_of_the_code():
         "agent/tunnels/backends/": list(BACKENDS),
         "agent/flows/engines/": list(ENGINES),
         "agent/facts/": list(FACTS),
-        "agent/rpc/handlers/": list(PARTS),
+        "agent/rpc/handlers/": list(HANDLERS),
         "lab/doctor/checks/": list(CHECKS),
         "report/formats/": list(FORMATS),
         "cli/commands/": list(COMMANDS),

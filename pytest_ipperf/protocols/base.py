@@ -1,7 +1,7 @@
 """A protocol as the instrument sees it, without any I/O: an application's transactions, or traffic between two agents.
 
 Rule 1: a conversation is given bytes and gives bytes; sockets, clocks and deadlines belong to the agent.
-Rule 2: it ends where the study's Table 2-1 ends the measurement (paper 000); what follows is `goodbye`.
+Rule 2: it ends where the study's Table 2-1 ends the measurement (paper 000); what follows is `closing_bytes`.
 Rule 3: it travels: standard library only, Python 3.10; what `library` imports, it imports inside.
 """
 
@@ -51,7 +51,7 @@ class Conversation(ABC):
 
     __slots__ = ("content_bytes", "data_port", "finished", "kind", "trouble")
 
-    goodbye = b""
+    closing_bytes = b""
     """What a polite client sends after the measurement, before it closes."""
 
     def __init__(self) -> None:
@@ -74,18 +74,18 @@ class Conversation(ABC):
         """Take note that the server has closed before the end; sets `trouble` where that was the end of the content."""
 
     @abstractmethod
-    def opening(self) -> bytes:
+    def first_bytes(self) -> bytes:
         """What the client says as soon as it is connected; empty where the server speaks first."""
 
     @abstractmethod
-    def feed(self, data: bytes) -> bytes:
+    def receive_data(self, data: bytes) -> bytes:
         """Takes what came in and gives what is to be sent. A reply that is not as it should be sets `trouble`."""
 
-    def data_opened(self) -> bytes:
+    def data_connection_opened(self) -> bytes:
         """The data connection stands; gives what is to be sent on the first one."""
         return b""
 
-    def feed_data(self, data: bytes) -> bytes:
+    def receive_from_data_connection(self, data: bytes) -> bytes:
         """Takes what came by the data connection, empty at its end; gives what is to be sent on the first one."""
         del data
         return b""
@@ -104,10 +104,10 @@ class Replies(Conversation):
         self._buffer = b""
         self._open = b""
 
-    def opening(self) -> bytes:
+    def first_bytes(self) -> bytes:
         return b""
 
-    def feed(self, data: bytes) -> bytes:
+    def receive_data(self, data: bytes) -> bytes:
         if data[3:4] == b" " and not self._buffer and not self._open and data.find(b"\n") == len(data) - 1:
             return self._reply(data)  # one reply of one line, as nearly all are
         self._buffer += data

@@ -37,10 +37,10 @@ class LookUp(Conversation):
         self._question = question
         self._addresses = addresses
 
-    def opening(self) -> bytes:
+    def first_bytes(self) -> bytes:
         return self._query
 
-    def feed(self, data: bytes) -> bytes:
+    def receive_data(self, data: bytes) -> bytes:
         if data[:2] == self._query[:2]:
             answer = dns.answer(data, self._question, self._addresses)
             if answer.differs:
@@ -135,7 +135,7 @@ def _listener() -> _Listener:
             del addr  # the socket is connected
             if self._answered.done():
                 return
-            self._talk.feed(data)
+            self._talk.receive_data(data)
             if self._talk.finished:
                 self._call.note_first_byte()
                 self._answered.set_result(None)
@@ -154,7 +154,7 @@ async def _looked_up_by_asyncio(call: Call, talk: Conversation, listener: _Liste
     """The same query as by `LookUp`, by an endpoint of asyncio's own."""
     import asyncio  # noqa: PLC0415 - the lean client has no use for it
 
-    loop, query = asyncio.get_running_loop(), talk.opening()
+    loop, query = asyncio.get_running_loop(), talk.first_bytes()
     answered: asyncio.Future[None] = loop.create_future()
     transport, _ = await loop.create_datagram_endpoint(
         lambda: listener(call, talk, answered), sock=await call.connect()

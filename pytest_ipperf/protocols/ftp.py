@@ -46,7 +46,7 @@ class Retrieve(Replies):
 
     __slots__ = ("_commands", "_content", "_ended", "_password", "_step")
 
-    goodbye = b"QUIT\r\n"
+    closing_bytes = b"QUIT\r\n"
 
     def __init__(self, user: str, password: str, content: bytes) -> None:
         super().__init__()
@@ -96,10 +96,10 @@ class Retrieve(Replies):
         self.finished = False
         self._refuse(self._buffer)
 
-    def data_opened(self) -> bytes:
+    def data_connection_opened(self) -> bytes:
         return _RETR
 
-    def feed_data(self, data: bytes) -> bytes:
+    def receive_from_data_connection(self, data: bytes) -> bytes:
         if not data:
             self._ended = True
             self._settle()

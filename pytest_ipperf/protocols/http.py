@@ -83,10 +83,10 @@ class Get(Conversation):
         self._buffer = b""
         self._left = self._length = 0
 
-    def opening(self) -> bytes:
+    def first_bytes(self) -> bytes:
         return self.request
 
-    def feed(self, data: bytes) -> bytes:
+    def receive_data(self, data: bytes) -> bytes:
         body = data if self._length else self._heads(self._buffer + data)
         if self._length == _CHUNKED:
             self._chunks(bytes(body))

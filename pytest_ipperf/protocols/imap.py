@@ -46,7 +46,7 @@ class Fetch(Conversation):
         "_buffer", "_came", "_commands", "_goes_on", "_left", "_message", "_secret", "_step", "_takes", "_within",
     )  # fmt: skip
 
-    goodbye = b"a4 LOGOUT\r\n"
+    closing_bytes = b"a4 LOGOUT\r\n"
 
     def __init__(self, user: str, password: str, message: bytes) -> None:
         super().__init__()
@@ -62,10 +62,10 @@ class Fetch(Conversation):
         self._within = False  # the reply with the message has not ended
         self._came = False  # the message has begun
 
-    def opening(self) -> bytes:
+    def first_bytes(self) -> bytes:
         return b""
 
-    def feed(self, data: bytes) -> bytes:
+    def receive_data(self, data: bytes) -> bytes:
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
         at = 0

@@ -51,7 +51,7 @@ class Send(Replies):
 
     __slots__ = ("_mail", "_message", "_size_bytes", "_step")
 
-    goodbye = b"QUIT\r\n"
+    closing_bytes = b"QUIT\r\n"
 
     def __init__(self, message: bytes, sender: str) -> None:
         super().__init__()

@@ -35,13 +35,13 @@ class Wire:
         self._whole = protocol.datagram
         if protocol.datagram:
             known = answers({protocol.host: ADDRESSES})
-            script = CannedReplies(b"", ((b"", reply(self.talk.opening(), known)),))
+            script = CannedReplies(b"", ((b"", reply(self.talk.first_bytes(), known)),))
         self._script = script
         self._turn = 0
         self._heard = b""
         self.control = script.greeting
         self.data: bytes | None = None
-        self._hear(self.talk.opening())
+        self._hear(self.talk.first_bytes())
 
     def _hear(self, said):
         self._heard += said
@@ -63,16 +63,18 @@ class Wire:
         if way == "data":
             assert self.data is not None
             piece, self.data = self.data[:size], self.data[size:] if self.data else None
-            said = self.talk.feed_data(piece)
+            said = self.talk.receive_from_data_connection(piece)
         else:
             size = len(self.control) if self._whole else size
             piece, self.control = self.control[:size], self.control[size:]
-            said = self.talk.feed(piece)
+            said = self.talk.receive_data(piece)
         self._go_on(said)
 
     def inject(self, garbage, way="control"):
         """What the other side would not say."""
-        self._go_on(self.talk.feed(garbage) if way == "control" else self.talk.feed_data(garbage))
+        self._go_on(
+            self.talk.receive_data(garbage) if way == "control" else self.talk.receive_from_data_connection(garbage)
+        )
 
     def _go_on(self, said):
         assert isinstance(said, bytes)
@@ -84,7 +86,7 @@ class Wire:
             assert 0 < self.talk.data_port < 65536
             self.talk.data_port = 0
             self.data = self._script.data or b""
-            self._hear(self.talk.data_opened())
+            self._hear(self.talk.data_connection_opened())
 
 
 @every_protocol
@@ -160,14 +162,14 @@ def test_nobody_is_let_talk_for_ever(name):
     talk = Wire(name).talk
     for _ in range(64):
         if not talk.trouble:
-            talk.feed(b"x" * 1024)
+            talk.receive_data(b"x" * 1024)
     kept = [getattr(talk, slot) for kind in type(talk).__mro__ for slot in getattr(kind, "__slots__", ())]
     assert sum(len(each) for each in kept if isinstance(each, bytes)) < 20_000
 
 
 def test_a_mark_without_a_status_is_no_page():
     get = Wire("http").talk
-    get.feed(b"</html>")
+    get.receive_data(b"</html>")
     assert not get.finished
-    get.feed(b"</html>")
+    get.receive_data(b"</html>")
     assert get.trouble

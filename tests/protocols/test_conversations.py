@@ -62,14 +62,14 @@ def test_a_message_has_whole_lines_only(size):
 
 def test_smtp_sends_one_message_and_ends_at_queued():
     send = talk("smtp")
-    assert send.opening() == b""
+    assert send.first_bytes() == b""
     for reply, command in SMTP[:4]:
-        assert send.feed(reply) == command
-    assert send.feed(SMTP[4][0]) == application("smtp").content(1024) + b".\r\n"
+        assert send.receive_data(reply) == command
+    assert send.receive_data(SMTP[4][0]) == application("smtp").content(1024) + b".\r\n"
     assert (send.finished, send.trouble) == (False, "")
-    assert send.feed(SMTP[5][0]) == b""
+    assert send.receive_data(SMTP[5][0]) == b""
     assert (send.finished, send.trouble) == (True, "")
-    assert send.goodbye == b"QUIT\r\n"
+    assert send.closing_bytes == b"QUIT\r\n"
 
 
 @given(st.data())
@@ -81,7 +81,7 @@ def test_smtp_does_not_mind_how_replies_are_cut(data):
         # A server waits for each command, so a piece never reaches beyond the reply in hand.
         end = next(e for e in _ends() if e > at)
         size = data.draw(st.integers(1, end - at))
-        said += send.feed(stream[at : at + size])
+        said += send.receive_data(stream[at : at + size])
         at += size
     assert send.finished
     assert said.startswith(b"EHLO client.ipperf.test\r\nMAIL FROM:")
@@ -108,8 +108,8 @@ def _ends() -> list[int]:
 def test_smtp_names_the_reply_that_was_wrong(step, reply, trouble):
     send = talk("smtp")
     for said, _ in SMTP[:step]:
-        send.feed(said)
-    assert send.feed(reply) == b""
+        send.receive_data(said)
+    assert send.receive_data(reply) == b""
     assert not send.finished
     assert send.trouble == trouble
 
@@ -117,19 +117,19 @@ def test_smtp_names_the_reply_that_was_wrong(step, reply, trouble):
 def test_smtp_does_not_gather_an_endless_line():
     send = talk("smtp")
     for _ in range(5):
-        send.feed(b"x" * 1000)
+        send.receive_data(b"x" * 1000)
     assert send.trouble == "a reply line of more than 4096 bytes"
 
 
 @given(st.integers(100, 3000), st.data())
 def test_http_ends_when_the_end_of_the_page_is_seen_however_it_is_cut(size, data):
     get, stream = talk("http", size), HTTP + application("http").content(size)
-    assert get.opening().startswith(b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\n")
+    assert get.first_bytes().startswith(b"GET /index.html HTTP/1.1\r\nHost: www.ipperf.test\r\n")
     at = 0
     while at < len(stream):
         assert not get.finished
         piece = stream[at : at + data.draw(st.integers(1, 700))]
-        assert get.feed(piece) == b""
+        assert get.receive_data(piece) == b""
         at += len(piece)
     assert get.finished
     assert not get.trouble
@@ -137,7 +137,7 @@ def test_http_ends_when_the_end_of_the_page_is_seen_however_it_is_cut(size, data
 
 def test_http_names_a_status_that_is_not_200():
     get = talk("http")
-    get.feed(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
+    get.receive_data(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
     assert get.trouble == "reply 'HTTP/1.1 503 Service Unavailable'"
     assert not get.finished
 

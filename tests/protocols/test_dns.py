@@ -39,12 +39,12 @@ def test_the_plain_query_asks_for_a_over_ipv4_and_for_aaaa_over_ipv6():
     question = b"\x04host\x06ipperf\x04test\x00"
     for ipver, rtype in ((4, b"\x00\x01"), (6, b"\x00\x1c")):
         header = b"\xbe\xef\x01\x00\x00\x01" + bytes(6)
-        assert talk(index=0xBEEF, ipver=ipver).opening() == header + question + rtype + b"\x00\x01"
+        assert talk(index=0xBEEF, ipver=ipver).first_bytes() == header + question + rtype + b"\x00\x01"
 
 
 @given(SIZES, st.integers(0, 1 << 20), st.sampled_from([4, 6]))
 def test_a_query_has_the_payloads_size_and_is_numbered_as_its_connection(size, index, ipver):
-    query = talk(size, index, ipver).opening()
+    query = talk(size, index, ipver).first_bytes()
     assert len(query) == size
     assert query[:2] == struct.pack("!H", index % 65536)
     assert len(DNS.content(size)) == size
@@ -54,15 +54,15 @@ def test_a_query_has_the_payloads_size_and_is_numbered_as_its_connection(size, i
 def test_the_answer_ends_it_and_nothing_more_is_said(size, ipver):
     look_up = talk(size, 7, ipver)
     assert not look_up.finished
-    assert look_up.feed(reply(look_up.opening(), KNOWN)) == b""
-    assert (look_up.finished, look_up.trouble, look_up.goodbye) == (True, "", b"")
+    assert look_up.receive_data(reply(look_up.first_bytes(), KNOWN)) == b""
+    assert (look_up.finished, look_up.trouble, look_up.closing_bytes) == (True, "", b"")
 
 
 def test_an_answer_to_another_question_is_not_heard():
     look_up = talk(index=7)
-    assert look_up.feed(reply(talk(index=8).opening(), {})) == b""
+    assert look_up.receive_data(reply(talk(index=8).first_bytes(), {})) == b""
     assert (look_up.finished, look_up.trouble) == (False, "")
-    look_up.feed(reply(look_up.opening(), KNOWN))
+    look_up.receive_data(reply(look_up.first_bytes(), KNOWN))
     assert look_up.finished
 
 
@@ -84,8 +84,8 @@ def test_an_answer_to_another_question_is_not_heard():
 )
 def test_a_wrong_answer_is_named(flags, records, trouble):
     look_up = talk(index=7)
-    query = look_up.opening()
-    look_up.feed(struct.pack("!6H", 7, flags, 1, bool(records), 0, 0) + query[12:] + records)
+    query = look_up.first_bytes()
+    look_up.receive_data(struct.pack("!6H", 7, flags, 1, bool(records), 0, 0) + query[12:] + records)
     assert (look_up.finished, look_up.trouble) == (False, trouble)
     assert look_up.kind == ("content" if trouble.startswith("dns: ") else "protocol")
 
@@ -93,7 +93,7 @@ def test_a_wrong_answer_is_named(flags, records, trouble):
 @given(st.binary(max_size=100))
 def test_garbage_is_trouble_or_not_heard(data):
     look_up = talk(index=7)
-    look_up.feed(data)
+    look_up.receive_data(data)
     assert not look_up.finished
     assert bool(look_up.trouble) == (data[:2] == b"\x00\x07")
 
@@ -115,6 +115,6 @@ def test_a_size_that_no_query_has_is_said_with_those_that_it_has(size, sentence)
 
 
 def test_a_states_own_content_gives_its_size():
-    assert len(DNS.conversation(ServerState(content=b"x" * 100), 0, 6).opening()) == 100
+    assert len(DNS.conversation(ServerState(content=b"x" * 100), 0, 6).first_bytes()) == 100
     with pytest.raises(UsageError, match="payload 20 is too small for dns"):
         DNS.conversation(ServerState(content=b"x" * 20), 0, 6)

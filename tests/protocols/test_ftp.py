@@ -36,23 +36,23 @@ EPSV, RETR = 4, 5
 def said_to(replies, step=7):
     """A conversation that has heard so many replies, and what it said to each."""
     talk = ftp.conversation(STATE, 7, 6)
-    return talk, [talk.feed(reply) for reply in replies[:step]]
+    return talk, [talk.receive_data(reply) for reply in replies[:step]]
 
 
 def test_it_logs_in_and_asks_for_a_data_connection_and_then_for_the_file():
     talk, said = said_to(REPLIES, RETR)
-    assert talk.opening() == b""
+    assert talk.first_bytes() == b""
     assert said == COMMANDS[:RETR]
     assert talk.data_port == 22123
-    assert talk.data_opened() == b"RETR file.bin\r\n"
-    assert talk.goodbye == b"QUIT\r\n"
+    assert talk.data_connection_opened() == b"RETR file.bin\r\n"
+    assert talk.closing_bytes == b"QUIT\r\n"
 
 
 @pytest.mark.parametrize("order", ["226 first", "data first"])
 def test_it_ends_with_226_and_the_end_of_the_data_in_either_order(order):
     talk, _ = said_to(REPLIES, RETR + 1)
-    moves = [lambda: talk.feed(REPLIES[-1]), lambda: talk.feed_data(b"")]
-    talk.feed_data(STATE.content)
+    moves = [lambda: talk.receive_data(REPLIES[-1]), lambda: talk.receive_from_data_connection(b"")]
+    talk.receive_from_data_connection(STATE.content)
     for move in moves if order == "226 first" else reversed(moves):
         assert not talk.finished
         assert move() == b""
@@ -66,23 +66,23 @@ def test_it_does_not_mind_how_replies_are_cut(data):
         at = 0
         while at < len(reply):
             size = data.draw(st.integers(1, 60))
-            said.append(talk.feed(reply[at : at + size]))
+            said.append(talk.receive_data(reply[at : at + size]))
             at += size
     assert [command for command in said if command] == COMMANDS[:4]
-    talk.feed_data(STATE.content)
-    talk.feed_data(b"")
+    talk.receive_from_data_connection(STATE.content)
+    talk.receive_from_data_connection(b"")
     assert (talk.finished, talk.trouble) == (True, "")
 
 
 def test_each_connection_has_an_account_of_its_own_as_long_as_there_are_enough():
-    users = [ftp.conversation(STATE, index, 4).feed(REPLIES[0]) for index in range(12)]
+    users = [ftp.conversation(STATE, index, 4).receive_data(REPLIES[0]) for index in range(12)]
     assert users == [b"USER user%d\r\n" % (index % 10) for index in range(12)]
 
 
 @pytest.mark.parametrize("code", [b"150", b"125"])
 def test_a_data_connection_may_be_opened_or_open_already(code):
     talk, _ = said_to(REPLIES, RETR)
-    talk.feed(code + b" now\r\n")
+    talk.receive_data(code + b" now\r\n")
     assert not talk.trouble
 
 
@@ -91,12 +91,12 @@ def test_a_data_connection_may_be_opened_or_open_already(code):
 def test_data_of_another_size_are_no_file(size, last):
     talk, _ = said_to(REPLIES, RETR + 1)
     if size > 3000:
-        talk.feed_data((STATE.content * 2)[:size])
+        talk.receive_from_data_connection((STATE.content * 2)[:size])
         assert (talk.kind, talk.trouble) == ("content", "expected 3000 bytes, seen more that begin with 'T'")
         return
     if size:
-        talk.feed_data(STATE.content[:size])
-    moves = [lambda: talk.feed_data(b""), lambda: talk.feed(REPLIES[-1])]
+        talk.receive_from_data_connection(STATE.content[:size])
+    moves = [lambda: talk.receive_from_data_connection(b""), lambda: talk.receive_data(REPLIES[-1])]
     for move in moves if last == "226" else reversed(moves):
         assert not talk.trouble
         move()
@@ -111,7 +111,7 @@ def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes(at, piece):
     talk, _ = said_to(REPLIES, RETR + 1)
     for begin in range(0, 3000, piece):
         if not talk.trouble:
-            talk.feed_data(bytes(wrong[begin : begin + piece]))
+            talk.receive_from_data_connection(bytes(wrong[begin : begin + piece]))
     assert talk.kind == "content"
     assert f" at offset {at} of 3000 bytes, seen " in talk.trouble
 
@@ -128,17 +128,17 @@ def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes(at, piece):
 def test_a_reply_before_its_command_and_one_of_four_digits_are_none(step, reply, trouble):
     talk, _ = said_to(REPLIES, step)
     if step == 6:
-        talk.feed_data(STATE.content)
-        talk.feed_data(b"")
-    talk.feed(reply)
+        talk.receive_from_data_connection(STATE.content)
+        talk.receive_from_data_connection(b"")
+    talk.receive_data(reply)
     assert (talk.finished, talk.failure) == (False, f"protocol: {trouble}")
 
 
 def test_an_empty_file_is_a_file():
     talk = ftp.conversation(ftp.filled(ServerState(users=1, password="x"), 0), 0, 4)
     for reply in REPLIES:
-        talk.feed(reply)
-    talk.feed_data(b"")
+        talk.receive_data(reply)
+    talk.receive_from_data_connection(b"")
     assert talk.finished
 
 
@@ -165,7 +165,7 @@ def test_an_empty_file_is_a_file():
 )
 def test_it_names_the_reply_that_was_wrong(step, reply, trouble):
     talk, _ = said_to(REPLIES, step)
-    assert talk.feed(reply) == b""
+    assert talk.receive_data(reply) == b""
     assert not talk.finished
     assert talk.trouble == trouble
 
@@ -173,7 +173,7 @@ def test_it_names_the_reply_that_was_wrong(step, reply, trouble):
 def test_it_does_not_gather_an_endless_line():
     talk = ftp.conversation(STATE, 0, 4)
     for _ in range(5):
-        talk.feed(b"x" * 1000)
+        talk.receive_data(b"x" * 1000)
     assert talk.trouble == "a reply line of more than 4096 bytes"
 
 

@@ -37,7 +37,7 @@ def heard(stream, piece=1 << 20):
     get = http.conversation(STATE, 0, 4)
     for at in range(0, len(stream), piece):
         if not get.finished and not get.trouble:
-            get.feed(stream[at : at + piece])
+            get.receive_data(stream[at : at + piece])
     assert not (get.finished and get.trouble)
     if not get.finished and not get.trouble:
         get.closed()
@@ -71,9 +71,9 @@ def test_it_ends_with_the_pages_last_byte_and_not_before(data):
     end = stream.rindex(b">") + 1
     cut = data.draw(st.integers(1, end - 1))
     get = http.conversation(STATE, 0, 4)
-    get.feed(stream[:cut])
+    get.receive_data(stream[:cut])
     assert (get.finished, get.trouble) == (False, "")
-    get.feed(stream[cut:end])
+    get.receive_data(stream[cut:end])
     assert (get.finished, get.content_bytes) == (True, 300)
 
 
@@ -141,10 +141,10 @@ def test_tiny_segments_of_a_large_page_cost_no_more_than_their_number():
         (CHUNKED, chunks(state.content, 16)),
     ):
         get, held = http.conversation(state, 0, 4), 0
-        get.feed(head)
+        get.receive_data(head)
         for at in range(0, len(body), 64):
             if not get.finished:
-                get.feed(body[at : at + 64])
+                get.receive_data(body[at : at + 64])
                 held = max(held, len(get._buffer))  # type: ignore[attr-defined]
         assert (get.finished, get.trouble) == (True, "")
         assert held < 100

@@ -57,16 +57,16 @@ DIFFERS = "expected 'ck brown fox jum' at offset 125 of 300 bytes, seen 'et brow
 def said_to(replies, step=4):
     """A conversation that has heard so many replies, and what it said to each."""
     fetch = imap.conversation(STATE, 7, 4)
-    return fetch, [fetch.feed(reply) for reply in replies[:step]]
+    return fetch, [fetch.receive_data(reply) for reply in replies[:step]]
 
 
 @pytest.mark.parametrize("name", TALKS)
 def test_it_logs_in_selects_fetches_and_ends_with_the_ok_of_fetch(name):
     fetch, said = said_to(TALKS[name])
-    assert fetch.opening() == b""
+    assert fetch.first_bytes() == b""
     assert said == COMMANDS
     assert (fetch.finished, fetch.trouble) == (True, "")
-    assert fetch.goodbye == b"a4 LOGOUT\r\n"
+    assert fetch.closing_bytes == b"a4 LOGOUT\r\n"
 
 
 @pytest.mark.parametrize("name", TALKS)
@@ -78,7 +78,7 @@ def test_it_does_not_mind_how_replies_are_cut(name, data):
         while at < len(reply):
             assert not fetch.finished
             size = data.draw(st.integers(1, 120))
-            said.append(fetch.feed(reply[at : at + size]))
+            said.append(fetch.receive_data(reply[at : at + size]))
             at += size
     assert (fetch.finished, fetch.trouble) == (True, "")
     assert [command for command in said if command] == COMMANDS[:3]
@@ -86,7 +86,7 @@ def test_it_does_not_mind_how_replies_are_cut(name, data):
 
 def test_each_connection_has_an_account_of_its_own_as_long_as_there_are_enough():
     greeting = COURIER[0]
-    logins = [imap.conversation(STATE, index, 6).feed(greeting).split()[2] for index in range(12)]
+    logins = [imap.conversation(STATE, index, 6).receive_data(greeting).split()[2] for index in range(12)]
     assert logins == [b"user%d" % (index % 10) for index in range(12)]
 
 
@@ -120,7 +120,7 @@ def test_each_connection_has_an_account_of_its_own_as_long_as_there_are_enough()
 )
 def test_it_names_the_reply_that_was_wrong(step, reply, trouble):
     fetch, _ = said_to(COURIER, step)
-    assert fetch.feed(reply) == b""
+    assert fetch.receive_data(reply) == b""
     assert not fetch.finished
     assert fetch.trouble == trouble
     assert fetch.kind == ("content" if trouble.startswith("expected ") else "protocol")
@@ -128,7 +128,7 @@ def test_it_names_the_reply_that_was_wrong(step, reply, trouble):
 
 def test_a_server_that_repeats_the_password_is_told_without_it():
     fetch, _ = said_to(COURIER, 1)
-    fetch.feed(f"a1 BAD LOGIN user7 {PASSWORD} is not understood\r\n".encode())
+    fetch.receive_data(f"a1 BAD LOGIN user7 {PASSWORD} is not understood\r\n".encode())
     assert fetch.trouble == "reply 'BAD LOGIN user7 ... is not understood' to LOGIN"
 
 
@@ -137,8 +137,8 @@ def test_a_server_that_repeats_the_password_is_told_without_it():
 def test_a_password_is_hidden_in_quotes_too_and_before_what_was_said_is_cut(password, before):
     state = dataclasses.replace(STATE, password=password)
     fetch = imap.conversation(state, 7, 4)
-    login = fetch.feed(COURIER[0])
-    fetch.feed(b"a1 BAD %b %b %b\r\n" % (before, login.split(b" ", 3)[3].strip(), password.encode()))
+    login = fetch.receive_data(COURIER[0])
+    fetch.receive_data(b"a1 BAD %b %b %b\r\n" % (before, login.split(b" ", 3)[3].strip(), password.encode()))
     shown = fetch.trouble.split("'")[1]
     assert shown == f'BAD {before.decode()} "..." ...'.replace("  ", " ")[:80]
 
@@ -149,21 +149,21 @@ def test_a_wrong_byte_is_found_wherever_it_is_and_however_it_comes():
         wrong[at] ^= 1
         fetch, _ = said_to(COURIER, 3)
         for byte in FETCHED.replace(MESSAGE, bytes(wrong)) + b"a3 OK\r\n":
-            fetch.feed(bytes([byte]))
+            fetch.receive_data(bytes([byte]))
         assert fetch.kind == "content"
         assert f" at offset {at} of 300 bytes, seen " in fetch.trouble
 
 
 def test_a_difference_stays_told_however_much_follows_it():
     fetch, _ = said_to(COURIER, 3)
-    fetch.feed(FETCHED.replace(MESSAGE, COUNTERFEIT) + b"x" * 20_000)
+    fetch.receive_data(FETCHED.replace(MESSAGE, COUNTERFEIT) + b"x" * 20_000)
     assert fetch.failure == f"content: {DIFFERS}"
 
 
 def test_it_does_not_gather_an_endless_line():
     fetch = imap.conversation(STATE, 0, 4)
     for _ in range(10):
-        fetch.feed(b"x" * 1000)
+        fetch.receive_data(b"x" * 1000)
     assert fetch.trouble == "a reply line of more than 8192 bytes"
 
 
@@ -171,8 +171,8 @@ def test_it_does_not_gather_an_endless_line():
 def test_nothing_that_a_server_says_breaks_it(garbage):
     for step in range(4):
         fetch, _ = said_to(COURIER, step)
-        fetch.feed(garbage)
-        fetch.feed(b"\r\n")
+        fetch.receive_data(garbage)
+        fetch.receive_data(b"\r\n")
 
 
 @given(st.integers(200, 5000))
@@ -192,10 +192,10 @@ def test_the_message_is_one_of_the_internet_message_format():
 def test_the_script_can_be_had_a_conversation_with():
     script = imap.script(STATE)
     fetch = imap.conversation(STATE, 3, 4)
-    said = fetch.feed(script.greeting)
+    said = fetch.receive_data(script.greeting)
     for ending, answer in script.turns[:3]:
         assert said.endswith(ending)
-        said = fetch.feed(answer)
+        said = fetch.receive_data(answer)
     assert fetch.finished
 
 

@@ -292,7 +292,7 @@ def played(name, seed, share):
     rng = random.Random(seed)
     ipver = rng.choice((4, 6))
     wire = Mutating(name, rng, share, ipver)
-    query = wire.talk.opening()
+    query = wire.talk.first_bytes()
     most = rng.choice((1, 5, 40, 400, 4000))
     while wire.ways and not wire.over:
         wire.bring(rng.choice(wire.ways), rng.randrange(1, most + 1))

@@ -77,9 +77,9 @@ def test_a_page_ends_where_its_measurement_does(content):
 def test_a_page_of_ones_own_is_whole_when_it_ends_and_not_before():
     state = application("http").filled(ServerState(b"<html>mine</html>"), 17)
     get = application("http").conversation(state, 0, 4)
-    get.feed(b"HTTP/1.1 200 OK\r\n\r\n" + state.content[:-1])
+    get.receive_data(b"HTTP/1.1 200 OK\r\n\r\n" + state.content[:-1])
     assert not get.finished
-    get.feed(state.content[-1:])
+    get.receive_data(state.content[-1:])
     assert get.finished
 
 
@@ -97,8 +97,8 @@ def sent(content):
     """What the lean client sends in answer to DATA."""
     talk = SMTP.conversation(SMTP.filled(ServerState(content), len(content)), 0, 4)
     for reply in REPLIES[:4]:
-        talk.feed(reply)
-    return talk.feed(REPLIES[4])
+        talk.receive_data(reply)
+    return talk.receive_data(REPLIES[4])
 
 
 def received(data):

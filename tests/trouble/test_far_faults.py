@@ -64,7 +64,7 @@ SMALL = [
 ]
 HASTE = [
     ("agent/**/*.py", "_PROBE_TRIES, _PROBE_WAIT_S = 6, 0.5", "_PROBE_TRIES, _PROBE_WAIT_S = 2, 0.2"),
-    ("agent/**/*.py", "FAR_SIGN_S = 1.0, 5.0", "FAR_SIGN_S = 1.0, 1.0"),
+    ("agent/**/*.py", "FAR_PROGRESS_S = 1.0, 5.0", "FAR_PROGRESS_S = 1.0, 1.0"),
     ("agent/**/*.py", "_TERM_S = 2.0", "_TERM_S = 0.5"),
     ("lab/**/*.py", "_BURST_S = 10.0", "_BURST_S = 5.0"),
     ("lab/**/*.py", "patience_s: float = 30.0", "patience_s: float = 10.0"),

@@ -24,16 +24,16 @@ from pytest_ipperf.core.portable import dns
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols.base import Application, Call, ReplyError, Transaction
 
-_GOODBYE_S = 2.0
-_LOOK_S = 0.005
+_CLOSE_TIMEOUT_S = 2.0
+_TIMER_S = 0.005
 _SO_DOMAIN = 39
 
 
 class LibraryBurst:
     """Makes N calls to a target; `run()` returns when each has finished, failed or met the deadline, and has left.
 
-    What there is then is what a `Burst` has. `lag_s` is by how much the loop was late for a timer, `late` of a
-    connection is nan: what waits in the kernel is the library's affair. With `stay` none ends before `leave()`,
+    What there is then is what a `Burst` has. `lag_s` is by how much the loop was late for a timer, `rx_delay_s` of
+    a connection is nan: what waits in the kernel is the library's affair. With `stay` none ends before `close()`,
     whatever the library does.
     """
 
@@ -72,8 +72,8 @@ class LibraryBurst:
         self.began = self.woke = 0.0
         self.lag_s = 0.0
         self.peak = 0
-        self._live = connections
-        self._talking = 0
+        self._unfinished = connections
+        self._active = 0
         _import(protocol)
         self._everyone: asyncio.Event
 
@@ -82,10 +82,10 @@ class LibraryBurst:
         try:
             _run(self._run(at))
         except BaseException:
-            self.leave()
+            self.close()
             raise
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Closes all that is still open."""
         while self._staying:
             self._staying.pop().close()
@@ -105,7 +105,7 @@ class LibraryBurst:
                 call.opens = self.began + start
                 call.due = call.opens + self._deadline_s
             lag = _Lag(asyncio.get_running_loop())
-            tasks = [asyncio.ensure_future(_made(call, transaction)) for call in self.connections]
+            tasks = [asyncio.ensure_future(_run_call(call, transaction)) for call in self.connections]
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.everyone(), ends - time.perf_counter())
             self.lag_s = lag.end()
@@ -114,7 +114,7 @@ class LibraryBurst:
                     call.fail(f"{call.phase} deadline")
                     task.cancel()
             # The figures are taken: a server that is slow to say goodbye is waited for no longer than this.
-            _, staying = await asyncio.wait(tasks, timeout=_GOODBYE_S)
+            _, staying = await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT_S)
             for task in staying:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -125,35 +125,35 @@ class LibraryBurst:
         """Until no call is live."""
         await self._everyone.wait()
 
-    def talks(self) -> None:
+    def count_started(self) -> None:
         """One more call is in its conversation."""
-        self._talking += 1
-        self.peak = max(self.peak, self._talking)
+        self._active += 1
+        self.peak = max(self.peak, self._active)
 
     def keep(self, sock: socket.socket) -> None:
         """A connection that may have to stay."""
         if self._stay:
             self._staying.append(sock.dup())
 
-    def seen(self, sock: socket.socket) -> None:
+    def record_endpoint(self, sock: socket.socket) -> None:
         """A socket that is connected: what it really is, the kernel tells."""
         self.families.add(sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN))
         self.sources.add(sock.getsockname()[0])
 
     def ended(self, *, talking: bool) -> None:
         """One call less is live."""
-        self._talking -= talking
-        self._live -= 1
-        if not self._live:
+        self._active -= talking
+        self._unfinished -= 1
+        if not self._unfinished:
             self._everyone.set()
 
 
 class LibraryCall(Call):
-    """One of the N, as the lean client's `Connection`: what it is while it lives, and what is told of it later."""
+    """One of the N, as the lean client's `Connection`: what it is while it lives, and what is recorded of it."""
 
     __slots__ = (
-        "_again", "_burst", "_hold", "_query", "behind", "connected", "content_bytes", "done", "due", "failure",
-        "first", "index", "late", "opened", "opens", "peer", "resolved",
+        "_again", "_burst", "_hold", "_query", "connected", "content_bytes", "done", "due", "failure", "first",
+        "index", "opened", "opens", "peer", "resolved", "rx_delay_s", "start_delay_s",
     )  # fmt: skip
 
     def __init__(self, burst: LibraryBurst, ident: int, index: int, *, hold: bool) -> None:
@@ -163,10 +163,10 @@ class LibraryCall(Call):
         self._query = dns.query(burst.target.name, burst.rtype, ident & 0xFFFF) if burst.target.resolver else b""
         self.failure = ""
         self.peer = ""
-        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = 0.0
+        self.opened = self.resolved = self.connected = self.first = self.done = self.start_delay_s = 0.0
         self.opens = self.due = 0.0
         self.content_bytes = 0
-        self.late = math.nan
+        self.rx_delay_s = math.nan
         self._again: asyncio.TimerHandle
 
     @property
@@ -190,12 +190,12 @@ class LibraryCall(Call):
             raise RuntimeError("the library began a second time")
         now = time.perf_counter()
         self.opened = self.opens or now
-        self.behind = now - self.opened
+        self.start_delay_s = now - self.opened
         if target.resolver is None:
             self.peer, self.resolved = target.name, self.opened
             if self._burst.datagram:  # which knows no connecting
                 self.connected = self.opened
-                self._burst.talks()
+                self._burst.count_started()
             return self.peer
         with own_socket(target, socket.SOCK_DGRAM) as sock:
             sock.connect(target.resolver)
@@ -235,15 +235,15 @@ class LibraryCall(Call):
         now = time.perf_counter()
         with contextlib.suppress(OSError):  # a peer that has reset already leaves the address that was looked up
             self.peer = sock.getpeername()[0]
-        self._burst.seen(sock)
+        self._burst.record_endpoint(sock)
         self._burst.keep(sock)
         if not self._burst.datagram:
             self.connected = now
-            self._burst.talks()
+            self._burst.count_started()
 
     def note_data_connection(self, sock: socket.socket) -> None:
         """Asks the kernel what it really is."""
-        self._burst.seen(sock)
+        self._burst.record_endpoint(sock)
 
     def note_first_byte(self) -> None:
         """The time, and nothing more."""
@@ -302,7 +302,7 @@ class _Lag:
         self._arm()
 
     def _arm(self) -> None:
-        self._due = self._loop.time() + _LOOK_S
+        self._due = self._loop.time() + _TIMER_S
         self._timer = self._loop.call_at(self._due, self._woken)
 
     def _woken(self) -> None:
@@ -318,7 +318,7 @@ class _Lag:
 def _import(protocol: Application) -> None:
     """Loads the library, which takes longer than a burst, before the instant at which one begins."""
     for text in protocol.packages:
-        with contextlib.suppress(ImportError):  # told by the client, where it is used
+        with contextlib.suppress(ImportError):  # reported by the client, where it is used
             import_module(re.split(r"\W", text)[0])
 
 
@@ -331,13 +331,13 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run(coroutine)
         return
     before = signal.getsignal(signal.SIGTERM)
-    told = []
+    signalled = []
 
     async def main() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(coroutine)
 
         def end(*_: object) -> None:
-            told.append(signal.SIGTERM)
+            signalled.append(signal.SIGTERM)
             with contextlib.suppress(RuntimeError):  # it has ended already
                 loop.call_soon_threadsafe(task.cancel)
 
@@ -348,12 +348,12 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run(main())
     finally:
         signal.signal(signal.SIGTERM, before)
-        if told:
+        if signalled:
             signal.raise_signal(signal.SIGTERM)
 
 
-async def _made(call: LibraryCall, transaction: Transaction) -> None:
-    """Makes a call and tells how it failed, if it did; what comes after its figure is nobody's concern."""
+async def _run_call(call: LibraryCall, transaction: Transaction) -> None:
+    """Run a call and record how it failed, if it did; what comes after its figure is nobody's concern."""
     if call.opens:
         await asyncio.sleep(call.opens - time.perf_counter())
     try:

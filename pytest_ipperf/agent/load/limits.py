@@ -19,8 +19,8 @@ def enough_descriptors(spec: LoadSpec) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < least:
         raise LabError(
-            f"{spec.share} connections need {least} file descriptors in a process here, and no more than {hard} "
-            f"are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
+            f"{spec.connection_count} connections need {least} file descriptors in a process here, and no more than "
+            f"{hard} are allowed (ulimit -H -n); allow {least}, or measure with fewer connections or more workers"
         )
     wanted = 2 * least if hard == resource.RLIM_INFINITY else min(2 * least, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -30,10 +30,10 @@ def enough_descriptors(spec: LoadSpec) -> None:
 def most_descriptors(spec: LoadSpec) -> int:
     """How many one process needs at once, when most are open."""
     protocol = application(spec.protocol)
-    share = -(-spec.share // spec.workers)
+    per_worker = -(-spec.connection_count // spec.workers)
     # The library's sessions that stay are held by the agent too.
     staying = spec.bursts * (1 + (spec.client != "lean")) if protocol.stays else 1
-    return share * (staying + protocol.sockets - 1) + _OTHERS
+    return per_worker * (staying + protocol.sockets - 1) + _OTHERS
 
 
 def ephemeral_ports() -> tuple[int, int]:
@@ -46,12 +46,12 @@ def enough_ports(spec: LoadSpec) -> None:
     """LabError where connections that are open at the same time cannot all have a port of their own."""
     low, high = ephemeral_ports()
     there, stays = high - low + 1, application(spec.protocol).stays
-    least = spec.share * (spec.bursts if stays else 1)
+    least = spec.connection_count * (spec.bursts if stays else 1)
     if least > there and (stays or not spec.rate_per_s):  # else those that have ended leave theirs to others
         needed = "at once need as many"
-        if least > spec.share:
+        if least > spec.connection_count:
             needed = f"in each of {spec.bursts} bursts, which stay to the end of the run, need {least}"
         raise LabError(
-            f"{spec.share} connections {needed} ports, and there are {there} from {low} to {high} "
+            f"{spec.connection_count} connections {needed} ports, and there are {there} from {low} to {high} "
             "(net.ipv4.ip_local_port_range); widen the range, or measure with fewer connections"
         )

@@ -1,4 +1,4 @@
-"""What bursts tell, put together: of several processes, of several hosts, and of all bursts of a run."""
+"""Results of bursts, and how they are merged: of several processes, of several hosts, and of all bursts of a run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _START, _CONNECT, _TOTAL = (PHASES.index(name) for name in ("start", "connect", 
 
 
 @dataclass(frozen=True)
-class BurstTold:
-    """What is told of one burst: its rows, what its sockets were, and the client's own part in it.
+class BurstResult:
+    """Result of one burst: its rows, what its sockets were, and the client's own part in it.
 
     `indices` are the indices of the connections of its rows, in the same order, as unsigned integers of 64 bits.
     `cpu_s` is its processor time, user and kernel, `wall_s` how long it took to its last figure. `woke_s` is how long
@@ -41,72 +41,72 @@ class BurstTold:
     wall_s: float
     indices: bytes
     woke_s: float = 0.0
-    beside_s: float = 0.0
+    workers_cpu_s: float = 0.0
     content_bytes: int = 0
 
-    def plain(self) -> dict[str, Any]:
-        """As it travels."""
+    def to_message(self) -> dict[str, Any]:
+        """Return plain data, as it is sent."""
         counted = {"failed": dict(self.failed), "peers": dict(self.peers)}
         return {**vars(self), **counted, "sources": sorted(self.sources), "families": sorted(map(int, self.families))}
 
     @classmethod
-    def of_plain(cls, told: dict[str, Any], later_s: float) -> BurstTold:
-        """The same again, as one that began so much later than the instant from which it is to be told now."""
-        rows = told["rows"]
+    def from_message(cls, message: dict[str, Any], later_s: float) -> BurstResult:
+        """Return the result that a message holds, with all instants `later_s` later."""
+        rows = message["rows"]
         if later_s:
             moved = ((row[_START] + later_s, *row[_START + 1 :]) for row in _ROW.iter_unpack(rows))
             rows = b"".join(_ROW.pack(*row) for row in moved)
         return cls(
             **{
-                **told,
+                **message,
                 "rows": rows,
-                "failed": Counter(told["failed"]),
-                "peers": Counter(told["peers"]),
-                "sources": frozenset(told["sources"]),
-                "families": frozenset(told["families"]),
-                "wall_s": told["wall_s"] + later_s,
+                "failed": Counter(message["failed"]),
+                "peers": Counter(message["peers"]),
+                "sources": frozenset(message["sources"]),
+                "families": frozenset(message["families"]),
+                "wall_s": message["wall_s"] + later_s,
             }
         )
 
 
-def merged(told: Sequence[BurstTold]) -> BurstTold:
-    """The parts of one burst that were made side by side, as if one process had made it all."""
+def merged(results: Sequence[BurstResult]) -> BurstResult:
+    """Merge the results of one burst's workers, as if one process had run it all."""
     numbered = sorted(
         (
             (row, index)
-            for each in told
+            for each in results
             for row, (index,) in zip(_ROW.iter_unpack(each.rows), _INDEX.iter_unpack(each.indices), strict=True)
         ),
         key=lambda pair: pair[0][_START],
     )
     rows = [row for row, _ in numbered]
-    return BurstTold(
+    return BurstResult(
         rows=b"".join(_ROW.pack(*row) for row in rows),
         indices=b"".join(_INDEX.pack(index) for _, index in numbered),
-        failed=sum((each.failed for each in told), Counter[str]()),
-        peers=sum((each.peers for each in told), Counter[str]()),
-        sources=frozenset().union(*(each.sources for each in told)),
-        families=frozenset().union(*(each.families for each in told)),
-        dns_retries=sum(each.dns_retries for each in told),
-        lag_s=max(each.lag_s for each in told),
-        peak=max(overlap(rows), *(each.peak for each in told)),
-        cpu_s=sum(each.cpu_s for each in told),
-        wall_s=max(each.wall_s for each in told),
-        woke_s=max(each.woke_s for each in told),
-        beside_s=sum(each.beside_s for each in told),
-        content_bytes=sum(each.content_bytes for each in told),
+        failed=sum((each.failed for each in results), Counter[str]()),
+        peers=sum((each.peers for each in results), Counter[str]()),
+        sources=frozenset().union(*(each.sources for each in results)),
+        families=frozenset().union(*(each.families for each in results)),
+        dns_retries=sum(each.dns_retries for each in results),
+        lag_s=max(each.lag_s for each in results),
+        peak=max(peak_concurrency(rows), *(each.peak for each in results)),
+        cpu_s=sum(each.cpu_s for each in results),
+        wall_s=max(each.wall_s for each in results),
+        woke_s=max(each.woke_s for each in results),
+        workers_cpu_s=sum(each.workers_cpu_s for each in results),
+        content_bytes=sum(each.content_bytes for each in results),
     )
 
 
-def overlap(rows: Sequence[tuple[float, ...]]) -> int:
-    """The most completed connections that were in their transactions at once."""
+def peak_concurrency(rows: Sequence[tuple[float, ...]]) -> int:
+    """Return the largest number of completed connections that were in their transactions at once."""
     ends = [(row[_START] + row[_TOTAL], -1) for row in rows]
     begins = [(row[_START] + row[_CONNECT], 1) for row in rows]
     return max(accumulate(step for _, step in sorted(begins + ends)), default=0)
 
 
-class RunTold:
-    """What the bursts have brought so far, each of so many connections."""
+class RunTotals:
+    """Sum of the results of a run's bursts, each of so many connections."""
 
     def __init__(self, connections: int) -> None:
         self._connections = connections
@@ -118,27 +118,27 @@ class RunTold:
         self._lags: list[float] = []
         self._peaks: list[int] = []
         self._cpu_s = self._wall_s = 0.0
-        self.beside_s = 0.0
+        self.workers_cpu_s = 0.0
         self._content_bytes = 0
 
-    def add(self, told: BurstTold) -> None:
-        """The next one."""
-        self._rows.append(told.rows)
-        self._indices.append(told.indices)
-        self._failed += told.failed
-        self._peers += told.peers
-        self._sources |= told.sources
-        self._families |= told.families
-        self._retries += told.dns_retries
-        self._lags.append(told.lag_s)
-        self._peaks.append(told.peak)
-        self._cpu_s += told.cpu_s
-        self._wall_s += told.wall_s
-        self.beside_s += told.beside_s
-        self._content_bytes += told.content_bytes
+    def add(self, result: BurstResult) -> None:
+        """Add the result of one burst."""
+        self._rows.append(result.rows)
+        self._indices.append(result.indices)
+        self._failed += result.failed
+        self._peers += result.peers
+        self._sources |= result.sources
+        self._families |= result.families
+        self._retries += result.dns_retries
+        self._lags.append(result.lag_s)
+        self._peaks.append(result.peak)
+        self._cpu_s += result.cpu_s
+        self._wall_s += result.wall_s
+        self.workers_cpu_s += result.workers_cpu_s
+        self._content_bytes += result.content_bytes
 
-    def told(self) -> dict[str, Any]:
-        """All of it, as `load` tells it."""
+    def result(self) -> dict[str, Any]:
+        """Return the result of the run, as `load` returns it."""
         return {
             "rows": b"".join(self._rows),
             "indices": b"".join(self._indices),

@@ -1,4 +1,4 @@
-"""The order `load`: one run of bursts, its rows packed, its failures counted by kind, its sockets named."""
+"""Load run: a series of bursts, with packed rows, failures counted by kind, and the sockets that were used."""
 
 from __future__ import annotations
 
@@ -11,111 +11,111 @@ from typing import Any, Protocol
 from pytest_ipperf.agent.kernel.counters import cpu_times_s, deltas, tcp_trouble
 from pytest_ipperf.agent.kernel.timer_slack import undisturbed
 from pytest_ipperf.agent.load.limits import enough_descriptors, enough_ports
-from pytest_ipperf.agent.load.results import BurstTold, RunTold
-from pytest_ipperf.agent.load.silence import Watch
+from pytest_ipperf.agent.load.results import BurstResult, RunTotals
+from pytest_ipperf.agent.load.silence import ProgressReporter
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.load.worker import Share
+from pytest_ipperf.agent.load.worker import LoadWorker
 
 # A server that answers nobody would otherwise cost a deadline for each of hundreds of bursts.
-_DEAD_BURSTS = 3
+_MOST_FAILED_BURSTS = 3
 
 
-class _Maker(Protocol):
-    """Makes the bursts of an order, in this process or in others."""
+class _BurstRunner(Protocol):
+    """Runs the bursts of a spec, in this process or in others."""
 
-    def ready(self, number: int) -> None: ...
+    def prepare(self, number: int) -> None: ...
 
-    def begin(self, at: float = 0.0) -> BurstTold: ...
+    def run(self, at: float = 0.0) -> BurstResult: ...
 
     def close(self) -> None: ...
 
 
-class Loading:
-    """An order under way, until it has been `told`, or at least until `close`.
+class LoadRun:
+    """Load run in progress, until its `result` is taken, or at least until `close`.
 
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
 
     def __init__(self, spec: LoadSpec) -> None:
-        self._spec = dataclasses.replace(spec, workers=min(spec.workers, spec.share))
+        self._spec = dataclasses.replace(spec, workers=min(spec.workers, spec.connection_count))
         enough_descriptors(self._spec)
         enough_ports(self._spec)
-        self._run = RunTold(spec.share)
+        self._totals = RunTotals(spec.connection_count)
         with contextlib.ExitStack() as stack:
             stack.enter_context(undisturbed())
-            self._maker = stack.enter_context(contextlib.closing(_maker(self._spec)))
+            self._runner = stack.enter_context(contextlib.closing(_burst_runner(self._spec)))
             self._stack = stack.pop_all()
         self._tcp, self._host_cpu, self._cpu_s = tcp_trouble(), cpu_times_s(), time.process_time()
 
-    def ready(self, number: int) -> None:
-        """Makes a burst, which begins by the next `begin`."""
-        self._maker.ready(number)
+    def prepare(self, number: int) -> None:
+        """Prepare a burst for the next `run`."""
+        self._runner.prepare(number)
 
-    def begin(self, at: float = 0.0) -> BurstTold:
-        """Runs it, when the clock says `at`; at once without."""
-        told = self._maker.begin(at)
-        self._run.add(told)
-        return told
+    def run(self, at: float = 0.0) -> BurstResult:
+        """Run the prepared burst when the clock says `at`; at once without."""
+        result = self._runner.run(at)
+        self._totals.add(result)
+        return result
 
-    def told(self) -> dict[str, Any]:
-        """What its bursts have brought, see `load`; no others follow."""
-        self._maker.close()
+    def result(self) -> dict[str, Any]:
+        """End the run and return its result, see `load`."""
+        self._runner.close()
         cpu_s = time.process_time() - self._cpu_s
         self._stack.close()
         now = cpu_times_s()
         return {
-            **self._run.told(),
-            "cpu_s": cpu_s + self._run.beside_s,
+            **self._totals.result(),
+            "cpu_s": cpu_s + self._totals.workers_cpu_s,
             "processors": min(self._spec.workers, len(os.sched_getaffinity(0))),
             "tcp": deltas(self._tcp, tcp_trouble()),
             "host_cpu_s": {name: now[name] - before for name, before in self._host_cpu.items()},
         }
 
     def close(self) -> None:
-        """Ends it, told or not; may be called twice."""
+        """End the run, also without a result; may be called twice."""
         self._stack.close()
 
 
-class Dead:
-    """Counts bursts in a row that completed nothing, of which a few are enough."""
+class ConsecutiveFailures:
+    """Counts consecutive bursts of which no connection completed; a few of them end a run."""
 
     def __init__(self) -> None:
         self._bursts = 0
 
-    def so(self, *, completed: bool) -> bool:
-        """Whether one more makes the run end early."""
+    def reached(self, *, completed: bool) -> bool:
+        """Count one more burst; return whether the run has to end early."""
         self._bursts = 0 if completed else self._bursts + 1
-        return self._bursts == _DEAD_BURSTS
+        return self._bursts == _MOST_FAILED_BURSTS
 
 
-def load(spec: LoadSpec, watch: Watch | None = None) -> dict[str, Any]:
-    """Runs the order and tells all; `watch` is told when each burst begins and ends.
+def load(spec: LoadSpec, reporter: ProgressReporter | None = None) -> dict[str, Any]:
+    """Run the spec and return its result; `reporter` is notified when each burst begins and ends.
 
-    What the samples are: `rows` (packed, see `figures.PHASES`), the `indices` of their connections, `attempted`,
-    `failed` by kind, and the `content_bytes` that the completed ones have moved. What the sockets were: `families`,
-    `peers`, `sources`, `dns_retries`. What the client was: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the
+    The samples: `rows` (packed, see `protocols.base.PHASES`), the `indices` of their connections, `attempted`,
+    `failed` by kind, and the `content_bytes` that the completed ones have moved. The sockets: `families`,
+    `peers`, `sources`, `dns_retries`. The client: `cpu_s` (user and kernel), and `burst_cpu_s` of it in the
     `wall_s` that the bursts took, each to its last figure, on so many `processors`; `lag_s` (the longest that its loop
-    took to come round), `peak` (connections in their transactions at once, median of the bursts). What its host was:
-    `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see `Watch`).
+    took to come round), `peak` (connections in their transactions at once, median of the bursts). Its host:
+    `tcp` (counters of trouble that moved), `host_cpu_s`, `control` (see `ProgressReporter`).
 
     The run ends early after a few bursts in a row of which no connection completed; `attempted` counts what was begun.
     LabError where this host cannot have so many sockets at once, AgentError when a worker dies.
     """
-    watch, dead = watch or Watch(), Dead()
-    with contextlib.closing(Loading(spec)) as loading:
+    reporter, failures = reporter or ProgressReporter(), ConsecutiveFailures()
+    with contextlib.closing(LoadRun(spec)) as run:
         for number in range(spec.bursts):
-            watch.began()
-            loading.ready(number)
-            told = loading.begin()
-            watch.ended()
-            if dead.so(completed=bool(told.rows)):
+            reporter.measurement_started()
+            run.prepare(number)
+            burst = run.run()
+            reporter.measurement_ended()
+            if failures.reached(completed=bool(burst.rows)):
                 break
-        return {**loading.told(), "control": watch.control}
+        return {**run.result(), "control": reporter.control}
 
 
-def _maker(spec: LoadSpec) -> _Maker:
+def _burst_runner(spec: LoadSpec) -> _BurstRunner:
     if spec.workers == 1:
-        return Share(spec)
-    from pytest_ipperf.agent.load.worker_pool import Crew  # noqa: PLC0415 - one process has no use for it
+        return LoadWorker(spec)
+    from pytest_ipperf.agent.load.worker_pool import WorkerPool  # noqa: PLC0415 - one process has no use for it
 
-    return Crew(spec)
+    return WorkerPool(spec)

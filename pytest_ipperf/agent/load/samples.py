@@ -1,4 +1,4 @@
-"""The figures of a burst, packed as they travel: what either client knows of its connections in the end."""
+"""Samples of a burst: the timestamps of its connections, packed as float64 rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 
-class Timed(Protocol):
-    """What either client knows of a connection in the end; times are `perf_counter` seconds, the last two durations."""
+class Timestamps(Protocol):
+    """Timestamps of one connection, in `perf_counter` seconds; the last two are durations.
+
+    The columns of the two durations are called `late` and `behind` (see `PHASES`).
+    """
 
     failure: str
     peer: str
@@ -17,27 +20,27 @@ class Timed(Protocol):
     connected: float
     first: float
     done: float
-    late: float
-    behind: float
+    rx_delay_s: float
+    start_delay_s: float
 
     @property
     def content_bytes(self) -> int:
         """Return how much content it has moved."""
 
 
-def moved_bytes(connections: Iterable[Timed]) -> int:
+def moved_bytes(connections: Iterable[Timestamps]) -> int:
     """Return how many bytes of content the completed connections have moved."""
     return sum(each.content_bytes for each in connections if not each.failure)
 
 
-def packed(connections: Sequence[Timed], began: float) -> bytes:
-    """The completed connections as rows of `PHASES`, native float64, in the order in which they were opened."""
+def packed(connections: Sequence[Timestamps], began: float) -> bytes:
+    """Return the completed connections as rows of `PHASES`, native float64, in the order in which they were opened."""
     rows = array("d")
     for each in connections:
         if not each.failure:
             start = each.opened
             rows.extend((
                 start - began, each.resolved - start, each.connected - start, each.first - start, each.done - start,
-                each.late, each.behind,
+                each.rx_delay_s, each.start_delay_s,
             ))  # fmt: skip
     return rows.tobytes()

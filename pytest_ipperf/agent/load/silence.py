@@ -5,39 +5,39 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pytest_ipperf.agent.sockets.control_connection import ControlLine
+from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
-ALIVE = ("alive",)
-"""Sent in the midst of a long order, so that an agent that hangs is not waited for as long as the order may take."""
-SIGN_S, FAR_SIGN_S = 1.0, 5.0
-"""How often there is a sign of life, at a pipe and over a network."""
+PROGRESS = ("alive",)
+"""Keep-alive message of a long call, so that an agent that hangs is not waited for as long as the call may take."""
+PROGRESS_S, FAR_PROGRESS_S = 1.0, 5.0
+"""Seconds between two keep-alives, over a pipe and over a network."""
 
 
-class Watch:
-    """Over the measured seconds of one order, which lie between `began` and `ended`."""
+class ProgressReporter:
+    """Send keep-alives during one call, whose handler says when a measurement starts and ends."""
 
     control: int | None = None
     """Segments of the control connection in the measured seconds; None where they are not counted, or there is none."""
 
-    def __init__(self, say: Callable[[object], None] = lambda _: None, every_s: float = SIGN_S) -> None:
-        self._say = say
+    def __init__(self, send: Callable[[object], None] = lambda _: None, every_s: float = PROGRESS_S) -> None:
+        self._send = send
         self._every_s = every_s
         self._due = time.monotonic() + every_s
 
-    def began(self) -> None:
-        """From now on figures are taken."""
+    def measurement_started(self) -> None:
+        """Note that a measurement starts."""
 
-    def paused(self) -> None:
-        """None are, until they are again, which is so soon that nothing may be said."""
+    def measurement_paused(self) -> None:
+        """Note a pause between two measurements that is too short to send anything."""
 
-    def ended(self) -> None:
-        """None are, until they are again: time for a sign of life, unless the last one is not long ago."""
-        self.alive()
+    def measurement_ended(self) -> None:
+        """Note that a measurement ended, and send a keep-alive if one is due."""
+        self.report_progress()
 
-    def alive(self) -> None:
-        """The same in the midst of measured seconds."""
+    def report_progress(self) -> None:
+        """Send a keep-alive if one is due, also during a measurement."""
         if self._is_due():
-            self._say(ALIVE)
+            self._send(PROGRESS)
 
     def _is_due(self) -> bool:
         now = time.monotonic()
@@ -47,32 +47,32 @@ class Watch:
         return True
 
 
-class FarWatch(Watch):
-    """Over a network: silence in the measured seconds, of which the kernel's counts are the proof."""
+class QuietReporter(ProgressReporter):
+    """Send nothing during a measurement, and count the segments of the control connection to prove it."""
 
-    def __init__(self, say: Callable[[object], None], control: ControlLine) -> None:
-        super().__init__(say, FAR_SIGN_S)
-        self._line = control
+    def __init__(self, send: Callable[[object], None], control: ControlConnection) -> None:
+        super().__init__(send, FAR_PROGRESS_S)
+        self._connection = control
         self._before: int | None = None
-        control.settle()  # the order itself, and what other hosts were asked before it
+        control.settle()  # the call itself, and what other hosts were asked before it
         self.control = None if control.packets() is None else 0
 
-    def began(self) -> None:
-        """Counts from here."""
-        self._before = self._line.packets()
+    def measurement_started(self) -> None:
+        """Start to count segments."""
+        self._before = self._connection.packets()
 
-    def paused(self) -> None:
-        """Counts to here."""
-        now = self._line.packets()
+    def measurement_paused(self) -> None:
+        """Stop to count segments."""
+        now = self._connection.packets()
         counted = None not in (self.control, self._before, now)
         self.control = (self.control or 0) + (now or 0) - (self._before or 0) if counted else None
 
-    def ended(self) -> None:
-        """Counts to here, and gives a sign of life and time for it to pass, if it is due."""
-        self.paused()
+    def measurement_ended(self) -> None:
+        """Stop to count segments; if a keep-alive is due, send it and wait until it has passed."""
+        self.measurement_paused()
         if self._is_due():
-            self._say(ALIVE)
-            self._line.settle()
+            self._send(PROGRESS)
+            self._connection.settle()
 
-    def alive(self) -> None:
-        """Nothing, as it would be on its way with what is measured."""
+    def report_progress(self) -> None:
+        """Send nothing, as it would travel with what is measured."""

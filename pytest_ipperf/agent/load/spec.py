@@ -46,6 +46,6 @@ class LoadSpec:
     stride: int = 1
 
     @property
-    def share(self) -> int:
-        """How many connections of each burst this host has."""
+    def connection_count(self) -> int:
+        """Number of connections of each burst that this host opens."""
         return len(range(self.place, self.connections, self.stride))

@@ -1,4 +1,4 @@
-"""A share of a run: those of its connections that one process makes, burst by burst, by either client."""
+"""Load worker: the connections of a run that one process opens, burst by burst, with either client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_ipperf.agent.load.arrivals import starts
 from pytest_ipperf.agent.load.lean.datagram_client import DatagramBurst
 from pytest_ipperf.agent.load.lean.epoll_client import Burst
-from pytest_ipperf.agent.load.results import BurstTold
+from pytest_ipperf.agent.load.results import BurstResult
 from pytest_ipperf.agent.load.samples import moved_bytes, packed
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.sockets.target import Target
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _LONGEST_KIND = 300
 
 
-class Share:
-    """Of this host's connections of a run, those of one of so many `workers`; all in a process that is alone."""
+class LoadWorker:
+    """Runs those connections of this host that belong to one of `workers` processes; to all of them if it is alone."""
 
     def __init__(self, spec: LoadSpec, worker: int = 0, workers: int = 1) -> None:
         self._spec = spec
@@ -48,20 +48,20 @@ class Share:
         )
         self._staying: list[Burst | LibraryBurst] = []
 
-    def ready(self, number: int) -> None:
-        """Makes one."""
-        self._made = self.made(number)
+    def prepare(self, number: int) -> None:
+        """Prepare the given burst."""
+        self._prepared = self.burst(number)
 
-    def begin(self, at: float = 0.0) -> BurstTold:
-        """Runs what was made last, when the clock says `at`."""
-        burst, cpu_s = self._made, time.process_time()
+    def run(self, at: float = 0.0) -> BurstResult:
+        """Run the prepared burst when the clock says `at`."""
+        burst, cpu_s = self._prepared, time.process_time()
         burst.run(at)
         cpu_s = time.process_time() - cpu_s
         # What has failed may have waited for the deadline, in which the client had nothing to do.
         last = max(each.done for each in burst.connections) or time.perf_counter()
         if self._protocol.stays:
             self._staying.append(burst)
-        return BurstTold(
+        return BurstResult(
             rows=packed(burst.connections, burst.began),
             failed=_counted(each.failure for each in burst.connections),
             peers=_counted(each.peer for each in burst.connections),
@@ -82,10 +82,10 @@ class Share:
     def close(self) -> None:
         """Ends what stays open until the end of the run."""
         for burst in self._staying:
-            burst.leave()
+            burst.close()
 
-    def made(self, number: int) -> Burst | LibraryBurst:
-        """A burst of the run, ready to begin."""
+    def burst(self, number: int) -> Burst | LibraryBurst:
+        """Return a burst of the run, ready to begin."""
         spec, stay = self._spec, self._protocol.stays
         before, count, stride = number * spec.connections + self._places.start, len(self._places), self._places.step
         ident, first = spec.ident + before, spec.first_index + before
@@ -93,11 +93,12 @@ class Share:
         instants = starts(spec, number)[self._places.start :: stride]
         hold = stay or (spec.hold and not instants)
         if spec.client == "lean":
-            talk, state = self._protocol.conversation, self._state
-            talks = [talk(state, index, spec.ipver) for index in self._indices]
+            create, state = self._protocol.conversation, self._state
+            conversations = [create(state, index, spec.ipver) for index in self._indices]
             kind = DatagramBurst if self._protocol.datagram else Burst
             return kind(
-                self._target, talks, spec.deadline_s, ident, stride=stride, starts=instants, hold=hold, stay=stay,
+                self._target, conversations, spec.deadline_s, ident,
+                stride=stride, starts=instants, hold=hold, stay=stay,
             )  # fmt: skip
         from pytest_ipperf.agent.load.library_client import LibraryBurst  # noqa: PLC0415 - asyncio with it, which lean has no use for
 

@@ -1,6 +1,6 @@
-"""A crew: worker processes that share the connections of each burst, and begin it at one instant.
+"""Worker pool: forked processes that share the connections of each burst and start it at one instant.
 
-Each is a fork of the agent and bound to its life. What they tell is put together as if one process had made it all.
+Each is a fork of the agent and ends with it. Their results are merged as if one process had run it all.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
 
-from pytest_ipperf.agent.load.results import BurstTold, merged
+from pytest_ipperf.agent.load.results import BurstResult, merged
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.load.worker import Share
+from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.core.portable.errors import AgentError
 
 _PR_SET_PDEATHSIG = 1
-# From the word to the beginning: enough for the word to reach all.
-_SOON_S = 0.003
-_GOING_S = 2.0
+# Between the start message and the start: enough for the message to reach all.
+_START_DELAY_S = 0.003
+_EXIT_TIMEOUT_S = 2.0
 
 
-class Crew:
-    """The workers of one order; they live until `close`."""
+class WorkerPool:
+    """Worker processes of one run; they live until `close`."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         try:
-            for place in range(spec.workers):
-                self._workers.append(_Worker(spec, place))
+            for index in range(spec.workers):
+                self._workers.append(_WorkerProcess(spec, index))
         except BaseException:
             self._kill()
             raise
 
-    def ready(self, number: int) -> None:
-        """Has them make one; AgentError when a worker dies."""
-        self._asked(number)
+    def prepare(self, number: int) -> None:
+        """Let the workers prepare a burst; AgentError when one of them dies."""
+        self._request_all(number)
 
-    def begin(self, at: float = 0.0) -> BurstTold:
-        """Runs what was made last, when the clock says `at`, else soon; AgentError when a worker dies."""
-        return merged(self._asked(at or time.perf_counter() + _SOON_S))
+    def run(self, at: float = 0.0) -> BurstResult:
+        """Run the prepared burst when the clock says `at`, else soon; AgentError when a worker dies."""
+        return merged(self._request_all(at or time.perf_counter() + _START_DELAY_S))
 
-    def _asked(self, word: float) -> list[Any]:
+    def _request_all(self, message: float) -> list[Any]:
         try:
-            self._say(word)
-            return self._heard()
+            self._send_all(message)
+            return self._receive_all()
         except BaseException:
             self._kill()
             raise
@@ -58,24 +58,24 @@ class Crew:
     def close(self) -> None:
         """Lets them end what stays open, and go."""
         with contextlib.suppress(AgentError):
-            self._say(None)
-        end = time.monotonic() + _GOING_S
-        while any(worker.lives() for worker in self._workers) and time.monotonic() < end:
+            self._send_all(None)
+        end = time.monotonic() + _EXIT_TIMEOUT_S
+        while any(worker.is_alive() for worker in self._workers) and time.monotonic() < end:
             time.sleep(0.001)
         self._kill()
 
-    def _say(self, word: float | None) -> None:
+    def _send_all(self, message: float | None) -> None:
         for worker in self._workers:
-            worker.say(word)
+            worker.send(message)
 
-    def _heard(self) -> list[Any]:
-        """An answer from each; one that dies is known of at once."""
-        answers: dict[Any, Any] = {}
-        lines = {worker.line: worker for worker in self._workers}
-        while len(answers) < len(lines):
-            for line in wait([line for line in lines if line not in answers]):
-                answers[line] = lines[line].hear()  # type: ignore[index]
-        return [answers[line] for line in lines]
+    def _receive_all(self) -> list[Any]:
+        """Return a reply from each; one that dies is noticed at once."""
+        replies: dict[Any, Any] = {}
+        workers = {worker.pipe: worker for worker in self._workers}
+        while len(replies) < len(workers):
+            for pipe in wait([pipe for pipe in workers if pipe not in replies]):
+                replies[pipe] = workers[pipe].receive()  # type: ignore[index]
+        return [replies[pipe] for pipe in workers]
 
     def _kill(self) -> None:
         for worker in self._workers:
@@ -83,41 +83,41 @@ class Crew:
         self._workers.clear()
 
 
-class _Worker:
-    """One of them, as the agent sees it."""
+class _WorkerProcess:
+    """One worker process, seen from the agent."""
 
-    def __init__(self, spec: LoadSpec, place: int) -> None:
-        self._name = f"worker {place + 1} of {spec.workers}"
-        self.line, there = Pipe()
+    def __init__(self, spec: LoadSpec, index: int) -> None:
+        self._name = f"worker {index + 1} of {spec.workers}"
+        self.pipe, worker_end = Pipe()
         self._status: int | None = None
         agent = os.getpid()
         with warnings.catch_warnings():
-            # The agent has a thread that reads its line. The worker touches nothing that this thread may hold.
+            # The agent has a thread that reads its channel. The worker touches nothing that this thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._pid = os.fork()
         if not self._pid:
-            self.line.close()
-            _work(there, spec, place, agent)
-        there.close()
+            self.pipe.close()
+            _worker_main(worker_end, spec, index, agent)
+        worker_end.close()
 
-    def say(self, word: float | None) -> None:
-        """AgentError when nobody hears it."""
+    def send(self, message: float | None) -> None:
+        """Send a message; AgentError when the worker is gone."""
         try:
-            self.line.send(word)
+            self.pipe.send(message)
         except OSError:
-            raise AgentError(self._end()) from None
+            raise AgentError(self._exit_message()) from None
 
-    def hear(self) -> Any:
-        """What it answers; AgentError when it cannot any more."""
+    def receive(self) -> Any:
+        """Return the worker's reply; AgentError when the worker is gone or broke."""
         try:
-            answer = self.line.recv()
+            reply = self.pipe.recv()
         except (EOFError, OSError):
-            raise AgentError(self._end()) from None
-        if isinstance(answer, str):
-            raise AgentError(f"{self._name} broke: {answer}")
-        return answer
+            raise AgentError(self._exit_message()) from None
+        if isinstance(reply, str):
+            raise AgentError(f"{self._name} broke: {reply}")
+        return reply
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         if self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             self._status = status if pid else None
@@ -125,46 +125,46 @@ class _Worker:
 
     def kill(self) -> None:
         """Ends it, if it has not ended."""
-        self.line.close()
-        if self.lives():
+        self.pipe.close()
+        if self.is_alive():
             os.kill(self._pid, signal.SIGKILL)
             self._status = os.waitpid(self._pid, 0)[1]
 
-    def _end(self) -> str:
-        if self.lives():  # its line is closed, and its end is near
+    def _exit_message(self) -> str:
+        if self.is_alive():  # its pipe is closed, and it is about to exit
             self._status = os.waitpid(self._pid, 0)[1]
         code = os.waitstatus_to_exitcode(self._status or 0)
         how = f"was killed by signal {-code}" if code < 0 else f"exited with status {code}"
         return f"{self._name} {how} in the midst of a run"
 
 
-def _work(line: Connection, spec: LoadSpec, place: int, agent: int) -> NoReturn:
-    """A worker's life; nothing of the agent's is done in it, so it leaves without the agent's clean-up."""
+def _worker_main(pipe: Connection, spec: LoadSpec, index: int, agent: int) -> NoReturn:
+    """Run a worker process; it exits without the agent's clean-up."""
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent is told too, and this one by its end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent gets it too, and this one ends with it
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == agent:  # or it has died before the signal was set
-            _take_orders(line, Share(spec, place, spec.workers))
+            _run_bursts(pipe, LoadWorker(spec, index, spec.workers))
             status = 0
     except EOFError:
         pass
-    except Exception as error:  # noqa: BLE001 - whatever it is has to be told there
+    except Exception as error:  # noqa: BLE001 - whatever it is has to be reported there
         with contextlib.suppress(OSError):
-            line.send(f"{type(error).__name__}: {error}")
+            pipe.send(f"{type(error).__name__}: {error}")
     finally:
         os._exit(status)
 
 
-def _take_orders(line: Connection, share: Share) -> None:
-    """A burst by its number, and the instant at which it begins; None is the end."""
+def _run_bursts(pipe: Connection, worker: LoadWorker) -> None:
+    """Receive the number of a burst and the instant at which it starts, again and again; None is the end."""
     spent_s = time.process_time()
-    while (number := line.recv()) is not None:
-        share.ready(number)
-        line.send(None)
-        told = share.begin(line.recv())
+    while (number := pipe.recv()) is not None:
+        worker.prepare(number)
+        pipe.send(None)
+        result = worker.run(pipe.recv())
         cpu_s = time.process_time()
-        line.send(dataclasses.replace(told, beside_s=cpu_s - spent_s))
+        pipe.send(dataclasses.replace(result, workers_cpu_s=cpu_s - spent_s))
         spent_s = cpu_s
-    share.close()
+    worker.close()

@@ -1,7 +1,7 @@
-"""The line to the controller, as the agent sees it: signs of life, silence while something is measured, the end.
+"""Agent's end of the RPC channel: replies, keep-alives, and the watchdog of a channel that leads over a network.
 
-A line to a controller of this machine is a pipe, whose end is always seen. One that leads over a network disturbs what
-is measured there, and may break without anybody being told.
+A channel to a controller of this machine is a pipe, whose closing is always noticed. One that leads over a network
+disturbs what is measured there, and may break without either end noticing.
 """
 
 from __future__ import annotations
@@ -13,59 +13,59 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Thread
 
-from pytest_ipperf.agent.load.silence import FarWatch, Watch
-from pytest_ipperf.agent.sockets.control_connection import ControlLine
+from pytest_ipperf.agent.load.silence import ProgressReporter, QuietReporter
+from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
 PULSE = "pulse"
-"""Sent by a controller that has no order, with the seconds in which the next word comes: `("pulse", 900.0)`.
+"""Sent by a controller that has no call, with the seconds in which the next word comes: `("pulse", 900.0)`.
 
 So an agent can tell that nobody will ever ask it again.
 """
-_LOOKS = 20  # in the length of a leash
+_CHECKS = 20  # in the length of a leash
 
 
-class Line:
-    """A pipe, until it is said that it is `far`."""
+class Channel:
+    """Channel to the controller; a pipe, unless `is_far` says that it leads over a network."""
 
-    def __init__(self, say: Callable[[object], None]) -> None:
-        self._say = say
-        self._control: ControlLine | None = None
-        self._heard_at = time.monotonic()
+    def __init__(self, send: Callable[[object], None]) -> None:
+        self._send = send
+        self._control: ControlConnection | None = None
+        self._received_at = time.monotonic()
         self._leash_s = 0.0
         self._busy = False
 
     def is_far(self, leash_s: float) -> None:
-        """It leads over a network, and who hears nothing by it for so long, and has no order, ends this process."""
+        """It leads over a network, and who hears nothing by it for so long, and has no call, ends this process."""
         self._leash_s = leash_s
         if self._control is None:
-            self._control = ControlLine.of()
-            Thread(target=self._wait_for_end, daemon=True).start()
+            self._control = ControlConnection.of()
+            Thread(target=self._watchdog, daemon=True).start()
 
-    def heard(self, leash_s: float | None = None) -> None:
-        """The controller lives, and perhaps it will be silent for so long."""
+    def received(self, leash_s: float | None = None) -> None:
+        """Note that something came from the controller, and for how long it may be silent from now on."""
         if leash_s is not None:
             self._leash_s = leash_s
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     @contextlib.contextmanager
-    def busy(self) -> Iterator[None]:
-        """While an order is carried out, nobody has to say anything."""
+    def handling_call(self) -> Iterator[None]:
+        """Suspend the watchdog while a call is handled."""
         self._busy = True
         try:
             yield
         finally:
-            self.heard()
+            self.received()
             self._busy = False
 
-    def answer(self, told: object) -> None:
-        """Answers the order under way in its place, where it hangs."""
-        self._say(("ok", told))
+    def reply(self, result: object) -> None:
+        """Reply to the current call in its place, where it hangs."""
+        self._send(("ok", result))
 
-    def watch(self) -> Watch:
-        """For an order that measures."""
-        return Watch(self._say) if self._control is None else FarWatch(self._say, self._control)
+    def progress_reporter(self) -> ProgressReporter:
+        """Return the progress reporter for a call that measures."""
+        return ProgressReporter(self._send) if self._control is None else QuietReporter(self._send, self._control)
 
-    def _wait_for_end(self) -> None:
-        while self._busy or time.monotonic() - self._heard_at < self._leash_s:
-            time.sleep(self._leash_s / _LOOKS)
-        os.kill(os.getpid(), signal.SIGTERM)  # also where an answer to nobody has filled the line and waits
+    def _watchdog(self) -> None:
+        while self._busy or time.monotonic() - self._received_at < self._leash_s:
+            time.sleep(self._leash_s / _CHECKS)
+        os.kill(os.getpid(), signal.SIGTERM)  # also where an answer to nobody has filled the channel and waits

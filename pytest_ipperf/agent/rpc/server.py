@@ -1,7 +1,7 @@
-"""The agent's life: it takes orders off its line one by one, answers each, and cleans up when the line ends.
+"""RPC server of an agent: handle the controller's calls one by one, and clean up when the channel closes.
 
-An answer is `("ok", plain data)` or `("error", kind, sentence)`; kind tells the controller whether the testbed is in
-trouble or the instrument itself broke. On its way to an answer a long order gives signs of life.
+A reply is `("ok", plain data)` or `("error", kind, sentence)`; kind tells the controller whether the testbed is in
+trouble or the instrument itself broke. Before its reply a long call sends keep-alives.
 """
 
 from __future__ import annotations
@@ -20,71 +20,73 @@ from pytest_ipperf.agent.host_state.private_dir import private_folder, sweep
 from pytest_ipperf.agent.host_state.teardown import undone
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
-from pytest_ipperf.agent.rpc.channel import PULSE, Line
-from pytest_ipperf.agent.rpc.handlers import PARTS
-from pytest_ipperf.agent.rpc.handlers.base import Here
+from pytest_ipperf.agent.rpc.channel import PULSE, Channel
+from pytest_ipperf.agent.rpc.handlers import HANDLERS
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext
 from pytest_ipperf.core.portable.errors import IpperfError
 
 
 class Agent:
-    """All orders, by name, of the parts in `agent/rpc/handlers/`."""
+    """Map the name of each RPC method to its handler, from the classes in `agent/rpc/handlers/`."""
 
-    def __init__(self, stack: contextlib.ExitStack, code_fd: int, line: Line) -> None:
+    def __init__(self, stack: contextlib.ExitStack, code_fd: int, channel: Channel) -> None:
         swept = sweep()  # what earlier agents left that were killed
         folder = stack.enter_context(private_folder())
         counters = stack.enter_context(contextlib.closing(RunCounters()))
-        here = Here(stack, code_fd, line, folder, Packages(folder), counters, swept)
-        parts = [PARTS[name](here) for name in PARTS]
-        self._orders = {name: getattr(part, name) for part in parts for name in vars(type(part)) if name[0] != "_"}
+        context = AgentContext(stack, code_fd, channel, folder, Packages(folder), counters, swept)
+        groups = [HANDLERS[name](context) for name in HANDLERS]
+        self._handlers = {
+            name: getattr(group, name) for group in groups for name in vars(type(group)) if name[0] != "_"
+        }
 
-    def order(self, name: str) -> Callable[..., Any]:
-        """What carries it out."""
-        if name not in self._orders:
-            raise AttributeError(f"no order {name!r}")
-        return cast("Callable[..., Any]", self._orders[name])
+    def handler(self, name: str) -> Callable[..., Any]:
+        """Return the handler of an RPC method."""
+        if name not in self._handlers:
+            raise AttributeError(f"no method {name!r}")
+        return cast("Callable[..., Any]", self._handlers[name])
 
 
-def serve(channel: Any, code_fd: int) -> None:
-    """Runs until the controller goes. `channel` is execnet's; orders are `(name, arguments)`."""
-    orders: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
-    line, over = Line(channel.send), threading.Event()
+def serve(gateway_channel: Any, code_fd: int) -> None:
+    """Serve calls until the controller goes. `gateway_channel` is execnet's; a call is `(name, arguments)`."""
+    calls: queue.SimpleQueue[tuple[str, tuple[Any, ...]] | None] = queue.SimpleQueue()
+    channel, over = Channel(gateway_channel.send), threading.Event()
 
-    def heard(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
-        word = message is not None and message[0] == PULSE
-        line.heard(message[1] if word else None)
-        if not word:
-            orders.put(message)
+    def receive(message: Any) -> None:  # in execnet's receiver thread, where nothing may be raised
+        heartbeat = message is not None and message[0] == PULSE
+        channel.received(message[1] if heartbeat else None)
+        if not heartbeat:
+            calls.put(message)
         if message is None:
             over.set()
-            os.kill(os.getpid(), signal.SIGTERM)  # an order may be under way: nobody waits for it any more
+            os.kill(os.getpid(), signal.SIGTERM)  # a call may be under way: nobody waits for it any more
 
-    def leave(*_: object) -> None:
+    def exit_cleanly(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the clean-up short
         sys.exit(0)
 
-    signal.signal(signal.SIGTERM, leave)
-    with contextlib.suppress(SystemExit), contextlib.ExitStack() as ending:
+    signal.signal(signal.SIGTERM, exit_cleanly)
+    with contextlib.suppress(SystemExit), contextlib.ExitStack() as shutdown:
         stack = contextlib.ExitStack()
-        ending.callback(undone, stack)
-        agent = Agent(stack, code_fd, line)
-        channel.setcallback(heard, endmarker=None)
-        channel.send(("ok", agent.order("hello")()))
+        shutdown.callback(undone, stack)
+        agent = Agent(stack, code_fd, channel)
+        gateway_channel.setcallback(receive, endmarker=None)
+        gateway_channel.send(("ok", agent.handler("hello")()))
         try:
-            while (order := orders.get()) is not None:
-                with line.busy():
-                    answer = _answer(agent, *order)
-                channel.send(answer)
+            while (call := calls.get()) is not None:
+                with channel.handling_call():
+                    reply = _reply(agent, *call)
+                gateway_channel.send(reply)
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `heard` may be late, in the midst of the clean-up
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # that of `receive` may be late, in the midst of the clean-up
     if not over.is_set():
-        os._exit(0)  # or execnet would wait here for an end of the line that may never come
+        os._exit(0)  # or execnet would wait here for an end of the channel that may never come
 
 
-def _answer(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _reply(agent: Agent, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
-        return "ok", agent.order(name)(*arguments)
+        return "ok", agent.handler(name)(*arguments)
     except IpperfError as error:
         return "error", type(error).__name__, str(error)
-    except Exception as error:  # noqa: BLE001 - whatever broke here has to be told there, with its place
+    except Exception as error:  # noqa: BLE001 - whatever broke here has to be reported there, with its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         return "error", "AgentError", f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"

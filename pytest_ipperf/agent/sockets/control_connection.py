@@ -36,14 +36,14 @@ Ends = tuple[str, int, str, int]
 """Address and port of the other end, then of ours."""
 
 
-class ControlLine:
+class ControlConnection:
     """The connection, if sshd has told of one and the kernel of it; else nothing is known of it."""
 
     def __init__(self, ends: Ends | None) -> None:
         self._question = _question(ends) if ends else b""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str] = os.environ) -> ControlLine:
+    def of(cls, environment: Mapping[str, str] = os.environ) -> ControlConnection:
         """That of a process which sshd has started, perhaps by sudo, which takes the environment away."""
         return cls(ends_of(told(environment)))
 

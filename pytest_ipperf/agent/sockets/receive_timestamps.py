@@ -28,7 +28,7 @@ def stamping() -> socket.socket:
     return sock
 
 
-def waited_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
+def rx_delay_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
     """How long the segment read last had been there; nan without a stamp, or when it would be impossible.
 
     Stamps are of the wall clock, which may be set at any moment; no segment waits for longer than `most_s`.
@@ -36,6 +36,6 @@ def waited_s(stamps: Sequence[tuple[int, int, bytes]], most_s: float) -> float:
     for _, kind, value in stamps:
         if kind == SO_TIMESTAMPNS and len(value) == _STAMP.size:
             seconds, nanoseconds = _STAMP.unpack(value)
-            waited_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
-            return waited_s if 0 <= waited_s <= most_s else math.nan
+            rx_delay_s = (time.time_ns() - seconds * 1_000_000_000 - nanoseconds) * 1e-9
+            return rx_delay_s if 0 <= rx_delay_s <= most_s else math.nan
     return math.nan

@@ -20,7 +20,7 @@ from execnet.gateway_bootstrap import bootstrap
 from execnet.gateway_io import create_io
 
 from pytest_ipperf.agent.kernel.processes import Process, survivors, tree
-from pytest_ipperf.agent.load.silence import ALIVE
+from pytest_ipperf.agent.load.silence import PROGRESS
 from pytest_ipperf.agent.rpc.channel import PULSE as PULSE_WORD
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.core.printable import plain, printable
@@ -233,7 +233,7 @@ class AgentClient:
                 if left <= 0:
                     raise
                 continue
-            if reply != ALIVE:
+            if reply != PROGRESS:
                 return reply
             left = patience_s
             PULSE.lull()

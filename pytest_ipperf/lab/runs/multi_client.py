@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.agent.load.arrivals import longest_s
-from pytest_ipperf.agent.load.results import BurstTold, RunTold, merged
-from pytest_ipperf.agent.load.runner import Dead
+from pytest_ipperf.agent.load.results import BurstResult, RunTotals, merged
+from pytest_ipperf.agent.load.runner import ConsecutiveFailures
 from pytest_ipperf.agent.load.spec import LoadSpec
 from pytest_ipperf.agent.rpc.handlers.multi_client import LATE_S
 from pytest_ipperf.core.portable.errors import AgentError, LabError
@@ -64,7 +64,7 @@ def shares(spec: LoadSpec, sources: Mapping[str, str]) -> dict[str, LoadSpec]:
         role: dataclasses.replace(spec, source=source, place=place, stride=len(sources))
         for place, (role, source) in enumerate(sources.items())
     }
-    return {role: each for role, each in found.items() if each.share}
+    return {role: each for role, each in found.items() if each.connection_count}
 
 
 def _patience_s(spec: LoadSpec) -> float:
@@ -110,11 +110,11 @@ class _Together:
 
     def _make(self) -> None:
         """All bursts, or as many as it takes to see that nothing completes any more."""
-        dead, every_s = Dead(), _SERIES_S
+        failures, every_s = ConsecutiveFailures(), _SERIES_S
         while len(self.instants) < self._spec.bursts:
             done = []
             for completed, took_s in self._series(every_s):
-                if dead.so(completed=completed):
+                if failures.reached(completed=completed):
                     return
                 done.append((completed, took_s))
             # One by one while nothing completes, as that may soon be the end.
@@ -188,19 +188,19 @@ class _Together:
         return _SOON_S + 2 * max(clock.round_trip_s for clock in self.clocks.values()) + far * _ACKNOWLEDGED_S
 
     def _merged(self, told: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        run, begun, error_s = RunTold(self._spec.connections), [], 0.0
+        run, begun, error_s = RunTotals(self._spec.connections), [], 0.0
         for number, instants in self.instants.items():
             here = {role: self.clocks[role].here(at_ns) for role, at_ns in instants.items()}
             first_ns = min(at_ns for at_ns, _ in here.values())
             later_s = {role: (at_ns - first_ns) * 1e-9 for role, (at_ns, _) in here.items()}
             bursts = {role: told[role]["bursts"][number] for role in here}
-            run.add(merged([BurstTold.of_plain(each, later_s[role]) for role, each in bursts.items()]))
+            run.add(merged([BurstResult.from_message(each, later_s[role]) for role, each in bursts.items()]))
             begun.append({role: later_s[role] + each["woke_s"] for role, each in bursts.items()})
             # Of two beginnings each may be off.
             error_s = max(error_s, sum(sorted(off_s for _, off_s in here.values())[-2:]))
         alone = {role: self._alone(role, each, begun) for role, each in told.items()}
         return {
-            **run.told(),
+            **run.result(),
             **_summed(told.values()),
             "attempted": sum(each["attempted"] for each in told.values()),
             "clients": alone,

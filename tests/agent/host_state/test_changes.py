@@ -668,15 +668,15 @@ def test_other_programs_are_taken_at_their_word(host):
 
 def test_an_agent_that_restores_says_what_is_left_and_marks_the_host(host, run_folder):
     found = host("""
-        from pytest_ipperf.agent.rpc.channel import Line
+        from pytest_ipperf.agent.rpc.channel import Channel
         from pytest_ipperf.agent.rpc.server import Agent
         told = []
         for meanwhile in ("true", "ip link set added name other"):
             with contextlib.ExitStack() as stack:
-                agent = Agent(stack, None, Line(print))
-                change(agent.call("create_tunnel").__self__._changes)
+                agent = Agent(stack, None, Channel(print))
+                change(agent.handler("create_tunnel").__self__._changes)
                 sh(meanwhile)
-                told.append((agent.call("restore")(), bool(marks.marked())))
+                told.append((agent.handler("restore")(), bool(marks.marked())))
         print(told)
     """)
     left = ["device other is still there", 'ip link del added: Cannot find device "added"']

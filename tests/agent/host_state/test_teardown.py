@@ -1,4 +1,4 @@
-"""The last order of an agent, by itself."""
+"""The last call of an agent, by itself."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ from typing import Any
 import pytest
 
 from pytest_ipperf.agent.host_state.dirty_marks import marked
-from pytest_ipperf.agent.load.silence import ALIVE
-from pytest_ipperf.agent.rpc.channel import Line
+from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.rpc.channel import Channel
 from pytest_ipperf.agent.rpc.handlers import teardown
 
 
 @pytest.fixture
-def here(monkeypatch):
+def context(monkeypatch):
     """What an agent has that is about to leave, and what it says meanwhile."""
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(teardown, "SIGN_S", 0.02)
+    monkeypatch.setattr(teardown, "PROGRESS_S", 0.02)
     said: list[object] = []
-    line = Line(said.append)
-    watch = line.watch()
-    watch._every_s, watch._due = 0.02, 0.0
-    monkeypatch.setattr(line, "watch", lambda: watch)
-    found: Any = SimpleNamespace(stack=contextlib.ExitStack(), line=line, said=said)
+    channel = Channel(said.append)
+    reporter = channel.progress_reporter()
+    reporter._every_s, reporter._due = 0.02, 0.0
+    monkeypatch.setattr(channel, "progress_reporter", lambda: reporter)
+    found: Any = SimpleNamespace(stack=contextlib.ExitStack(), channel=channel, said=said)
     yield found
     signal.signal(signal.SIGTERM, before)
 
 
-def test_an_end_that_takes_long_gives_signs_of_life_until_it_is_over(here):
-    here.stack.callback(time.sleep, 0.6)
-    assert teardown.Leaving(here).leave() == []
-    count = len(here.said)
+def test_an_end_that_takes_long_sends_keep_alives_until_it_is_over(context):
+    context.stack.callback(time.sleep, 0.6)
+    assert teardown.TeardownHandlers(context).leave() == []
+    count = len(context.said)
     assert count >= 2
-    assert set(here.said) == {ALIVE}
+    assert set(context.said) == {PROGRESS}
     time.sleep(0.1)
-    assert len(here.said) == count
+    assert len(context.said) == count
 
 
-def test_an_end_that_hangs_is_told_and_marked_in_its_place(here, tmp_path, monkeypatch):
+def test_an_end_that_hangs_is_told_and_marked_in_its_place(context, tmp_path, monkeypatch):
     monkeypatch.setenv("IPPERF_RUN", str(tmp_path / "run"))
     monkeypatch.setattr(teardown, "_PATIENCE_S", 0.1)
     gone = Event()
 
     def ended(status):
-        here.said.append(status)
+        context.said.append(status)
         gone.set()
 
     monkeypatch.setattr(os, "_exit", ended)
-    here.stack.callback(gone.wait, 20.0)
-    teardown.Leaving(here).leave()
+    context.stack.callback(gone.wait, 20.0)
+    teardown.TeardownHandlers(context).leave()
     said = "the end of its agent has not come in 300 s; what that has made may still be there"
-    assert here.said[-2:] == [("ok", [said]), 1]
-    assert set(here.said[:-2]) <= {ALIVE}
+    assert context.said[-2:] == [("ok", [said]), 1]
+    assert set(context.said[:-2]) <= {PROGRESS}
     assert marked().endswith(f": {said}")
 
 
-def test_it_is_not_cut_short(here):
-    here.stack.callback(signal.raise_signal, signal.SIGTERM)
+def test_it_is_not_cut_short(context):
+    context.stack.callback(signal.raise_signal, signal.SIGTERM)
     done: list[str] = []
-    here.stack.callback(done.append, "first")
-    assert teardown.Leaving(here).leave() == []
+    context.stack.callback(done.append, "first")
+    assert teardown.TeardownHandlers(context).leave() == []
     assert done == ["first"]

@@ -162,15 +162,15 @@ def test_a_stall_of_the_server_is_in_the_figures_of_all_who_came_in_it(client):
 def test_a_stall_of_the_client_is_in_the_figures_too(null, monkeypatch):
     kind = application("http").conversation(ServerState(b"x"), 0, 4).__class__
     fed: Counter[str] = Counter()
-    feed = kind.feed
+    receive_data = kind.receive_data
 
     def stalls(self, data):
         fed["times"] += 1
         if fed["times"] == 10:
             time.sleep(0.3)
-        return feed(self, data)
+        return receive_data(self, data)
 
-    monkeypatch.setattr(kind, "feed", stalls)
+    monkeypatch.setattr(kind, "receive_data", stalls)
     rows = rows_of(load(spec(null["http"], bursts=1, rate_per_s=100.0)))
     behind = [row for row in rows if row["behind"] > 0.1]
     assert behind

@@ -120,9 +120,9 @@ def test_held_sessions_stay_open_until_the_last_has_its_figure(address, null):
     for hold in kept:
 
         class Watched(Burst):
-            def leave(self, hold=hold):
+            def close(self, hold=hold):
                 kept[hold] = sum(each.sock.fileno() >= 0 for each in self.connections)
-                super().leave()
+                super().close()
 
         kind = application("smtp")
         talks = [kind.conversation(kind.filled(ServerState(), 1000), index, 4) for index in range(10)]
@@ -144,10 +144,10 @@ def test_the_kernel_tells_how_late_the_client_was(address):
         sent.set()
 
     class Kept(Burst):
-        def _talk(self, connection, event):
+        def _receive(self, connection, event):
             sent.wait(5)
             time.sleep(0.05)
-            super()._talk(connection, event)
+            super()._receive(connection, event)
 
     with answering(address, answer) as port, stamping():
         kind = application("http")
@@ -155,7 +155,7 @@ def test_the_kernel_tells_how_late_the_client_was(address):
         made.run()
     (connection,) = made.connections
     assert connection.failure == ""
-    assert 0.05 <= connection.late < connection.done - connection.opened
+    assert 0.05 <= connection.rx_delay_s < connection.done - connection.opened
     assert made.lag_s >= 0.05
 
 

@@ -340,7 +340,7 @@ def test_a_message_is_the_lean_clients_to_the_byte_and_so_are_the_commands(paylo
     assert failures(made) == {"": 1}
     state = application("smtp").filled(ServerState(), payload)
     lean = application("smtp").conversation(state, 0, 4)
-    commands = b"".join(lean.feed(reply) for reply in (GREETING, *[b"250 Ok\r\n"] * 3))
+    commands = b"".join(lean.receive_data(reply) for reply in (GREETING, *[b"250 Ok\r\n"] * 3))
     assert b"".join(heard) == commands + state.content + b"QUIT\r\n"
 
 
@@ -487,7 +487,7 @@ def test_nobody_leaves_before_the_last_one_has_its_figure(hold, resolver):
 
 
 def test_a_server_that_does_not_say_goodbye_is_left_after_a_while(resolver, monkeypatch):
-    monkeypatch.setattr("pytest_ipperf.agent.load.library_client._GOODBYE_S", 0.2)
+    monkeypatch.setattr("pytest_ipperf.agent.load.library_client._CLOSE_TIMEOUT_S", 0.2)
 
     def talk(conn, _):
         conn.sendall(GREETING)

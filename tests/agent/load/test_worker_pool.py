@@ -18,10 +18,10 @@ import pytest
 
 from pytest_ipperf.agent.host_state.private_dir import private_folder
 from pytest_ipperf.agent.load.arrivals import arrivals
-from pytest_ipperf.agent.load.results import overlap
+from pytest_ipperf.agent.load.results import peak_concurrency
 from pytest_ipperf.agent.load.runner import load
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.load.worker_pool import Crew
+from pytest_ipperf.agent.load.worker_pool import WorkerPool
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
 from pytest_ipperf.core.portable.errors import AgentError
@@ -185,7 +185,7 @@ def test_a_worker_that_breaks_says_why(deaf, monkeypatch):
     def breaks(*_):
         raise ValueError("no such thing")
 
-    monkeypatch.setattr("pytest_ipperf.agent.load.worker.Share.made", breaks)
+    monkeypatch.setattr("pytest_ipperf.agent.load.worker.LoadWorker.burst", breaks)
     with pytest.raises(AgentError, match=r"^worker [12] of 2 broke: ValueError: no such thing$"):
         load(spec(deaf))
 
@@ -225,11 +225,11 @@ def test_workers_do_not_outlive_an_agent_that_is_killed(busy, deaf):
     there, here = os.pipe()
     agent = os.fork()
     if not agent:
-        crew = Crew(spec(deaf, deadline_s=60.0))
+        pool = WorkerPool(spec(deaf, deadline_s=60.0))
         os.write(here, b"%s\n" % " ".join(map(str, children())).encode())
         if busy:
-            crew.ready(0)
-            crew.begin()
+            pool.prepare(0)
+            pool.run()
         time.sleep(60)
         os._exit(0)
     os.close(here)
@@ -247,6 +247,6 @@ def test_the_most_at_once_is_found_from_what_overlaps():
     def row(start, connect, total):
         return tuple({"start": start, "connect": connect, "total": total}.get(name, 0.0) for name in PHASES)
 
-    assert overlap([]) == 0
-    assert overlap([row(0, 1, 2), row(2, 0, 1)]) == 1  # one ends as the other begins
-    assert overlap([row(0, 1, 3), row(0, 2, 4), row(1, 1.5, 3), row(3.5, 1, 2)]) == 3
+    assert peak_concurrency([]) == 0
+    assert peak_concurrency([row(0, 1, 2), row(2, 0, 1)]) == 1  # one ends as the other begins
+    assert peak_concurrency([row(0, 1, 3), row(0, 2, 4), row(1, 1.5, 3), row(3.5, 1, 2)]) == 3

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from pytest_ipperf.agent.load.silence import ALIVE, FAR_SIGN_S, SIGN_S, FarWatch
-from pytest_ipperf.agent.rpc import channel as line_module
-from pytest_ipperf.agent.rpc.channel import Line
-from pytest_ipperf.agent.sockets.control_connection import ControlLine
+from pytest_ipperf.agent.load.silence import FAR_PROGRESS_S, PROGRESS, PROGRESS_S, QuietReporter
+from pytest_ipperf.agent.rpc import channel as channel_module
+from pytest_ipperf.agent.rpc.channel import Channel
+from pytest_ipperf.agent.sockets.control_connection import ControlConnection
 
 
-class Control(ControlLine):
+class Control(ControlConnection):
     """A control connection on which so many segments are seen at each look."""
 
     def __init__(self, *looks):
@@ -43,47 +43,47 @@ def said():
 
 
 def test_at_a_pipe_a_sign_comes_after_a_second_in_the_midst_of_a_run_too(clock, said):
-    watch = Line(said.append).watch()
-    watch.began()
-    watch.alive()
+    reporter = Channel(said.append).progress_reporter()
+    reporter.measurement_started()
+    reporter.report_progress()
     assert said == []
-    clock[0] += SIGN_S
-    watch.alive()
-    watch.ended()
-    assert said == [ALIVE]
-    assert watch.control is None
+    clock[0] += PROGRESS_S
+    reporter.report_progress()
+    reporter.measurement_ended()
+    assert said == [PROGRESS]
+    assert reporter.control is None
 
 
 def test_over_a_network_a_sign_comes_between_measured_seconds_only_and_has_time_to_pass(clock, said):
     control = Control(10, 10, 10, 14, 14)
-    watch = FarWatch(said.append, control)
+    reporter = QuietReporter(said.append, control)
     assert control.settled == 1
-    watch.began()
-    clock[0] += 2 * FAR_SIGN_S
-    watch.alive()
+    reporter.measurement_started()
+    clock[0] += 2 * FAR_PROGRESS_S
+    reporter.report_progress()
     assert said == []
-    watch.ended()
-    assert (said, control.settled, watch.control) == ([ALIVE], 2, 0)
-    watch.began()  # after the sign's own four segments
-    watch.ended()
-    assert (said, control.settled, watch.control) == ([ALIVE], 2, 0)
+    reporter.measurement_ended()
+    assert (said, control.settled, reporter.control) == ([PROGRESS], 2, 0)
+    reporter.measurement_started()  # after the sign's own four segments
+    reporter.measurement_ended()
+    assert (said, control.settled, reporter.control) == ([PROGRESS], 2, 0)
 
 
 def test_what_passes_in_measured_seconds_is_counted(clock, said):
-    watch = FarWatch(said.append, Control(10, 10, 13, 20, 21))
+    reporter = QuietReporter(said.append, Control(10, 10, 13, 20, 21))
     for _ in range(2):
-        watch.began()
-        watch.ended()
-    assert watch.control == 3 + 1
+        reporter.measurement_started()
+        reporter.measurement_ended()
+    assert reporter.control == 3 + 1
     assert clock == [100.0]
 
 
 @pytest.mark.parametrize("looks", [(None, None, None), (5, None, None), (5, 5, None)])
 def test_where_nothing_can_be_counted_nothing_is_told(said, looks):
-    watch = FarWatch(said.append, Control(*looks))
-    watch.began()
-    watch.ended()
-    assert watch.control is None
+    reporter = QuietReporter(said.append, Control(*looks))
+    reporter.measurement_started()
+    reporter.measurement_ended()
+    assert reporter.control is None
 
 
 @pytest.fixture
@@ -96,16 +96,16 @@ def told_to_end():
 
 
 def test_who_hears_nothing_for_the_length_of_the_leash_ends(said, told_to_end):
-    line = Line(said.append)
-    line.is_far(0.05)
+    channel = Channel(said.append)
+    channel.is_far(0.05)
     assert told_to_end.wait(10)
 
 
 @pytest.mark.parametrize("calls", [False, True])
 def test_who_hears_a_word_or_has_a_call_goes_on(said, told_to_end, monkeypatch, calls):
     """By a clock that goes on by a second at each look, up to the eleventh."""
-    line = Line(said.append)
-    line.heard(5.0)
+    channel = Channel(said.append)
+    channel.received(5.0)
     now, looks = [time.monotonic()], []
 
     def sleep(seconds):
@@ -114,16 +114,16 @@ def test_who_hears_a_word_or_has_a_call_goes_on(said, told_to_end, monkeypatch, 
         looks.append(seconds)
         now[0] += 1
         if calls:
-            line._busy = len(looks) <= 10
+            channel._busy = len(looks) <= 10
         elif len(looks) == 4:
-            line.heard(7.0)
-            monkeypatch.setattr(line_module, "_LOOKS", 20 * 7.0 / 5.0)
+            channel.received(7.0)
+            monkeypatch.setattr(channel_module, "_CHECKS", 20 * 7.0 / 5.0)
 
     with monkeypatch.context() as patched:
         patched.setattr(time, "sleep", sleep)
         patched.setattr(time, "monotonic", lambda: now[0])
-        line._heard_at = now[0]
-        line._busy = calls
-        line._wait_for_end()
+        channel._received_at = now[0]
+        channel._busy = calls
+        channel._watchdog()
     assert told_to_end.is_set()
     assert len(looks) == 11

@@ -17,8 +17,8 @@ import execnet
 import pytest
 
 from pytest_ipperf.agent.kernel.processes import survivors, tree
-from pytest_ipperf.agent.load.silence import ALIVE
-from pytest_ipperf.agent.rpc.handlers import PARTS
+from pytest_ipperf.agent.load.silence import PROGRESS
+from pytest_ipperf.agent.rpc.handlers import HANDLERS
 from pytest_ipperf.agent.servers.containment import containment
 from pytest_ipperf.lab.access import WAYS
 from pytest_ipperf.lab.agents.bootstrap import BOOT, board
@@ -112,7 +112,7 @@ def test_an_unknown_order_is_answered_and_survived(agent, name):
 
 
 def test_each_order_is_that_of_one_part():
-    methods = [name for part in PARTS for name in vars(PARTS[part]) if name[0] != "_"]
+    methods = [name for part in HANDLERS for name in vars(HANDLERS[part]) if name[0] != "_"]
     assert len(methods) == len(set(methods))
 
 
@@ -180,9 +180,9 @@ def test_a_long_order_gives_signs_of_life_between_its_bursts_and_a_short_one_non
     long = {**silent_load(silent), "bursts": 3, "deadline_s": 0.7}
     agent.channel.send(("load", (long,)))
     heard = [agent.channel.receive(30)]
-    while heard[-1] == ALIVE:
+    while heard[-1] == PROGRESS:
         heard.append(agent.channel.receive(30))
-    assert heard[0] == ALIVE
+    assert heard[0] == PROGRESS
     assert len(heard) == 2  # after the second burst; of the third the answer tells
     assert heard[-1][1]["failed"] == {"dns deadline": 9}
     assert agent.call("load", {**long, "bursts": 1})[1]["failed"] == {"dns deadline": 3}

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from pytest_ipperf.agent.sockets.control_connection import ControlLine, ends_of
+from pytest_ipperf.agent.sockets.control_connection import ControlConnection, ends_of
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def connected(address, *, mapped=False):
 @pytest.mark.parametrize(("address", "mapped"), [("127.0.0.1", False), ("::1", False), ("127.0.0.1", True)])
 def test_every_segment_of_it_is_counted_and_none_of_another(address, mapped):
     with connected(address, mapped=mapped) as (far, near, told), connected(address) as (other, beside, _):
-        line = ControlLine.of({"SSH_CONNECTION": told})
+        line = ControlConnection.of({"SSH_CONNECTION": told})
         before = line.packets()
         assert before is not None
         beside.send(b"another's")
@@ -46,7 +46,7 @@ def test_every_segment_of_it_is_counted_and_none_of_another(address, mapped):
 )  # fmt: skip
 def test_of_what_sshd_does_not_tell_nothing_is_known(told):
     assert ends_of(told) is None
-    line = ControlLine.of({"SSH_CONNECTION": told} if told else {})
+    line = ControlConnection.of({"SSH_CONNECTION": told} if told else {})
     assert line.packets() is None
     line.settle(lambda _: None)
 
@@ -56,12 +56,12 @@ def test_the_two_ends_are_read_with_a_link_local_scope_too():
 
 
 def test_a_connection_that_is_not_there_is_not_counted():
-    assert ControlLine(("127.0.0.1", 1, "127.0.0.1", 2)).packets() is None
+    assert ControlConnection(("127.0.0.1", 1, "127.0.0.1", 2)).packets() is None
 
 
 def test_it_is_settled_when_nothing_has_passed_for_a_while_and_at_last_anyway():
     with connected("127.0.0.1") as (far, near, told):
-        line = ControlLine.of({"SSH_CONNECTION": told})
+        line = ControlConnection.of({"SSH_CONNECTION": told})
         waits: list[float] = []
         line.settle(waits.append)
         assert sum(waits) == pytest.approx(0.05)
@@ -77,7 +77,7 @@ def test_it_is_settled_when_nothing_has_passed_for_a_while_and_at_last_anyway():
 
 
 def test_what_is_not_acknowledged_yet_is_waited_for_however_long_the_round_trip(monkeypatch):
-    line, looks = ControlLine(None), iter([(1, 10)] * 30 + [(0, 11)] * 100)
+    line, looks = ControlConnection(None), iter([(1, 10)] * 30 + [(0, 11)] * 100)
     monkeypatch.setattr(line, "_look", lambda: next(looks))
     waits: list[float] = []
     line.settle(waits.append)

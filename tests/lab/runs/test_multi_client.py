@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from pytest_ipperf.agent.load.arrivals import arrivals
 from pytest_ipperf.agent.load.spec import LoadSpec
-from pytest_ipperf.agent.load.worker import Share
+from pytest_ipperf.agent.load.worker import LoadWorker
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.portable.errors import AgentError, LabError
 from pytest_ipperf.lab.agents import clocks
@@ -107,11 +107,11 @@ def test_shares_are_the_connections_of_one_client_split_up(connections, clients,
     found = []
     for role, part in parts.items():
         assert (part.source, part.connections) == (sources[role], connections)
-        several_workers = min(workers, part.share)
-        bursts = [Share(part, worker, several_workers).made(number) for worker in range(several_workers)]
-        assert part.share == sum(len(burst.connections) for burst in bursts)
+        several_workers = min(workers, part.connection_count)
+        bursts = [LoadWorker(part, worker, several_workers).burst(number) for worker in range(several_workers)]
+        assert part.connection_count == sum(len(burst.connections) for burst in bursts)
         found += [_what(burst) for burst in bursts]
-    alone = Share(whole).made(number)
+    alone = LoadWorker(whole).burst(number)
     assert sorted(each for some in found for each in some) == sorted(_what(alone))
     starts = sorted(start for some in found for *_, start in some)
     assert starts == arrivals(connections, 50.0, f"p/{number}")

@@ -1,4 +1,4 @@
-"""What the lean client knows of each of its N while they live, and how it watches their sockets.
+"""Connections of the lean client: their state and timestamps, and the epoll events of their sockets.
 
 TCP sockets are watched for edges and not for levels, as a connection then costs one call to `epoll_ctl` in place of
 three.
@@ -12,7 +12,7 @@ import socket
 
 from pytest_ipperf.protocols.base import Conversation
 
-RESOLVING, CONNECTING, TALKING, DATA_CONNECTING, DATA_MOVING, ASKING, DONE = range(7)
+RESOLVING, CONNECTING, CONVERSING, DATA_CONNECTING, DATA_MOVING, ASKING, DONE = range(7)
 """What a descriptor is for, ASKING a conversation by datagrams. A burst has a step for each but the last."""
 
 READ_BYTES = 65536
@@ -26,15 +26,16 @@ NOTHING = memoryview(b"")
 
 
 class Connection:
-    """One of the N; times are `perf_counter` seconds, 0.0 where a phase was not reached; `late` lasts, or is nan.
+    """One of the N connections; times are `perf_counter` seconds, 0.0 where a phase was not reached.
 
-    `opened` is when it was to be opened, which was done `behind` that; `due` is when it has failed.
+    `opened` is when it was to be opened, which was done `start_delay_s` later; `due` is when it has failed.
+    `rx_delay_s` is a duration, or nan.
     `query` is the datagram that is repeated while it has no answer, `data` the data connection, as long as it lives.
     """
 
     __slots__ = (
-        "behind", "connected", "conversation", "data", "done", "due", "failure", "first", "late", "opened", "peer",
-        "query", "resolved", "retries", "sock", "state", "unsent",
+        "connected", "conversation", "data", "done", "due", "failure", "first", "opened", "peer", "query",
+        "resolved", "retries", "rx_delay_s", "sock", "start_delay_s", "state", "unsent",
     )  # fmt: skip
 
     def __init__(self, conversation: Conversation, query: bytes) -> None:
@@ -44,9 +45,9 @@ class Connection:
         self.retries = 0
         self.failure = ""
         self.peer = ""
-        self.opened = self.resolved = self.connected = self.first = self.done = self.behind = 0.0
+        self.opened = self.resolved = self.connected = self.first = self.done = self.start_delay_s = 0.0
         self.due: float
-        self.late = math.nan
+        self.rx_delay_s = math.nan
         self.sock: socket.socket
         self.unsent = NOTHING
         self.data: DataConnection | None = None

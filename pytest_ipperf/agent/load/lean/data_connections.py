@@ -31,8 +31,8 @@ class DataConnections:
 
     def open(self, connection: Connection) -> None:
         """To the port that the conversation has named, which may name another later."""
-        talk = connection.conversation
-        port, talk.data_port = talk.data_port, 0
+        conversation = connection.conversation
+        port, conversation.data_port = conversation.data_port, 0
         if not 0 < port <= _LAST_PORT:  # what a server says is not to break the instrument
             self._burst.fail(connection, f"protocol: data port {port}")
             return
@@ -58,9 +58,9 @@ class DataConnections:
             self._burst.fail(connection, f"data {failure_kind(OSError(code, ''))}")
             return
         data.state = DATA_MOVING
-        self._burst.seen(data.sock)
+        self._burst.record_endpoint(data.sock)
         now = self._burst.clock()
-        self._burst.go_on(connection, connection.conversation.data_opened(), now)
+        self._burst.advance(connection, connection.conversation.data_connection_opened(), now)
         if data.state == DATA_MOVING:  # what has come already makes no further edge
             self.moved(data, event)
 
@@ -71,18 +71,18 @@ class DataConnections:
             return
         for _ in TURN:
             try:
-                got = data.sock.recv(READ_BYTES)
+                received = data.sock.recv(READ_BYTES)
             except BlockingIOError:
                 return
             except OSError as error:
                 self._burst.fail(connection, f"data {failure_kind(error)}")
                 return
             now = self._burst.clock()
-            if not got:
+            if not received:
                 self.end(connection)
-            self._burst.go_on(connection, connection.conversation.feed_data(got), now)
+            self._burst.advance(connection, connection.conversation.receive_from_data_connection(received), now)
             # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
-            if data.state == DONE or (len(got) < READ_BYTES and not event & ENDED):
+            if data.state == DONE or (len(received) < READ_BYTES and not event & ENDED):
                 return
         self._burst.epoll.modify(data.sock.fileno(), EDGES)  # what is still there makes an edge once more
 
@@ -91,4 +91,4 @@ class DataConnections:
         data, connection.data = connection.data, None
         if data is not None:
             data.state = DONE
-            self._burst.leaving.append(data.sock)
+            self._burst.to_close.append(data.sock)

@@ -24,8 +24,8 @@ class DatagramBurst(Burst):
         connection.resolved = connection.connected = connection.opened
         connection.peer = self.target.name
         connection.state = ASKING
-        connection.query = connection.conversation.opening()
-        self.talks()
+        connection.query = connection.conversation.first_bytes()
+        self.count_started()
         try:
             sock = connection.sock = own_socket(self.target, socket.SOCK_DGRAM)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -49,7 +49,7 @@ class DatagramBurst(Burst):
             self.fail(connection, f"talk {failure_kind(error)}")
             return
         now = self.clock()
-        said = connection.conversation.feed(data)
+        reply = connection.conversation.receive_data(data)
         if connection.conversation.finished:  # else it was no answer, and is ignored
             connection.first = now
-        self.go_on(connection, said, now, stamps)
+        self.advance(connection, reply, now, stamps)

@@ -26,21 +26,21 @@ from typing import Any
 from pytest_ipperf.agent.load.lean.connection import (
     BROKEN,
     CONNECTING,
+    CONVERSING,
     DONE,
     EDGES,
     ENDED,
     NOTHING,
     READ_BYTES,
     READABLE,
-    TALKING,
     TURN,
     Connection,
     DataConnection,
 )
 from pytest_ipperf.agent.load.lean.data_connections import DataConnections
 from pytest_ipperf.agent.load.lean.loop import Stamps
-from pytest_ipperf.agent.load.lean.timers import Schedule
-from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM, waited_s
+from pytest_ipperf.agent.load.lean.timers import BurstTimers
+from pytest_ipperf.agent.sockets.receive_timestamps import SO_TIMESTAMPNS, STAMP_ROOM, rx_delay_s
 from pytest_ipperf.agent.sockets.target import Target, answer_failure, connect_kind, failure_kind, own_socket
 from pytest_ipperf.core.portable import dns
 from pytest_ipperf.protocols.base import Conversation
@@ -56,7 +56,7 @@ class Burst:
     connections that were in their conversations at once; `sources` and `families`, as the kernel told them; when it
     `began`, by intent, and `woke` for that.
     `starts` are the instants of an open burst, in seconds since its beginning, one for each conversation in order.
-    With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `leave()`.
+    With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `close()`.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class Burst:
         self._rtype = dns.record_type(6 if target.family == socket.AF_INET6 else 4)
         self._question = dns.question(target.name, self._rtype) if target.resolver else b""
         self.connections = [
-            Connection(talk, self._query(first_ident + at * stride)) for at, talk in enumerate(conversations)
+            Connection(each, self._query(first_ident + at * stride)) for at, each in enumerate(conversations)
         ]
-        self._schedule = Schedule(self, starts, deadline_s)
+        self._timers = BurstTimers(self, starts, deadline_s)
         self._is_open = bool(starts)
         self.sources: set[str] = set()
         self.families: set[int] = set()
@@ -88,12 +88,12 @@ class Burst:
         self.began = self.woke = 0.0
         self.lag_s = 0.0
         self.peak = 0
-        self._live = len(self.connections)
-        self._talking = 0
+        self._unfinished = len(self.connections)
+        self._active = 0
         self._by_fd: dict[int, Connection | DataConnection] = {}
         self._data = DataConnections(self)
         self.epoll = select.epoll()
-        self.leaving: list[socket.socket] = []
+        self.to_close: list[socket.socket] = []
         self.clock: Callable[[], float] = time.perf_counter
 
     def _query(self, ident: int) -> bytes:
@@ -105,14 +105,14 @@ class Burst:
         try:
             self.woke = self.clock()
             self.began = at or self.woke
-            self._drive(self._schedule.begin(self.began))
+            self._drive(self._timers.begin(self.began))
         except BaseException:
-            self.leave()
+            self.close()
             raise
         finally:
             self.epoll.close()
         if not self._stay:
-            self.leave()
+            self.close()
 
     # --- the phases -------------------------------------------------------------------------------------------------
 
@@ -121,11 +121,11 @@ class Burst:
         if self.target.resolver:
             self._resolve(connection)
         else:
-            self._go(connection)
+            self._skip_lookup(connection)
 
     def steps(self) -> Sequence[Callable[[Any, int], None]]:
         """What to do when a descriptor in this state has an event."""
-        return self._resolved, self._connected, self._talk, self._data.opened, self._data.moved
+        return self._resolved, self._connected, self._receive, self._data.opened, self._data.moved
 
     def _resolve(self, connection: Connection) -> None:
         try:
@@ -153,10 +153,10 @@ class Burst:
             return
         connection.resolved = self.clock()
         connection.peer = answer.address
-        self._drop(connection)
+        self._close_query_socket(connection)
         self._connect(connection)
 
-    def _go(self, connection: Connection) -> None:
+    def _skip_lookup(self, connection: Connection) -> None:
         connection.resolved = connection.opened
         connection.peer = self.target.name
         self._connect(connection)
@@ -187,23 +187,23 @@ class Burst:
             self.fail(connection, f"connect {failure_kind(OSError(code, ''))}")
             return
         connection.connected = self.clock()
-        connection.state = TALKING
-        self.talks()
-        self._say(connection, connection.conversation.opening())
+        connection.state = CONVERSING
+        self.count_started()
+        self._send(connection, connection.conversation.first_bytes())
         if event & READABLE:  # what has come already makes no further edge
-            self._talk(connection, event)
+            self._receive(connection, event)
 
-    def talks(self) -> None:
+    def count_started(self) -> None:
         """One more is in its conversation."""
-        self._talking += 1
-        if self._talking > self.peak:  # noqa: PLR1730 - a call less for each connection
-            self.peak = self._talking
+        self._active += 1
+        if self._active > self.peak:  # noqa: PLR1730 - a call less for each connection
+            self.peak = self._active
 
-    def _talk(self, connection: Connection, event: int) -> None:
+    def _receive(self, connection: Connection, event: int) -> None:
         """Goes on with a large message, and listens: a server may answer before it has heard all."""
         if connection.unsent and event & select.EPOLLOUT:
             rest, connection.unsent = connection.unsent, NOTHING
-            self._say(connection, rest)
+            self._send(connection, rest)
         if connection.state == DONE or not event & READABLE:
             return
         for _ in TURN:
@@ -221,31 +221,31 @@ class Burst:
             now = self.clock()
             if not connection.first:
                 connection.first = now
-            self.go_on(connection, connection.conversation.feed(data), now, stamps)
+            self.advance(connection, connection.conversation.receive_data(data), now, stamps)
             # A short read has emptied the socket, and what comes later is an edge of its own; but an end is none.
             if connection.state == DONE or (len(data) < READ_BYTES and not event & ENDED):
                 return
         self.epoll.modify(connection.sock.fileno(), EDGES)  # what is still there makes an edge once more
 
-    def go_on(self, connection: Connection, said: bytes, now: float, stamps: Stamps = ()) -> None:
+    def advance(self, connection: Connection, reply: bytes, now: float, stamps: Stamps = ()) -> None:
         """Does what a conversation wants after it has heard something at `now`."""
-        talk = connection.conversation
-        if talk.finished:
+        conversation = connection.conversation
+        if conversation.finished:
             if now > connection.due:  # a late batch of events must not complete what the deadline has ended
                 self.fail(connection, f"{connection.phase} deadline")
                 return
             connection.done = now
             since = self.clock() - now  # the conversation has taken its time, which is no part of the waiting
-            connection.late = waited_s(stamps, now + since - connection.opened) - since
-            self._settle(connection)
-        elif talk.trouble:
-            self.fail(connection, talk.failure)
+            connection.rx_delay_s = rx_delay_s(stamps, now + since - connection.opened) - since
+            self._complete(connection)
+        elif conversation.trouble:
+            self.fail(connection, conversation.failure)
         else:
-            self._say(connection, said)
-            if talk.data_port and not connection.data and connection.state != DONE:
+            self._send(connection, reply)
+            if conversation.data_port and not connection.data and connection.state != DONE:
                 self._data.open(connection)
 
-    def _say(self, connection: Connection, data: bytes | memoryview) -> None:
+    def _send(self, connection: Connection, data: bytes | memoryview) -> None:
         """Sends `data`; what the socket's buffer does not take goes out as the peer reads, while the others go on."""
         if not data:
             return
@@ -265,17 +265,17 @@ class Burst:
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _drive(self, due: float) -> None:
-        steps, leaving, by_fd = self.steps(), self.leaving, self._by_fd
-        clock, woke, schedule = self.clock, self.began, self._schedule
+        steps, to_close, by_fd = self.steps(), self.to_close, self._by_fd
+        clock, woke, timers = self.clock, self.began, self._timers
         # The loop's own patience is of whole milliseconds, and select's of microseconds, in so few descriptors.
         fine = (self.epoll,) if self._is_open and self.epoll.fileno() < _SELECTABLE else ()
-        while self._live:
+        while self._unfinished:
             now = clock()
             self.lag_s = max(self.lag_s, now - woke)
-            if now >= schedule.end:
+            if now >= timers.end:
                 break
             if now >= due:
-                due = schedule.keep()
+                due = timers.run_due()
                 now = clock()
             patience_s = max(0.0, due - now)
             if fine:
@@ -289,8 +289,8 @@ class Burst:
                 who = by_fd[fd]
                 if who.state != DONE:
                     steps[who.state](who, event)
-            while leaving:
-                leaving.pop().close()
+            while to_close:
+                to_close.pop().close()
         self.lag_s = max(self.lag_s, clock() - woke)
         for connection in self.connections:
             if connection.state != DONE:
@@ -298,63 +298,63 @@ class Burst:
 
     # --- endings ----------------------------------------------------------------------------------------------------
 
-    def _drop(self, connection: Connection) -> None:
+    def _close_query_socket(self, connection: Connection) -> None:
         """Has done with the look-up's socket; closed, it is out of the epoll set too."""
-        self._note(connection.sock)
+        self._record_source(connection.sock)
         connection.sock.close()
 
-    def _note(self, sock: socket.socket) -> None:
+    def _record_source(self, sock: socket.socket) -> None:
         address = sock.getsockname()[0]
         if address not in _UNBOUND:  # one that failed before it had any
             self.sources.add(address)
 
-    def seen(self, sock: socket.socket) -> None:
+    def record_endpoint(self, sock: socket.socket) -> None:
         """One that is connected: what it really is, is asked of the kernel."""
         own = sock.getsockname()
         self.sources.add(own[0])
         # Python makes four parts of an address that the kernel calls IPv6, and two of one that it calls IPv4.
         self.families.add(socket.AF_INET6 if len(own) == 4 else socket.AF_INET)
 
-    def _settle(self, connection: Connection) -> None:
+    def _complete(self, connection: Connection) -> None:
         """Its figure is taken."""
-        self.seen(connection.sock)
-        self._end_talk(connection)
+        self.record_endpoint(connection.sock)
+        self._end_conversation(connection)
         if not self._hold:
-            self._say_goodbye(connection)
-            self.leaving.append(connection.sock)
+            self._send_closing_bytes(connection)
+            self.to_close.append(connection.sock)
 
     def fail(self, connection: Connection, failure: str) -> None:
         """Ends it without a figure."""
         connection.failure = failure
-        self._end_talk(connection)
+        self._end_conversation(connection)
         sock = getattr(connection, "sock", None)
         if sock is not None and sock.fileno() >= 0:
-            self._note(sock)
-            self.leaving.append(sock)
+            self._record_source(sock)
+            self.to_close.append(sock)
 
-    def _end_talk(self, connection: Connection) -> None:
-        self._talking -= connection.connected > 0
-        self._live -= 1
+    def _end_conversation(self, connection: Connection) -> None:
+        self._active -= connection.connected > 0
+        self._unfinished -= 1
         connection.state = DONE
         if connection.data:
             self._data.end(connection)
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Closes all that is still open."""
-        while self.leaving:
-            self.leaving.pop().close()
+        while self.to_close:
+            self.to_close.pop().close()
         for connection in self.connections:
             if connection.data:
                 connection.data.sock.close()
             sock = getattr(connection, "sock", None)
             if sock is None or sock.fileno() < 0:
                 continue
-            self._say_goodbye(connection)
+            self._send_closing_bytes(connection)
             sock.close()
 
     @staticmethod
-    def _say_goodbye(connection: Connection) -> None:
-        if connection.conversation.goodbye and connection.done:
+    def _send_closing_bytes(connection: Connection) -> None:
+        if connection.conversation.closing_bytes and connection.done:
             # It goes out in one segment with the end. The figure is taken: a server that has gone needs no goodbye.
             with contextlib.suppress(OSError):
-                connection.sock.send(connection.conversation.goodbye, socket.MSG_MORE)
+                connection.sock.send(connection.conversation.closing_bytes, socket.MSG_MORE)

@@ -21,7 +21,7 @@ class Loop(Protocol):
     connections: list[Connection]
     epoll: select.epoll
     clock: Callable[[], float]
-    leaving: list[socket.socket]
+    to_close: list[socket.socket]
     """Sockets to close when the current batch of events is done."""
     began: float
     dns_retries: int
@@ -32,10 +32,10 @@ class Loop(Protocol):
     def watch(self, sock: socket.socket, who: Connection | DataConnection, events: int = EDGES) -> None:
         """Register a socket with the epoll set until it is closed."""
 
-    def seen(self, sock: socket.socket) -> None:
+    def record_endpoint(self, sock: socket.socket) -> None:
         """Record the local address and the family of a connected socket."""
 
-    def go_on(self, connection: Connection, said: bytes, now: float, stamps: Stamps = ()) -> None:
+    def advance(self, connection: Connection, reply: bytes, now: float, stamps: Stamps = ()) -> None:
         """Do what the conversation asks for after it received something at `now`."""
 
     def fail(self, connection: Connection, failure: str) -> None:

@@ -1,4 +1,4 @@
-"""What is due by the clock in a burst of the lean client: openings, and questions that are to be asked again."""
+"""Timers of a burst of the lean client: opening connections and repeating DNS queries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pytest_ipperf.agent.sockets.target import RETRY_S, failure_kind
 _ASKED = (RESOLVING, ASKING)
 
 
-class Schedule:
-    """That of one burst; `starts` are the instants of an open one, since its beginning, and none make a closed one.
+class BurstTimers:
+    """Timers of one burst; `starts` are the instants of an open one, since its beginning, and none make a closed one.
 
     `end` is when every connection has failed that has no figure.
     """
@@ -27,14 +27,14 @@ class Schedule:
         self.end = 0.0
 
     def begin(self, began: float) -> float:
-        """Opens all, or the first ones; gives when something is due again, as `keep`."""
+        """Opens all, or the first ones; return when something is due again, as `run_due`."""
         self.end = self._ask_at = began + self._deadline_s + (self._starts[-1] if self._starts else 0.0)
         if not self._starts:
             self._open_all()
-        return self.keep()
+        return self.run_due()
 
-    def keep(self) -> float:
-        """Does what is due; gives when something is due again."""
+    def run_due(self) -> float:
+        """Run what is due; return when something is due again."""
         opening = self._open_due()
         if (now := self._burst.clock()) >= self._ask_at:
             self._ask_at = self._ask_again(now)
@@ -58,7 +58,8 @@ class Schedule:
                 return instant
             connection = burst.connections[self._opened]
             self._opened += 1
-            connection.opened, connection.behind, connection.due = instant, now - instant, instant + self._deadline_s
+            connection.opened, connection.start_delay_s = instant, now - instant
+            connection.due = instant + self._deadline_s
             burst.begin(connection)
             self._ask_at = min(self._ask_at, now + RETRY_S[0])
         return self.end
@@ -69,7 +70,7 @@ class Schedule:
         for connection in self._burst.connections[: self._opened]:
             if connection.state not in _ASKED or connection.retries >= len(RETRY_S):
                 continue
-            sent = connection.opened + connection.behind
+            sent = connection.opened + connection.start_delay_s
             due = sent + sum(RETRY_S[: connection.retries + 1])
             if due <= now:
                 try:

@@ -1,6 +1,6 @@
-"""The orders of an agent, in parts. Each file offers `part`, a class whose public methods are orders."""
+"""RPC handlers of an agent. Each file offers `handlers`, a class whose public methods are RPC methods."""
 
-from pytest_ipperf.agent.rpc.handlers.base import Part
+from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.registry import Registry
 
-PARTS: Registry[type[Part]] = Registry(__name__, list(__path__), "part")
+HANDLERS: Registry[type[Handlers]] = Registry(__name__, list(__path__), "handlers")

@@ -1,4 +1,4 @@
-"""What the parts of an agent share, and what a part is."""
+"""Base class of the RPC handlers, and the context of the agent that they share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pytest_ipperf.agent.packages.installed import Packages
 from pytest_ipperf.agent.paths.packet_counters import RunCounters
-from pytest_ipperf.agent.rpc.channel import Line
+from pytest_ipperf.agent.rpc.channel import Channel
 
 
 @dataclass(frozen=True)
-class Here:
-    """What an agent has from its first moment on.
+class AgentContext:
+    """Resources of an agent from its start on.
 
     `stack` is undone when it ends. `code_fd` is an open file with its packed code. `folder` is its private one, and
     `swept` how many of agents that were killed it has removed.
@@ -21,18 +21,18 @@ class Here:
 
     stack: contextlib.ExitStack
     code_fd: int
-    line: Line
+    channel: Channel
     folder: Path
     packages: Packages
     counters: RunCounters
     swept: int
 
 
-class Part:
-    """Some of the orders: each public method is one, and takes and gives plain data only.
+class Handlers:
+    """Group of RPC methods: each public method is one; its arguments and its result are plain data.
 
-    What it has to undo it puts on the stack of `here`.
+    What has to be undone is put on the stack of the context.
     """
 
-    def __init__(self, here: Here) -> None:
-        self._here = here
+    def __init__(self, context: AgentContext) -> None:
+        self._context = context

@@ -1,19 +1,19 @@
-"""Orders that keep the first packets of a run."""
+"""RPC methods that capture the first packets of a run."""
 
 from __future__ import annotations
 
 import contextlib
 
 from pytest_ipperf.agent.paths.capture import Capture
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 
 
-class Captures(Part):
+class CaptureHandlers(Handlers):
     """One at a time."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
-        self._captures = here.stack.enter_context(contextlib.ExitStack())
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self._captures = context.stack.enter_context(contextlib.ExitStack())
 
     def capture_begin(self, device: str, packets: int) -> bool:
         """Keeps the first packets that pass a device from now on; false where this user may not see them."""
@@ -31,4 +31,4 @@ class Captures(Part):
         return kept
 
 
-part = Captures
+handlers = CaptureHandlers

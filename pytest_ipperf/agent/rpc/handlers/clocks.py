@@ -1,4 +1,4 @@
-"""Orders about this host's clocks."""
+"""RPC methods that read this host's clocks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 from pytest_ipperf.agent.paths.clock_sync import sample_clocks
-from pytest_ipperf.agent.rpc.handlers.base import Part
+from pytest_ipperf.agent.rpc.handlers.base import Handlers
 
 
-class Clocks(Part):
+class ClockHandlers(Handlers):
     """CLOCK_MONOTONIC is what is measured by; the others tell what has become of it."""
 
     def clock(self) -> dict[str, Any]:
@@ -21,4 +21,4 @@ class Clocks(Part):
         return time.monotonic_ns(), time.monotonic_ns()
 
 
-part = Clocks
+handlers = ClockHandlers

@@ -8,24 +8,24 @@ from typing import Any
 from pytest_ipperf.agent.facts import FACTS
 from pytest_ipperf.agent.host_state.repair import tended
 from pytest_ipperf.agent.paths.reachability import Responder, unreachable
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.core.portable.errors import IpperfError
 
 
-class Examining(Part):
+class FactHandlers(Handlers):
     """Nothing is measured meanwhile."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
-        self._responders = here.stack.enter_context(contextlib.ExitStack())
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self._responders = context.stack.enter_context(contextlib.ExitStack())
 
     def collect_facts(self, names: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         """By name the facts; of those that cannot be had only `trouble`, a sentence."""
         return {name: _facts(name, asked) for name in names}
 
-    def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - orders have no names for what they are given
+    def repair(self, everything: bool) -> list[str]:  # noqa: FBT001 - RPC methods have positional arguments only
         """Puts in order what earlier measurements have left; what was done, in sentences."""
-        return tended(self._here.swept, everything=everything)
+        return tended(self._context.swept, everything=everything)
 
     def reachability_listen(self, address: str, ports: tuple[int, int]) -> int:
         """Answer reachability probes from now on, on a free port; return the port."""
@@ -49,4 +49,4 @@ def _facts(name: str, asked: dict[str, Any]) -> dict[str, Any]:
         return {"trouble": f"{type(error).__name__}: {error}"}
 
 
-part = Examining
+handlers = FactHandlers

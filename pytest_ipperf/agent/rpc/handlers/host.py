@@ -1,4 +1,4 @@
-"""Orders about the host as it is: who answers, its lease, its processors."""
+"""RPC methods about the host: identity, lease, processors, fingerprint."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from pytest_ipperf.agent.host_state.lease import Lease
 from pytest_ipperf.agent.kernel.fingerprint import fingerprint
 from pytest_ipperf.agent.kernel.processes import process_of
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 
 
-class Host(Part):
+class HostHandlers(Handlers):
     """What is asked before anything is built."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self._lease: Lease | None = None
 
     def hello(self) -> dict[str, Any]:
@@ -28,7 +28,7 @@ class Host(Part):
 
     def leashed(self, leash_s: float) -> None:
         """The controller is on another machine: silence while something is measured, and none for longer than that."""
-        self._here.line.is_far(leash_s)
+        self._context.channel.is_far(leash_s)
 
     def pin(self, cpus: list[int]) -> list[int]:
         """Binds the agent and all that it starts to these processors, as far as they are allowed; none: left free."""
@@ -51,4 +51,4 @@ class Host(Part):
         return fingerprint(device)
 
 
-part = Host
+handlers = HostHandlers

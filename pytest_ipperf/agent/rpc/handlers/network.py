@@ -1,4 +1,4 @@
-"""Orders that change the host's network, and put it back."""
+"""RPC methods that change this host's network and restore it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pytest_ipperf.agent.host_state.dirty_marks import marked
 from pytest_ipperf.agent.host_state.unmanaged_changes import Passing
 from pytest_ipperf.agent.kernel.ethtool import offloads, set_offloads
 from pytest_ipperf.agent.kernel.qdiscs import rates
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.tunnels.backends import BACKENDS
 from pytest_ipperf.agent.tunnels.tunnel import add_routes, create_tunnel
 from pytest_ipperf.transports.base import HostRoutes, TunnelEndpoint
 
 
-class Network(Part):
+class NetworkHandlers(Handlers):
     """What tunnels take, and what a lab's links do to packets."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
-        self._changes = Changes(here.code_fd)
-        here.stack.callback(self._changes.undo)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self._changes = Changes(context.code_fd)
+        context.stack.callback(self._changes.undo)
         # What carries tunnels is closed before its device goes.
-        self._tunnels = here.stack.enter_context(contextlib.ExitStack())
+        self._tunnels = context.stack.enter_context(contextlib.ExitStack())
 
     def marked(self) -> str:
         """Why nothing may be measured here until someone has looked after this host; empty where all is well."""
@@ -36,7 +36,7 @@ class Network(Part):
 
     def watch(self, device: str) -> None:
         """Counts the bare IPv6 packets of this device too, from now on, in `load` and `quiet`."""
-        self._here.counters.watch(device)
+        self._context.counters.watch(device)
 
     def cannot_carry(self, backend: str) -> str:
         """Why that backend cannot carry a tunnel here; empty where it can."""
@@ -70,4 +70,4 @@ class Network(Part):
         return self._changes.undo()
 
 
-part = Network
+handlers = NetworkHandlers

@@ -1,4 +1,4 @@
-"""Orders by which the path of an arm is proven: routes, what fits through, and its rate."""
+"""RPC methods that verify the path of an arm: its routes, MTU and rate."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from pytest_ipperf.agent.paths import routes
 from pytest_ipperf.agent.paths.packet_train import TrainReceiver, rate_bit_s, send_train
 from pytest_ipperf.agent.paths.reverse_pmtu import PmtuProber, PmtuReflector
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.sockets.ports import free_port
 
 
-class Paths(Part):
+class PathHandlers(Handlers):
     """At either end of a path, or on its way."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
-        self._trains = here.stack.enter_context(contextlib.ExitStack())
-        self._probes = here.stack.enter_context(contextlib.ExitStack())
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
+        self._trains = context.stack.enter_context(contextlib.ExitStack())
+        self._probes = context.stack.enter_context(contextlib.ExitStack())
 
     def route(self, destination: str, source: str = "", arrives: str = "") -> dict[str, Any]:
         """The route to an address, of packets from a `source`, and at a router of such as arrive by a device."""
@@ -73,4 +73,4 @@ class Paths(Part):
         return rate_bit_s(self._train.stamps_ns(ident, datagrams), wire_bytes)
 
 
-part = Paths
+handlers = PathHandlers

@@ -1,4 +1,4 @@
-"""Orders that start the host anew, and tell that it was."""
+"""RPC methods that reboot the host and tell whether it was rebooted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from pytest_ipperf.agent.host_state.state_dir import boot
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.sockets.ports import is_here
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.servers.base import program
@@ -16,11 +16,11 @@ from pytest_ipperf.servers.base import program
 _REFUSAL_S = 3.0  # a command that may not do it says so by then
 
 
-class Reboots(Part):
+class RebootHandlers(Handlers):
     """The command is the host's own; it is started as words, without a shell."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self._command: subprocess.Popen[bytes] | None = None
 
     def boot_id(self) -> str:
@@ -30,7 +30,7 @@ class Reboots(Part):
     def reboot(self, argv: list[str]) -> None:
         """Runs a command that is to end this host, and with it the agent; LabError where it cannot."""
         name, *arguments = argv
-        said = self._here.folder / "reboot"
+        said = self._context.folder / "reboot"
         with said.open("wb") as file:
             try:
                 # It outlives the agent, which ends earlier than what it does.
@@ -56,4 +56,4 @@ class Reboots(Part):
         return [address for address in addresses if not is_here(address)]
 
 
-part = Reboots
+handlers = RebootHandlers

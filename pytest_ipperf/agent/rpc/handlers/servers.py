@@ -1,4 +1,4 @@
-"""Orders about the servers of this host."""
+"""RPC methods that start and inspect the servers of this host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_ipperf.agent.facts.servers import unusable
 from pytest_ipperf.agent.host_state.private_dir import lay_out
-from pytest_ipperf.agent.rpc.handlers.base import Here, Part
+from pytest_ipperf.agent.rpc.handlers.base import AgentContext, Handlers
 from pytest_ipperf.agent.servers.accepted_mail import ExpectedMail, QueuedMail, check_accepted, reserve_space
 from pytest_ipperf.agent.servers.server_process import ServerProcess
 from pytest_ipperf.agent.sockets.ports import free_port
@@ -18,11 +18,11 @@ from pytest_ipperf.servers import SERVERS
 from pytest_ipperf.servers.base import Site
 
 
-class Servers(Part):
+class ServerHandlers(Handlers):
     """Each is started at most once at a time."""
 
-    def __init__(self, here: Here) -> None:
-        super().__init__(here)
+    def __init__(self, context: AgentContext) -> None:
+        super().__init__(context)
         self._instances: dict[str, ServerProcess] = {}
         self._cpu_s = 0.0
 
@@ -33,7 +33,7 @@ class Servers(Part):
     def provision(self, name: str, protocol: str, payload_bytes: int, state: dict[str, Any]) -> str:
         """Lays out what a server is to hold, in a folder that lasts as long as this agent; gives the folder."""
         filled = application(protocol).filled(ServerState(**state), payload_bytes)
-        folder = str(self._here.folder / f"{name}-{filled.digest}")
+        folder = str(self._context.folder / f"{name}-{filled.digest}")
         lay_out(folder, SERVERS[name].provisions(folder, filled))
         return folder
 
@@ -44,7 +44,7 @@ class Servers(Part):
         state = protocol.filled(ServerState(**spec["state"]), spec["payload_bytes"])
         low, high = spec["ports"]
         site = Site(
-            folder=str(self._here.folder / name),
+            folder=str(self._context.folder / name),
             addresses=tuple(spec["addresses"]),
             port=free_port(spec["addresses"], low, high, random.Random()),  # noqa: S311 - not a secret
             connections=spec["connections"],
@@ -55,11 +55,11 @@ class Servers(Part):
             ports=(low, high),
         )
         self._instances[name] = instance = ServerProcess(
-            recipe, site, code_fd=self._here.code_fd, env=self._here.packages.env
+            recipe, site, code_fd=self._context.code_fd, env=self._context.packages.env
         )
-        self._here.stack.callback(instance.stop)
+        self._context.stack.callback(instance.stop)
         instance.start()
-        return {"port": site.port, "version": recipe.version() + self._here.packages.remark(recipe.packages)}
+        return {"port": site.port, "version": recipe.version() + self._context.packages.remark(recipe.packages)}
 
     def quiet(self, limit_s: float) -> dict[str, Any]:
         """Waits until the servers have nothing left to do; says what still goes on, and which of them has died.
@@ -70,7 +70,7 @@ class Servers(Part):
         busy = [said for instance in self._instances.values() if (said := instance.wait_quiet(limit_s))]
         dead = [instance.exit_sentence() for instance in self._instances.values() if not instance.alive()]
         before, self._cpu_s = self._cpu_s, sum(instance.cpu_seconds() for instance in self._instances.values())
-        counters = self._here.counters
+        counters = self._context.counters
         since = {"tcp": counters.tcp(), "cpu_s": self._cpu_s - before}
         return {"busy": busy, "dead": dead, **counters.packets(), **since}
 
@@ -95,4 +95,4 @@ class Servers(Part):
         return [said for instance in self._instances.values() if (said := instance.unresponsive())]
 
 
-part = Servers
+handlers = ServerHandlers

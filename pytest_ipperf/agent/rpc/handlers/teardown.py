@@ -1,4 +1,4 @@
-"""The last order: the end of all that the agent has made, told while somebody listens."""
+"""RPC method that shuts the agent down and reports what it could not remove."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from threading import Event, Thread
 
 from pytest_ipperf.agent.host_state.dirty_marks import mark_left
 from pytest_ipperf.agent.host_state.teardown import undone
-from pytest_ipperf.agent.load.silence import SIGN_S
-from pytest_ipperf.agent.rpc.handlers.base import Part
+from pytest_ipperf.agent.load.silence import PROGRESS_S
+from pytest_ipperf.agent.rpc.handlers.base import Handlers
 from pytest_ipperf.core.portable.errors import LabError
 
 _PATIENCE_S = 300.0  # mailboxes by the hundred thousand are gone before
 _HANGS = f"the end of its agent has not come in {_PATIENCE_S:g} s; what that has made may still be there"
 
 
-class Leaving(Part):
+class TeardownHandlers(Handlers):
     """After it there are no others."""
 
     def leave(self) -> list[str]:
@@ -29,18 +29,18 @@ class Leaving(Part):
         """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end of the line must not cut it short
         with self._living():
-            return undone(self._here.stack)
+            return undone(self._context.stack)
 
     @contextlib.contextmanager
     def _living(self) -> Iterator[None]:
-        """Gives signs of life, as mailboxes by the thousand take their time, but not for ever."""
+        """Send keep-alives, as mailboxes by the thousand take their time, but not for ever."""
         over, end = Event(), time.monotonic() + _PATIENCE_S
 
         def live() -> None:
-            if not over.wait(SIGN_S):
-                watch = self._here.line.watch()
-                while not over.wait(SIGN_S) and time.monotonic() < end:
-                    watch.ended()
+            if not over.wait(PROGRESS_S):
+                reporter = self._context.channel.progress_reporter()
+                while not over.wait(PROGRESS_S) and time.monotonic() < end:
+                    reporter.measurement_ended()
                 if not over.is_set():
                     self._give_up()
 
@@ -59,8 +59,8 @@ class Leaving(Part):
             mark_left([{"said": _HANGS}])
         except LabError as error:
             said.append(str(error))
-        self._here.line.answer(said)
+        self._context.channel.reply(said)
         os._exit(1)
 
 
-part = Leaving
+handlers = TeardownHandlers

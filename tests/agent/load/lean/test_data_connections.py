@@ -32,7 +32,7 @@ class Fetch(Conversation):
 
     __slots__ = ("_ended", "_heard", "_said", "_times", "sizes")
 
-    goodbye = b"QUIT\n"
+    closing_bytes = b"QUIT\n"
 
     def __init__(self, times=1):
         super().__init__()
@@ -41,10 +41,10 @@ class Fetch(Conversation):
         self._ended = False
         self.sizes = [0]
 
-    def opening(self):
+    def first_bytes(self):
         return b""
 
-    def feed(self, data):
+    def receive_data(self, data):
         self._heard += data
         while b"\n" in self._heard:
             line, _, self._heard = self._heard.partition(b"\n")
@@ -54,10 +54,10 @@ class Fetch(Conversation):
                 self._said = line
         return self._go_on()
 
-    def data_opened(self):
+    def data_connection_opened(self):
         return b"RETR\n"
 
-    def feed_data(self, data):
+    def receive_from_data_connection(self, data):
         self.sizes[-1] += len(data)
         self._ended = not data
         return self._go_on()

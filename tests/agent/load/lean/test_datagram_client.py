@@ -46,10 +46,10 @@ class Ask(Conversation):
         super().__init__()
         self._number = b"%d" % number
 
-    def opening(self):
+    def first_bytes(self):
         return b"ask " + self._number
 
-    def feed(self, data):
+    def receive_data(self, data):
         self.finished = data == b"answer " + self._number
         if data.startswith(b"no"):
             self.trouble = "reply no"

@@ -599,10 +599,10 @@ class Reader(Conversation):
         super().__init__()
         self._name, self._heard = name, heard
 
-    def opening(self):
+    def first_bytes(self):
         return b""
 
-    def feed(self, _):
+    def receive_data(self, _):
         self._heard[self._name] += 1
         self.finished = self._heard["little"] > 0
         self.trouble = "never a turn" * (self._heard["much"] == 10**6)

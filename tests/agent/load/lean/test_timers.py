@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from pytest_ipperf.agent.load.lean.connection import RESOLVING, Connection
-from pytest_ipperf.agent.load.lean.timers import Schedule
+from pytest_ipperf.agent.load.lean.timers import BurstTimers
 from pytest_ipperf.core.portable.server_state import ServerState
 from pytest_ipperf.protocols import application
 
@@ -31,9 +31,9 @@ class Clocked:
         connection.sock.connect(self._asked.getsockname())
         connection.sock.send(connection.query)
 
-    def at(self, now, schedule):
+    def at(self, now, timers):
         self.now = now
-        return schedule.keep()
+        return timers.run_due()
 
 
 @pytest.fixture
@@ -54,23 +54,23 @@ def burst(asked):
 
 def test_the_patience_counts_from_the_question_and_not_from_the_instant(burst):
     """A client that opens late has lost no datagram by that."""
-    schedule = Schedule(burst, [0.5], 10.0)
-    assert schedule.begin(0.0) == 0.5
-    assert burst.at(3.0, schedule) == 4.0
-    assert burst.connections[0].behind == 2.5
-    assert burst.at(3.9, schedule) == 4.0
+    timers = BurstTimers(burst, [0.5], 10.0)
+    assert timers.begin(0.0) == 0.5
+    assert burst.at(3.0, timers) == 4.0
+    assert burst.connections[0].start_delay_s == 2.5
+    assert burst.at(3.9, timers) == 4.0
     assert burst.dns_retries == 0
-    assert burst.at(4.0, schedule) == 6.0
+    assert burst.at(4.0, timers) == 6.0
     assert burst.dns_retries == 1
 
 
 @pytest.mark.parametrize("starts", [[], [0.0]])
 def test_an_answer_that_waits_to_be_read_was_not_lost(burst, asked, starts):
-    schedule = Schedule(burst, starts, 10.0)
-    assert schedule.begin(0.0) == 1.0
+    timers = BurstTimers(burst, starts, 10.0)
+    assert timers.begin(0.0) == 1.0
     asked.sendto(b"there", asked.recvfrom(100)[1])
-    assert burst.at(1.5, schedule) == 1.5  # so that the loop comes round at once
+    assert burst.at(1.5, timers) == 1.5  # so that the loop comes round at once
     assert burst.dns_retries == 0
     burst.connections[0].sock.recv(100)  # which was none, as it turns out
-    assert burst.at(1.6, schedule) == 3.0
+    assert burst.at(1.6, timers) == 3.0
     assert burst.dns_retries == 1
