@@ -54,7 +54,7 @@ from pytest_ipperf.core.records.comparison import comparison
 from pytest_ipperf.metrics import METRICS
 from pytest_ipperf.report.terminal.comparison import lines
 from pytest_ipperf.store import records_in
-now, then = ({r.key: r.past("x", 0.0) for r in records_in(Path(folder))} for folder in sys.argv[1:3])
+now, then = ({r.key: r.history_entry("x", 0.0) for r in records_in(Path(folder))} for folder in sys.argv[1:3])
 print(len(lines(comparison(now, then, lambda name: METRICS[name].metric), "A", "B")))
 """
 PLAIN_LIST = """

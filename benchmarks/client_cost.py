@@ -217,14 +217,14 @@ def _spread(values: Sequence[float], digits: int) -> str:
 
 
 def measure(protocol: str, levels: Sequence[int], rounds: int, cpus: Sequence[int]) -> None:
-    """Starts the server of the protocol's floor on the first processor, and compares on the last."""
+    """Starts the server of the protocol's baseline cost on the first processor, and compares on the last."""
     kind = application(protocol)
     state = kind.filled(STATE, PAYLOAD_BYTES[protocol])
     with tempfile.TemporaryDirectory() as folder:
         port = free_port([HOST], *PORTS, random.Random())
         site = Site(
             str(Path(folder, kind.null)), (HOST,), port, max(levels),
-            state=state, zone={kind.host: (HOST,)}, script=kind.script(state), ports=PORTS,
+            state=state, zone={kind.host: (HOST,)}, canned_replies=kind.canned_replies(state), ports=PORTS,
         )  # fmt: skip
         os.sched_setaffinity(0, {cpus[0]})  # which the server inherits
         server = ServerProcess(SERVERS[kind.null], site)

@@ -95,16 +95,16 @@ class Records:
             return folder.resolve().parent != (self.root / "runs").resolve()
         return True
 
-    def extent(self, session: SessionRef) -> Completeness:
+    def completeness(self, session: SessionRef) -> Completeness:
         """Return how far a session came."""
         if session.entry is None:
-            return read_session_summary(session.folder).extent
-        return replace(session.entry.extent, resume=self.archive.resume_of(session.entry))
+            return read_session_summary(session.folder).completeness
+        return replace(session.entry.completeness, resume=self.archive.resume_of(session.entry))
 
-    def pasts(self, session: SessionRef) -> dict[HistoryKey, HistoryEntry]:
+    def history_entries(self, session: SessionRef) -> dict[HistoryKey, HistoryEntry]:
         """What a session found, by key; of several questions about a cell the strictest stays."""
         if session.entry:
-            return self.archive.pasts(session.entry)
+            return self.archive.history_entries(session.entry)
         return strictest(records_in(session.folder), session.name)
 
 
@@ -141,7 +141,7 @@ def story_of(found: Records, session: SessionRef, *, damage: list[str] | None = 
         damage += [each for each in more if each not in damage]
     if not story.saved:
         return story
-    return replace(story, courses=found.archive.courses(session.name, saved=story.saved))
+    return replace(story, histories=found.archive.histories(session.name, saved=story.saved))
 
 
 def _decided_again(archive: Archive, screening: Path) -> SessionSummary:

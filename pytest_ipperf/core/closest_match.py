@@ -1,4 +1,4 @@
-"""Nearest: the word that somebody probably meant."""
+"""Find the known word that a mistyped one is closest to."""
 
 from __future__ import annotations
 

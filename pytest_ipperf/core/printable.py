@@ -1,4 +1,4 @@
-"""Sentences: what hosts say, without what a terminal would obey.
+"""Strip what a terminal would obey from texts that hosts send.
 
 Their words are of whoever spoke to them: names of processes and files of all users there, banners, logs of servers.
 """

@@ -18,7 +18,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect, difference
 from pytest_ipperf.core.inference.interim_analysis import effects_at
 from pytest_ipperf.core.inference.verdict import Verdict, judge
-from pytest_ipperf.core.measurement.link_rate import pace
+from pytest_ipperf.core.measurement.link_rate import link_rate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import InvalidError
 from pytest_ipperf.core.records.record import ArmSummary, Record, cell_facts, summarise
@@ -180,14 +180,14 @@ def _version(measurement: Measurement, conditions: Conditions) -> str:
 
 
 def _side(measurement: Measurement, arm: Arm, metric: str, epochs: int) -> ArmSummary:
-    """The summary of an arm's first epochs; the reference goes on where another arm is still open."""
+    """The summary of an arm's first epochs; the reference goes on where another arm is still undecided."""
     runs = [run for run in measurement.runs if run.epoch < epochs]
     rows = [row for epoch in range(epochs) for row in measurement.rows.get((arm, epoch), ())]
-    summary = summarise(arm, metric, runs, rows, _SUMMARISED, floor_s=measurement.floors.get(arm))
+    summary = summarise(arm, metric, runs, rows, _SUMMARISED, floor_s=measurement.baseline_costs.get(arm))
     workload, own = measurement.plan.workload, [run for run in runs if run.arm == arm]
     trains = [found for (of, epoch), found in measurement.trains.items() if of == arm and epoch < epochs]
     rate_bit_s, around = measurement.network.links.rate_bit_s, layers(arm, workload)
-    found = pace(rate_bit_s, around, own, trains)
+    found = link_rate(rate_bit_s, around, own, trains)
     if found is not None and flow(workload.protocol):  # whose goodput is a metric of its own
         found = dataclasses.replace(found, ceiling_bit_s=summary.figures.get("ideal_bit_s", found.ceiling_bit_s))
     return dataclasses.replace(summary, pace=found)

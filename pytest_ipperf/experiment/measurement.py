@@ -11,7 +11,7 @@ from pytest_ipperf.core.design.design import Design
 from pytest_ipperf.core.design.plan import Plan
 from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.verdict import Judgement
-from pytest_ipperf.core.measurement.link_rate import Trains
+from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.portable.errors import IpperfError
 from pytest_ipperf.core.portable.server_state import ServerState
@@ -78,8 +78,8 @@ class Listener(Protocol):
     def run(self, run: Run, receipt: Receipt) -> None:
         """A run is done."""
 
-    def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
-        """An arm's floor was measured, against the null server; None when not all of it completed."""
+    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+        """An arm's baseline cost was measured, against the null server; None when not all of it completed."""
 
     def logs(self, number: int, logs: Mapping[str, str]) -> None:
         """The ends of the servers' logs of an epoch in which something failed, by server."""
@@ -87,7 +87,7 @@ class Listener(Protocol):
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str
     ) -> None:
-        """Look `number` (from 0) was taken: the answers of the arms that were open, and which arms go on.
+        """Look `number` (from 0) was taken: the answers of the arms that were undecided, and which arms go on.
 
         Those are the open ones and the reference, or none; `stopped` says why none does although some are open.
         """
@@ -105,10 +105,10 @@ class Measurement:
 
     `rows` holds the samples of connections by arm and epoch, warm-ups left out; of a flow there are none, as its runs
     tell all. `looks` tells for each arm how many looks its data have, `trouble` why an arm has no answer, `stopped` why
-    arms were left open although the design has more looks. `answered` are the arms that were closed by their answers.
-    `seconds` holds the time of each look, `floors` the response time of the arms against the null server. `network` is
-    by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm and epoch. `hosts`
-    are the fingerprints of the first epoch by role.
+    arms were left undecided although the design has more looks. `answered` are the arms that were decided by their
+    answers. `seconds` holds the time of each look, `baseline_costs` the response time of the arms against the null
+    server. `network` is by what they travelled, and `trains` hold the rates that their paths were seen to have, by arm
+    and epoch. `hosts` are the fingerprints of the first epoch by role.
     """
 
     plan: Plan
@@ -119,8 +119,8 @@ class Measurement:
     trouble: Mapping[Arm, IpperfError]
     stopped: str
     seconds: tuple[float, ...]
-    floors: Mapping[Arm, float]
+    baseline_costs: Mapping[Arm, float]
     answered: frozenset[Arm]
     network: Network
-    trains: Mapping[tuple[Arm, int], Trains]
+    trains: Mapping[tuple[Arm, int], TrainRates]
     hosts: Mapping[str, Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""The measurement of one workload, look by look: every arm that is still open in each block, as the plan has it."""
+"""The measurement of one workload, look by look: every undecided arm in each block, as the plan has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_ipperf.core.design.question import Question
 from pytest_ipperf.core.inference.effect import Effect
 from pytest_ipperf.core.inference.interim_analysis import effects_at, is_undecided, judgements
 from pytest_ipperf.core.inference.verdict import Judgement
-from pytest_ipperf.core.measurement.link_rate import Trains
+from pytest_ipperf.core.measurement.link_rate import TrainRates
 from pytest_ipperf.core.measurement.outcome import RunData, completed_s
 from pytest_ipperf.core.measurement.path_proof import rate_misses
 from pytest_ipperf.core.measurement.run import Run, leading
@@ -77,7 +77,7 @@ def measure(
         hear.broke_off(str(error))
         if not course.answered or isinstance(error, RestoreError):
             raise
-        course.trouble |= dict.fromkeys(course.open, error)
+        course.trouble |= dict.fromkeys(course.undecided, error)
     else:
         hear.ended()
     return course.measurement()
@@ -100,19 +100,19 @@ class _Course:
     seconds: list[float] = field(default_factory=list)
     answered: dict[Arm, int] = field(default_factory=dict)
     trouble: dict[Arm, IpperfError] = field(default_factory=dict)
-    floors: dict[Arm, float] = field(default_factory=dict)
-    floors_s: float = 0.0
+    baseline_costs: dict[Arm, float] = field(default_factory=dict)
+    baseline_cost_time_s: float = 0.0
     stopped: str = ""
     backends: dict[str, str] = field(default_factory=dict)
-    trains: dict[tuple[Arm, int], Trains] = field(default_factory=dict)
+    trains: dict[tuple[Arm, int], TrainRates] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     slow: set[Arm] = field(default_factory=set)
 
     @property
-    def open(self) -> list[Arm]:
-        """The arms that are still measured for an answer."""
-        closed = {self.conditions.reference, *self.answered, *self.trouble}
-        return [arm for arm in self.plan.arms if arm not in closed]
+    def undecided(self) -> list[Arm]:
+        """Return the arms that are undecided and still measured."""
+        decided = {self.conditions.reference, *self.answered, *self.trouble}
+        return [arm for arm in self.plan.arms if arm not in decided]
 
     def measurement(self) -> Measurement:
         """All of it."""
@@ -125,7 +125,7 @@ class _Course:
             trouble=self.trouble,
             stopped=self.stopped,
             seconds=tuple(self.seconds),
-            floors=self.floors,
+            baseline_costs=self.baseline_costs,
             answered=frozenset(self.answered),
             network=Network(
                 links=self.testbed.links,
@@ -139,12 +139,12 @@ class _Course:
 
     def goes_on(self, number: int, refuses: Callable[[float], str]) -> bool:
         """Takes a look; whether another is worth its time, and has it."""
-        answers = {arm: self._answers(arm) for arm in self.open} if self.conditions.design.judges else {}
+        answers = {arm: self._answers(arm) for arm in self.undecided} if self.conditions.design.judges else {}
         self.answered |= {arm: number + 1 for arm, found in answers.items() if found and not is_undecided(found)}
         going_on: list[Arm] = []
-        if number + 1 < self.plan.looks and self.open:
+        if number + 1 < self.plan.looks and self.undecided:
             self.stopped = refuses(self._needed_s(self.plan.look(number + 1)))
-            going_on = [] if self.stopped else [self.conditions.reference, *self.open]
+            going_on = [] if self.stopped else [self.conditions.reference, *self.undecided]
         self.hear.look(number, answers, going_on, self.stopped)
         return bool(going_on)
 
@@ -169,11 +169,11 @@ class _Course:
 
     def _needed_s(self, epochs: Sequence[Epoch]) -> float:
         """Seconds for these epochs, if they and the runs of the arms that are left take what they took so far."""
-        beside_s = sum(self.seconds) - sum(self.run_s.values()) - self.floors_s
+        beside_s = sum(self.seconds) - sum(self.run_s.values()) - self.baseline_cost_time_s
         count = Counter(run.arm for run in self.runs)
         runs_s = (
             self.run_s[arm] / count[arm] * self.plan.runs_of(epochs, [arm])
-            for arm in (self.conditions.reference, *self.open)
+            for arm in (self.conditions.reference, *self.undecided)
         )
         return beside_s / len(self.services) * len(epochs) + sum(runs_s)
 
@@ -295,18 +295,18 @@ class _Course:
             if self._measures(arm):
                 began = time.monotonic()
                 try:
-                    receipt = standing.floor(
+                    receipt = standing.baseline_cost(
                         arm, service, self.plan.workload, bursts=self._bursts, deadline_s=deadline_s
                     )
                 except AgentError:
                     raise
                 except LabError as error:  # the measurement itself can do without
-                    self.hear.note(f"the client's floor was not found: {error}")
+                    self.hear.note(f"the client's baseline cost was not found: {error}")
                     return
-                self.floors_s += time.monotonic() - began
+                self.baseline_cost_time_s += time.monotonic() - began
                 if not receipt.failed and not receipt.contradictions:
-                    self.floors[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
-                self.hear.floor(arm, self.floors.get(arm), receipt)
+                    self.baseline_costs[arm] = statistics.fmean(receipt.outcome(deadline_s).column("total"))
+                self.hear.baseline_cost(arm, self.baseline_costs.get(arm), receipt)
 
     def _check(self, run: Run, receipt: Receipt, service: Service) -> None:
         where = f"epoch {run.epoch}, {'warm-up' if run.warmup else f'block {run.block}'}"
@@ -359,7 +359,7 @@ class _Course:
         self.trouble[arm] = error
         self.hear.note(f"arm {arm}: {error}; it is not measured")
 
-    def _note_misses(self, arm: Arm, trains: Trains, where: str) -> None:
+    def _note_misses(self, arm: Arm, trains: TrainRates, where: str) -> None:
         """Only for the first time, as a busy machine makes it happen often, and the table tells of all."""
         rate_bit_s, missed = self.testbed.links.rate_bit_s, rate_misses(self.testbed.links.rate_bit_s, trains)
         if missed and arm not in self.slow:

@@ -74,7 +74,7 @@ def write_summary(reporter: pytest.TerminalReporter, config: pytest.Config) -> N
             reporter.write_line(f"ipperf: {line}")
         return
     reporter.section("measurements", sep="=")
-    if banner := config.stash[SESSION_WRITER].extent.banner:
+    if banner := config.stash[SESSION_WRITER].completeness.banner:
         reporter.write_line(banner, red=True, bold=True)
         reporter.write_line("")
     if verdicts.records:

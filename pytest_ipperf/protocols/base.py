@@ -24,8 +24,8 @@ IP_BIND_ADDRESS_NO_PORT = 24
 PHASES = ("start", "dns", "connect", "first_byte", "total", "late", "behind")
 """What is known of a transaction, in seconds: the start since the burst began, the next four since the start.
 
-The start is when the connection was to be opened, and `behind` is how much later that was done: 0 in a closed burst,
-where the clock starts with the opening. `total` contains it.
+The start is when the connection was to be opened, and `behind` is how much later that was done: 0 in a closed-loop
+burst, where the clock starts with the opening. `total` contains it.
 
 `late` is how long the segment that ended the transaction had waited in this host's kernel when the client read it; nan
 where the kernel did not tell. `total` contains it, as it ends when the client knows.
@@ -268,7 +268,7 @@ class Application(Protocol):
     hands_over: bool = False
     """Whether each connection leaves something at the server, which keeps it until it is counted and compared."""
     null: str = "null"
-    """The server against which the floor is measured."""
+    """The server against which the baseline cost is measured."""
 
     def check(self, connections: int, payload_bytes: int, factors: Mapping[str, Value]) -> None:
         del connections, factors
@@ -305,8 +305,8 @@ class Application(Protocol):
         return ""
 
     @abstractmethod
-    def script(self, state: ServerState) -> CannedReplies:
-        """The cheapest server that a conversation can be had with, for the floor of the measurement."""
+    def canned_replies(self, state: ServerState) -> CannedReplies:
+        """The cheapest server that a conversation can be had with, for the baseline cost."""
 
     @property
     def has_library(self) -> bool:

@@ -98,7 +98,7 @@ class Dns(Application):
     def _question(self, rtype: int) -> bytes:
         return dns.question(self.host, rtype)
 
-    def script(self, state: ServerState) -> CannedReplies:
+    def canned_replies(self, state: ServerState) -> CannedReplies:
         del state
         return CannedReplies(b"", ())  # the null server speaks TCP
 

@@ -147,7 +147,7 @@ class Ftp(Application):
         del ipver  # EPSV is the same for both
         return Retrieve(state.user(index), state.password, state.content)
 
-    def script(self, state: ServerState) -> CannedReplies:
+    def canned_replies(self, state: ServerState) -> CannedReplies:
         replies = (
             b"331 Password required\r\n",
             b"230 Logged in\r\n",

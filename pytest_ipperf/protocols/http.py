@@ -230,7 +230,7 @@ class Http(Application):
         del index, ipver
         return Get(state.content)
 
-    def script(self, state: ServerState) -> CannedReplies:
+    def canned_replies(self, state: ServerState) -> CannedReplies:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         return CannedReplies(b"", ((b"\r\n\r\n", head % len(state.content) + state.content),))
 

@@ -176,7 +176,7 @@ class Imap(Application):
         del ipver
         return Fetch(state.user(index), state.password, state.content)
 
-    def script(self, state: ServerState) -> CannedReplies:
+    def canned_replies(self, state: ServerState) -> CannedReplies:
         lean, library = _answers(b"a", state.content), _answers(b"A", state.content)
         return CannedReplies(
             b"* OK IMAP4rev1\r\n",
@@ -236,7 +236,7 @@ def _library_line() -> type[Any]:
     class Line(aioimaplib.IMAP4ClientProtocol):  # type: ignore[misc] # it brings no types
         def __init__(self, call: Call, secret: str) -> None:
             super().__init__(asyncio.get_running_loop())
-            self.tagpre = "A"  # not by chance, as the null server knows its answers by rote; it takes no small letter
+            self.tagpre = "A"  # not by chance, as the null server has canned replies; it takes no small letter
             # In place of its `wait`, which cannot be broken off while it asks for the server's capabilities.
             self.ready = self.loop.create_future()
             self.lost: Exception | None = None

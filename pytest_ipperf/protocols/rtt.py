@@ -54,7 +54,7 @@ class Rtt(Flow):
             levels=("path",),
             help="what RTT holds: path (both ends look all the time), application (they sleep), wire (between kernels)",
             words=("path", "application", "wire"),
-            silent="path",
+            implicit="path",
         ),
     )
 

@@ -132,7 +132,7 @@ class Smtp(Application):
         left = kept[trace.end() :] if trace else kept
         return wrong_size(sent, len(left)) if sent.startswith(left) else wrong_content(sent, 0, left)
 
-    def script(self, state: ServerState) -> CannedReplies:
+    def canned_replies(self, state: ServerState) -> CannedReplies:
         del state
         ok = (b"\r\n", b"250 2.0.0 Ok\r\n")
         queued = (b"\r\n.\r\n", b"250 2.0.0 Ok: queued as 0\r\n")

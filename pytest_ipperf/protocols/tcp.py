@@ -41,7 +41,7 @@ class Tcp(Flow):
             levels=("auto",),
             help="TCP's socket buffers, such as 64k, or auto (the kernel's own choice)",
             mark="window",
-            silent="auto",
+            implicit="auto",
         ),
         Factor(
             name="direction",
@@ -50,7 +50,7 @@ class Tcp(Flow):
             levels=("up",),
             help="up (from client to server) or down",
             words=("up", "down"),
-            silent="up",
+            implicit="up",
         ),
         Factor(
             name="congestion",
@@ -59,7 +59,7 @@ class Tcp(Flow):
             levels=("auto",),
             help="TCP's congestion control: auto (cubic where that may be had, else the host's), cubic, reno or bbr",
             words=("auto", "cubic", "reno", "bbr"),
-            silent="auto",
+            implicit="auto",
         ),
     )
 

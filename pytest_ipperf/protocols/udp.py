@@ -42,7 +42,7 @@ class Udp(Flow):
             levels=(1e7,),
             help="what UDP offers, in payload bits a second, such as 10mbit, or flood (as much as the sender can)",
             mark="",
-            silent="flood",
+            implicit="flood",
         ),
     )
 

@@ -36,10 +36,10 @@ def session_document(story: SessionSummary) -> dict[str, Any]:
         {
             "schema": SESSION_SCHEMA,
             "made_by": _maker(),
-            "state": story.extent.state.value,
-            "banner": story.extent.banner,
-            "cells_measured": story.extent.measured if story.extent.planned is not None else None,
-            "cells_planned": story.extent.planned,
+            "state": story.completeness.state.value,
+            "banner": story.completeness.banner,
+            "cells_measured": story.completeness.measured if story.completeness.planned is not None else None,
+            "cells_planned": story.completeness.planned,
             "session": story.name,
             "folder": story.folder,
             "saved": story.saved,
@@ -73,13 +73,13 @@ def night_document(
             "saved": saved,
             "began_at": began_at,
             "seconds": seconds,
-            "light": night.light.name.lower(),
-            "status": night.light.value,
+            "light": night.gate_status.name.lower(),
+            "status": night.gate_status.value,
             "headline": night.headline,
             "counts": _counts(night),
             "family_alpha": night.family_alpha,
             "history_alpha": night.history_alpha,
-            "sentinel": _sentinel(night.sentinel),
+            "sentinel": _aa_check(night.aa_check),
             "warnings": night.warnings,
             "troubles": [{"nodeid": name, "sentence": sentence} for name, sentence in night.troubles.items()],
             "cells": [_cell(cell) for cell in night.cells],
@@ -113,11 +113,11 @@ def _maker() -> str:
 
 def _counts(night: NightReport) -> dict[str, int]:
     """Of every ruling, also of those that no cell has."""
-    found = Counter(cell.ruling for cell in night.cells)
-    return {ruling.name.lower(): found[ruling] for ruling in GateDecision}
+    found = Counter(cell.decision for cell in night.cells)
+    return {decision.name.lower(): found[decision] for decision in GateDecision}
 
 
-def _sentinel(found: AACheck | None) -> dict[str, Any] | None:
+def _aa_check(found: AACheck | None) -> dict[str, Any] | None:
     return {**dataclasses.asdict(found), "stable": found.stable} if found else None
 
 
@@ -126,7 +126,7 @@ def _cell(cell: CellReport) -> dict[str, Any]:
         "cell": cell.key.cell,
         "metric": cell.key.metric,
         "version": cell.key.version,
-        "ruling": cell.ruling.name.lower(),
+        "ruling": cell.decision.name.lower(),
         "sentence": cell.sentence,
         "nodeid": cell.record.nodeid if cell.record else "",
         "flagged": cell.flagged,

@@ -33,7 +33,7 @@ class Site:
     `folder` is private to the instance and absolute; `addresses` are what it listens on, with one `port` for all.
     `connections` is the largest number of clients at once. `state` is what it holds; `data` is the folder with its
     `provisions`, if it has any. `ports` is the range from which further listeners draw (FTP's data connections).
-    `zone` maps host names to their addresses, for name servers. `script` is what the null server says.
+    `zone` maps host names to their addresses, for name servers. `canned_replies` is what the null server says.
     """
 
     folder: str
@@ -42,7 +42,7 @@ class Site:
     connections: int
     state: ServerState = _NOTHING
     zone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    script: CannedReplies = _SILENT
+    canned_replies: CannedReplies = _SILENT
     data: str = ""
     ports: tuple[int, int] = (0, 0)
 

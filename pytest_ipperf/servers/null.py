@@ -1,6 +1,6 @@
-"""Null: answers any protocol by rote, as cheaply as Python can. What is measured against it is the client's own floor.
+"""Null server: answers any protocol with canned replies, as cheaply as Python can, to measure the baseline cost.
 
-The floor holds everything that is not the server: the client, both hosts' network stacks, the link, the look-up.
+The baseline cost holds everything but the server: the client, both hosts' network stacks, the link, the look-up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ACCEPTS = 64
 
 
 class Null(Server):
-    """One process and one thread; says the script of its site, whose protocol is none of its business."""
+    """One process and one thread; sends the canned replies of its site, whose protocol is none of its business."""
 
     name = "null"
     protocol = "any"
@@ -41,7 +41,7 @@ class Null(Server):
         return f"Python {platform.python_version()}"
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("script", site.script.to_bytes(), 0o600),)
+        return (Entry("script", site.canned_replies.to_bytes(), 0o600),)
 
     def argv(self, site: Site) -> Sequence[str]:
         order = {
@@ -58,22 +58,22 @@ class _Session:
 
     __slots__ = ("asides", "heard", "sock", "turn", "turns", "unsent", "waits")
 
-    def __init__(self, sock: socket.socket, script: CannedReplies) -> None:
+    def __init__(self, sock: socket.socket, replies: CannedReplies) -> None:
         self.sock = sock
         self.turn = 0
-        self.turns = script.turns
-        self.asides = script.asides
+        self.turns = replies.turns
+        self.asides = replies.asides
         self.heard = b""
-        self.unsent = memoryview(script.greeting)
+        self.unsent = memoryview(replies.greeting)
         self.waits = False
 
 
 class _Loop:
-    """All connections, level-triggered: a server that is easy to trust. Each listener has the script of its own."""
+    """All connections, level-triggered: a server that is easy to trust. Each listener has replies of its own."""
 
     def __init__(self, listeners: Sequence[tuple[socket.socket, CannedReplies]]) -> None:
         self._epoll = select.epoll()
-        self._listeners = {sock.fileno(): (sock, script) for sock, script in listeners}
+        self._listeners = {sock.fileno(): (sock, replies) for sock, replies in listeners}
         self._sessions: dict[int, _Session] = {}
         self._waiting: list[socket.socket] = []
         for number in self._listeners:
@@ -88,7 +88,7 @@ class _Loop:
                     session = self._sessions[number]
                     self._go_on(session, self._send if event & select.EPOLLOUT else self._hear)
 
-    def _accept(self, listener: socket.socket, script: CannedReplies) -> None:
+    def _accept(self, listener: socket.socket, replies: CannedReplies) -> None:
         for _ in range(_ACCEPTS):
             try:
                 sock, _ = listener.accept()
@@ -101,7 +101,7 @@ class _Loop:
                 return
             sock.settimeout(0)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            session = self._sessions[sock.fileno()] = _Session(sock, script)
+            session = self._sessions[sock.fileno()] = _Session(sock, replies)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
             self._go_on(session, self._send)
 
@@ -175,15 +175,15 @@ def main(argv: Sequence[str]) -> None:
     """Serves until SIGTERM; the only argument is the order of `argv` above, as JSON."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     order = json.loads(argv[0])
-    script = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
+    replies = CannedReplies.from_bytes(Path(order["script"]).read_bytes())
     listeners = [_listener(address, order["port"]) for address in order["addresses"]]
     data: list[socket.socket] = []
-    if script.data is not None:
+    if replies.data is not None:
         data = _data_listeners(order["addresses"], *order["data_ports"])
-        script = script.with_port(data[0].getsockname()[1])
+        replies = replies.with_port(data[0].getsockname()[1])
     # Whoever connects for data has asked for it, or does so in the same moment: it is sent at once.
-    moved = CannedReplies(script.data or b"", ())
-    _Loop([*((sock, script) for sock in listeners), *((sock, moved) for sock in data)]).run()
+    moved = CannedReplies(replies.data or b"", ())
+    _Loop([*((sock, replies) for sock in listeners), *((sock, moved) for sock in data)]).run()
 
 
 server = Null()

@@ -1,4 +1,4 @@
-"""The archive: all sessions of a folder of records, by name; and the course of a cell over them."""
+"""The archive: all sessions of a folder of records, by name; and the history of a cell over them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Archive:
 
     def _entry(self, row: tuple[Any, ...], verdicts: Mapping[str, int]) -> SessionEntry:
         _, name, began_at, seconds, status, design, saved, version, arguments, undecided, *rest = row
-        troubles, trouble, light, schema, measured, planned, missing, half = rest
+        troubles, trouble, gate_status, schema, measured, planned, missing, half = rest
         return SessionEntry(
             name=name,
             folder=self.root / "runs" / name,
@@ -101,7 +101,7 @@ class Archive:
             verdicts=dict(verdicts),
             troubles=troubles + undecided,
             trouble=trouble,
-            light=light,
+            gate_status=gate_status,
             tells_end=schema is not None and tells_end(schema),
             measured=measured,
             planned=planned,
@@ -130,9 +130,9 @@ class Archive:
             return whole[-1 - back]
         if saved := [entry for entry in there if name and entry.saved == name]:
             return saved[-1]
-        told = Path(name).name
-        found = [entry for entry in there if entry.name == told] or [e for e in there if e.name.startswith(told)]
-        if not told or not found:
+        wanted = Path(name).name
+        found = [entry for entry in there if entry.name == wanted] or [e for e in there if e.name.startswith(wanted)]
+        if not wanted or not found:
             names = sorted({entry.saved for entry in there} - {""})
             also = f", {', '.join(names)}" if names else ""
             raise UsageError(
@@ -159,7 +159,7 @@ class Archive:
 
     # --- cells --------------------------------------------------------------------------------------------------------
 
-    def pasts(self, entry: SessionEntry) -> dict[HistoryKey, HistoryEntry]:
+    def history_entries(self, entry: SessionEntry) -> dict[HistoryKey, HistoryEntry]:
         """Return the findings of a session by key; DamageError where its records are damaged."""
         if entry.trouble:
             raise DamageError(entry.trouble)
@@ -167,7 +167,7 @@ class Archive:
         if len(rows) < sum(entry.verdicts.values()):
             self._index.make_anew()
             rows = self._index.ask(_OF_SESSION, entry.name)
-        return {past.key: past for past in map(_past, rows)}
+        return {entry.key: entry for entry in map(_entry_of_row, rows)}
 
     def keys(self, text: str) -> list[HistoryKey]:
         """The keys of cells in which that text occurs."""
@@ -175,11 +175,11 @@ class Archive:
             "SELECT cell, metric, version FROM key WHERE instr(cell, ?) ORDER BY cell, metric, version", text
         )]  # fmt: skip
 
-    def course(self, key: HistoryKey, *, saved: str = "", most: int = 400) -> list[HistoryEntry]:
+    def history(self, key: HistoryKey, *, saved: str = "", most: int = 400) -> list[HistoryEntry]:
         """What the last sessions found of a key, the oldest first; with `saved` those of that name."""
-        return [_past(row) for row in reversed(self._index.ask(_OF_KEY, *key, saved, saved, most))]
+        return [_entry_of_row(row) for row in reversed(self._index.ask(_OF_KEY, *key, saved, saved, most))]
 
-    def courses(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
+    def histories(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
         """What the last sessions of the name `saved` that began before a session found of each of its cells.
 
         The oldest first; all of them, for a person to look at.
@@ -187,8 +187,8 @@ class Archive:
         keys = {number: HistoryKey(*key) for number, *key, _ in self._index.ask(_ORIGINS, session)}
         found, words = dict[int, list[HistoryEntry]](), self._words()
         for earlier in self._index.ask(_BEFORE, saved, session)[:most]:
-            for number, _, past in self._found(earlier, keys, words, everything=True):
-                found.setdefault(number, []).append(past)
+            for number, _, entry in self._found(earlier, keys, words, everything=True):
+                found.setdefault(number, []).append(entry)
         return _by_key(found)
 
     def nights(self, session: str, *, saved: str, most: int = 60) -> dict[HistoryKey, list[HistoryEntry]]:
@@ -204,11 +204,11 @@ class Archive:
         found, words = dict[int, list[HistoryEntry]](), self._words()
         nights = [row for row in self._index.ask(_BEFORE, saved, session) if row[-1] is not None]
         for night in nights:
-            for number, origin, past in self._found(night, wanted, words, everything=night is nights[0]):
+            for number, origin, entry in self._found(night, wanted, words, everything=night is nights[0]):
                 if (number, origin) in seen:
                     continue
-                found.setdefault(number, []).append(past)
-                if past.sound and past.usable:
+                found.setdefault(number, []).append(entry)
+                if entry.sound and entry.usable:
                     seen.add((number, origin))
                     left[number] -= 1
             wanted = {number: key for number, key in wanted.items() if left[number]}
@@ -229,7 +229,7 @@ class Archive:
                 raise LabError(f"index: {self.root / FILE} lacks rows; remove it")
             for place in _WORDS:
                 row[place] = words[row[place]]
-            yield number, words[origin] or name, _past((*keys[number], name, began_at, *row))
+            yield number, words[origin] or name, _entry_of_row((*keys[number], name, began_at, *row))
 
     def last_night(self, saved: str, *, before: str = "") -> StoredNight | None:
         """The newest night that was saved under that name; with `before` of those that began before that session.
@@ -255,11 +255,11 @@ def _whole(entries: Sequence[SessionEntry]) -> list[SessionEntry]:
 
 
 def _by_key(found: Mapping[int, list[HistoryEntry]]) -> dict[HistoryKey, list[HistoryEntry]]:
-    """The oldest first, of courses that have the newest first."""
-    return {course[0].key: course[::-1] for course in found.values()}
+    """The oldest first, of histories that have the newest first."""
+    return {history[0].key: history[::-1] for history in found.values()}
 
 
-def _past(row: Sequence[Any]) -> HistoryEntry:
+def _entry_of_row(row: Sequence[Any]) -> HistoryEntry:
     cell, metric, version, session, began_at, *rest, sound, usable = row
     change, sd_epoch, epochs, test_value, reference_value, margin, margin_fraction, header_cost, verdict, digest = rest
     return HistoryEntry(

@@ -1,6 +1,6 @@
 """Reading a session's records back: what is whole in them, however the session ended.
 
-A journal is read up to its first line that is none: half a line at its end is what a killed session may leave, and
+An event log is read up to its first line that is none: half a line at its end is what a killed session may leave, and
 zeros are what a loss of power may; anything else is damage. What the samples of a workload lack makes it incomplete.
 """
 
@@ -35,7 +35,7 @@ class StoredWorkload:
     begun: Facts
     epochs: list[Facts] = field(default_factory=list)
     runs: list[Facts] = field(default_factory=list)
-    floors: list[Facts] = field(default_factory=list)
+    baseline_costs: list[Facts] = field(default_factory=list)
     complete: dict[str, Any] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ def _packed_bytes(run: Facts) -> int:
 class StoredSession:
     """What a session's folder holds: its question, its workloads, and the folders of what it took over itself.
 
-    `half` says that one of its journals ends in half a line.
+    `half` says that one of its event logs ends in half a line.
     """
 
     folder: Path
@@ -88,18 +88,18 @@ def read_session(
 ) -> StoredSession:
     """All of a session; UsageError naming the folder where there is none, or one of another schema.
 
-    DamageError where a journal has a line that is none, or the session has ended and one of its journals is no longer
-    there; where `damage` is a list, that gains the sentence, and what stands before the line is read, if anything.
-    `answers` gains its plans, records, troubles, notes and ends, as today's version would have written them. Where it
-    is to be `short`, runs and epochs have only what `_SHORT` names: there may be very many, and each journal is read
-    once.
+    DamageError where an event log has a line that is none, or the session has ended and one of its event logs is no
+    longer there; where `damage` is a list, that gains the sentence, and what stands before the line is read, if
+    anything. `answers` gains its plans, records, troubles, notes and ends, as today's version would have written them.
+    Where it is to be `short`, runs and epochs have only what `_SHORT` names: there may be very many, and each event log
+    is read once.
     """
     if not folder.is_dir():
         raise UsageError(f"session {folder} is not there")
     reading = _Reading([] if answers is None else answers, short=short)
     found: list[DamageError] = []
     try:
-        paths = journals_in(folder)
+        paths = event_logs_in(folder)
     except OSError as error:
         raise not_listed(folder, error) from None
     for path in paths:
@@ -111,7 +111,7 @@ def read_session(
     if found and (damage is None or not reading.sessions):
         raise found[0]
     if not reading.sessions:
-        raise UsageError(f"session {folder} has no records: no journal in it begins with an event 'session'")
+        raise UsageError(f"session {folder} has no records: no event log in it begins with an event 'session'")
     if damage is not None:
         damage += map(str, found)
     # Each process says when it began itself.
@@ -126,8 +126,8 @@ def records_in(folder: Path) -> list[Record]:
     return [event.record for event in answers if event.record is not None]
 
 
-def journals_in(folder: Path) -> list[Path]:
-    """Return a session's journals by name; OSError where its folder cannot be listed.
+def event_logs_in(folder: Path) -> list[Path]:
+    """Return a session's event logs by name; OSError where its folder cannot be listed.
 
     A file whose name is not UTF-8 is somebody else's: writers are `main` and the workers of xdist.
     """
@@ -140,7 +140,7 @@ def not_listed(folder: Path, error: OSError) -> DamageError:
 
 
 def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
-    """A sentence about each journal that is shorter than it was (`files`, in bytes) when its session ended, or gone."""
+    """Describe each event log that is shorter than it was (`files`, in bytes) when its session ended, or gone."""
     lost = []
     for name, size in files.items():
         path = folder / name
@@ -156,7 +156,7 @@ def missing(folder: Path, files: Mapping[str, int]) -> list[DamageError]:
 
 
 class _Reading:
-    """The journals of a session on their way, one after another, event by event."""
+    """The event logs of a session on their way, one after another, event by event."""
 
     def __init__(self, answers: list[Event], *, short: bool) -> None:
         self._answers, self._short = answers, short
@@ -174,7 +174,7 @@ class _Reading:
         return {name: folder for name, folder in self._taken.items() if name not in self._anew}
 
     def journal(self, path: Path) -> None:
-        """Read a journal up to where it can be read; DamageError where it cannot be read to its end."""
+        """Read an event log up to where it can be read; DamageError where it cannot be read to its end."""
         found: dict[str, StoredWorkload] = {}
         place = ReadPosition()
         try:
@@ -205,7 +205,7 @@ class _Reading:
 
     def _add(self, workload: StoredWorkload, kind: str, event: Facts) -> None:
         if kind in ("epoch", "run", "floor"):
-            {"epoch": workload.epochs, "run": workload.runs, "floor": workload.floors}[kind].append(
+            {"epoch": workload.epochs, "run": workload.runs, "floor": workload.baseline_costs}[kind].append(
                 self._shortened(event) if self._short else event
             )
         elif kind == "complete":
@@ -214,8 +214,8 @@ class _Reading:
             workload.broken.append(event["sentence"])
 
     def _shortened(self, event: Facts) -> Facts:
-        told = {name: event[name] for name in _SHORT if name in event}
-        if "columns" in told:  # all runs have the same few
-            columns = tuple(told["columns"])
-            told["columns"] = self._columns.setdefault(columns, columns)
-        return told
+        shortened = {name: event[name] for name in _SHORT if name in event}
+        if "columns" in shortened:  # all runs have the same few
+            columns = tuple(shortened["columns"])
+            shortened["columns"] = self._columns.setdefault(columns, columns)
+        return shortened

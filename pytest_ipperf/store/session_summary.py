@@ -1,4 +1,4 @@
-"""The story of a session, read back from its folder: what reports are made of, then or years later."""
+"""Read the summary of a session from its folder, for reports made then or years later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from pytest_ipperf.core.nightly.report import NightReport
 from pytest_ipperf.core.nightly.session_summary import HostSummary, SessionSummary, Trouble
 from pytest_ipperf.core.portable.errors import DamageError, UsageError
-from pytest_ipperf.core.records.completeness import UNMEASURED, Completeness, SessionState, extent, state_of
+from pytest_ipperf.core.records.completeness import UNMEASURED, Completeness, SessionState, completeness_of, state_of
 from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.store.log.event_log import is_being_written
@@ -26,31 +26,31 @@ _TIMES = ("total", "rtt_s")
 def read_session_summary(
     folder: Path,
     *,
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
     night: NightReport | None = None,
     resume: str = "",
     running: bool | None = None,
     damage: list[str] | None = None,
 ) -> SessionSummary:
-    """Read the story of a session's folder; raises as `read_session` does, and takes `damage` for what that does.
+    """Read the summary of a session's folder; raises as `read_session` does, and takes `damage` for what that does.
 
     Who goes on with it gives `resume` to `--ipperf-resume`, by default its folder. Whether it is `running` is seen by
-    who has its journals open, but for the session itself.
+    who has its event logs open, but for the session itself.
     """
     answers: list[Event] = []
     # Before its records are read, which may get their end meanwhile; and after, as it may just have begun.
     was_running = is_being_written(folder) if running is None else running
     kept = read_session(folder, answers=answers, short=True, damage=damage)
     measured = tuple(_measured(kept))
-    told = [event.facts for event in answers]
-    ends = [event for event in told if event["event"] == "end"]
+    events = [event.facts for event in answers]
+    ends = [event for event in events if event["event"] == "end"]
     records = tuple(event.record for event in answers if event.record is not None)
-    troubles = tuple(_trouble(event) for event in told if event["event"] in ("undecided", "trouble"))
+    troubles = tuple(_trouble(event) for event in events if event["event"] in ("undecided", "trouble"))
     running = was_running or (running is None and is_being_written(folder))
     schema = kept.facts["schema"]
     ended = tells_end(schema) or kept.half
-    known = _extent(told, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
-    notes = [*(event["text"] for event in told if event["event"] == "note"), *_lost_samples(measured)]
+    known = _completeness(events, records, troubles, tells_end=ended, running=running, resume=resume or str(folder))
+    notes = [*(event["text"] for event in events if event["event"] == "note"), *_lost_samples(measured)]
     return SessionSummary(
         name=kept.name,
         folder=folder,
@@ -59,10 +59,10 @@ def read_session_summary(
         question=kept.facts,
         records=records,
         troubles=(*troubles, *_unmeasured(known)),
-        extent=known,
+        completeness=known,
         hosts=tuple(_hosts(measured)),
         samples=Samples(measured),
-        courses=courses or {},
+        histories=histories or {},
         night=night,
         saved=kept.facts.get("saved", ""),
         status=ends[-1]["status"] if ends else None,
@@ -70,8 +70,8 @@ def read_session_summary(
     )
 
 
-def _extent(
-    told: Sequence[Mapping[str, Any]],
+def _completeness(
+    events: Sequence[Mapping[str, Any]],
     records: Iterable[Record],
     troubles: Iterable[Trouble],
     *,
@@ -80,9 +80,9 @@ def _extent(
     resume: str,
 ) -> Completeness:
     """Return how far a session came; of one without an end, its items without any answer are missing."""
-    plans = [event["items"] for event in told if event["event"] == "plan"]
+    plans = [event["items"] for event in events if event["event"] == "plan"]
     items = {nodeid: cell for plan in plans for nodeid, cell in plan.items()} if plans else None
-    end = next((event for event in reversed(told) if event["event"] == "end"), None)
+    end = next((event for event in reversed(events) if event["event"] == "end"), None)
     answered = {record.nodeid for record in records} | {trouble.nodeid for trouble in troubles}
     missing = (items or {}).keys() - answered if end is None else end.get("missing")
     state = state_of(
@@ -92,7 +92,7 @@ def _extent(
         tells_end=tells_end,
     )
     left = () if missing is None or state is SessionState.WHOLE else missing
-    return extent(items, {record.cell for record in records}, left, state=state, resume=resume)
+    return completeness_of(items, {record.cell for record in records}, left, state=state, resume=resume)
 
 
 def _unmeasured(known: Completeness) -> Iterator[Trouble]:

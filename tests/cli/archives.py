@@ -98,7 +98,7 @@ def _decide(root: Path, screening: Path, fresh: Path | None = None) -> int:
     folder = root / "nights" / screening.name
     write_verdict(folder, found, {"fresh_session": fresh.name if fresh else None, "baseline": "night"})
     (folder / "report.html").write_text("<html></html>")
-    return int(found.report.light)
+    return int(found.report.gate_status)
 
 
 def _session(
@@ -153,7 +153,7 @@ def _measure(journal: EventLog, seed: int) -> None:
         "network": {"links": links, "one_machine": True, "backends": {}, "client_hosts": []}, "looks": {"ipv6": 1},
         "answered": [], "trouble": {}, "stopped": "", "seconds": [1.5],
     })  # fmt: skip
-    journal.settle()
+    journal.sync()
 
 
 def _run(journal: EventLog, plan: Plan, draw: random.Random, place: dict[str, Any]) -> None:

@@ -119,7 +119,7 @@ def next_night(root: Path) -> GateStatus | None:
         _check(Namespace(saved="night", rest=[f"--ipperf-records={root}"], baseline="", output=""))
         with contextlib.closing(Archive(root)) as found:
             folder = root / "runs" / name_of(NEXT)
-            return decide_night(found, folder, None, saved="night", baseline="night").report.light
+            return decide_night(found, folder, None, saved="night", baseline="night").report.gate_status
     except IpperfError:
         return None
 
@@ -144,10 +144,10 @@ def no_hang(seed: str) -> Iterator[None]:
 def read_all(archive: Any, root: Path, draw: random.Random, how: str) -> None:
     """Read an archive in all ways, in one or two of the many formats."""
     greens = list(wrong_greens(root))
-    light = next_night(root)
+    gate_status = next_night(root)
     if archive.sealed or UNSEALED.search(how):
         assert greens == [], how
-        assert light is not GateStatus.GREEN, how
+        assert gate_status is not GateStatus.GREEN, how
     for number, runs in archive.runs.items():
         found = resumed(root, number)
         if archive.sealed:

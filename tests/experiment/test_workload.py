@@ -105,7 +105,7 @@ class Script:
             proof={}, contradictions=tuple(contradictions), unsettled=(),
         )  # fmt: skip
 
-    def floor(self, arm, service, workload, *, bursts, deadline_s):
+    def baseline_cost(self, arm, service, workload, *, bursts, deadline_s):
         if isinstance(self.floor_fails, Exception):
             raise self.floor_fails
         failed = {"talk reset": 1} if self.floor_fails else {}
@@ -118,7 +118,7 @@ class Script:
 class Heard(list):
     """A listener that only remembers."""
 
-    def floor(self, arm, value_s, receipt):
+    def baseline_cost(self, arm, value_s, receipt):
         self.append(("floor", str(arm), value_s))
 
     def note(self, text):
@@ -519,19 +519,19 @@ def test_floors_are_found_once_in_the_first_epoch_after_its_blocks(course):
     assert [heard[at] for at in places] == [("floor", "ipv4", 0.004), ("floor", "ipv6", 0.004)]
     assert heard[places[0] - 1][:3] == ("run", 0, 1)
     assert heard[places[1] + 1][:2] == ("epoch", 1)
-    assert found.floors == {FOUR: 0.004, SIX: 0.004}
+    assert found.baseline_costs == {FOUR: 0.004, SIX: 0.004}
 
 
 def test_a_floor_with_failures_is_none(course):
     _, heard, found = course(well, floor_fails=True)
     assert ("floor", "ipv6", None) in heard
-    assert found.floors == {}
+    assert found.baseline_costs == {}
 
 
 def test_a_measurement_does_without_a_floor_that_cannot_be_had(course):
     _, heard, found = course(well, floor_fails=LabError("host server: no free port in 1-2"))
-    assert "the client's floor was not found: host server: no free port in 1-2" in heard
-    assert (found.floors, len(found.runs)) == ({}, 36)
+    assert "the client's baseline cost was not found: host server: no free port in 1-2" in heard
+    assert (found.baseline_costs, len(found.runs)) == ({}, 36)
 
 
 def test_a_link_that_is_lost_at_the_floor_is_lost(course):

@@ -92,7 +92,7 @@ def test_each_says_what_it_is(name):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_a_protocol_yields_is_on_the_shelf(protocol):
+def test_what_a_protocol_yields_is_in_the_registry(protocol):
     assert set(PROTOCOLS[protocol].metrics) <= set(METRICS)
 
 

@@ -25,28 +25,28 @@ every_protocol = pytest.mark.parametrize("name", applications())
 
 
 class Wire:
-    """A conversation and its other side by rote. `control` and `data` are what is under way to it; None: no data."""
+    """A conversation and canned replies. `control` and `data` are what is under way to it; None: no data."""
 
     def __init__(self, name, size=300, ipver=4):
         protocol = application(name)
         state = protocol.filled(STATE, size)
         self.talk = protocol.conversation(state, 7, ipver)
-        script = protocol.script(state).with_port(PORT)
+        replies = protocol.canned_replies(state).with_port(PORT)
         self._whole = protocol.datagram
         if protocol.datagram:
             known = answers({protocol.host: ADDRESSES})
-            script = CannedReplies(b"", ((b"", reply(self.talk.first_bytes(), known)),))
-        self._script = script
+            replies = CannedReplies(b"", ((b"", reply(self.talk.first_bytes(), known)),))
+        self._replies = replies
         self._turn = 0
         self._heard = b""
-        self.control = script.greeting
+        self.control = replies.greeting
         self.data: bytes | None = None
         self._hear(self.talk.first_bytes())
 
     def _hear(self, said):
         self._heard += said
-        if said and self._heard.endswith(self._script.turns[self._turn][0]):
-            self.control += self._script.turns[self._turn][1]
+        if said and self._heard.endswith(self._replies.turns[self._turn][0]):
+            self.control += self._replies.turns[self._turn][1]
             self._turn, self._heard = self._turn + 1, b""
 
     @property
@@ -85,7 +85,7 @@ class Wire:
         if self.talk.data_port:
             assert 0 < self.talk.data_port < 65536
             self.talk.data_port = 0
-            self.data = self._script.data or b""
+            self.data = self._replies.data or b""
             self._hear(self.talk.data_connection_opened())
 
 

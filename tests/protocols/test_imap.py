@@ -190,10 +190,10 @@ def test_the_message_is_one_of_the_internet_message_format():
 
 
 def test_the_script_can_be_had_a_conversation_with():
-    script = imap.script(STATE)
+    replies = imap.canned_replies(STATE)
     fetch = imap.conversation(STATE, 3, 4)
-    said = fetch.receive_data(script.greeting)
-    for ending, answer in script.turns[:3]:
+    said = fetch.receive_data(replies.greeting)
+    for ending, answer in replies.turns[:3]:
         assert said.endswith(ending)
         said = fetch.receive_data(answer)
     assert fetch.finished

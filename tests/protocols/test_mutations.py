@@ -363,7 +363,7 @@ class Liar:
         self.pause_s = PAUSE_S if share else 30.0
         self._control, self._data = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.port = self._control.getsockname()[1]
-        self._script = protocol.script(protocol.filled(STATE, SIZE)).with_port(self._data.getsockname()[1])
+        self._replies = protocol.canned_replies(protocol.filled(STATE, SIZE)).with_port(self._data.getsockname()[1])
         self.said = self.data = b""
         self._threads = [threading.Thread(target=each) for each in (self._talk, self._move)]
 
@@ -388,7 +388,7 @@ class Liar:
             conn, _ = self._control.accept()
             with conn:
                 conn.settimeout(self.pause_s)
-                self._say(conn, self._script.greeting)
+                self._say(conn, self._replies.greeting)
                 for number in range(9):
                     self._say(conn, self._answer(conn, number))
 
@@ -397,11 +397,11 @@ class Liar:
         heard = b""
         while data := conn.recv(65536):
             heard += data
-            for beginning, answer in self._script.asides:
+            for beginning, answer in self._replies.asides:
                 if heard.startswith(beginning):
                     return answer
-            if not self._script.asides and heard.endswith(self._script.turns[number][0]):
-                return self._script.turns[number][1]
+            if not self._replies.asides and heard.endswith(self._replies.turns[number][0]):
+                return self._replies.turns[number][1]
         raise OSError
 
     def _say(self, conn, answer):
@@ -416,7 +416,7 @@ class Liar:
         with contextlib.suppress(OSError):
             conn, _ = self._data.accept()
             with conn:
-                self.data = self._maybe(self._script.data or b"")
+                self.data = self._maybe(self._replies.data or b"")
                 conn.sendall(self.data)
 
 

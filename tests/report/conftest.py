@@ -233,13 +233,13 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
     screen = [cell(place, 1) for place in places]
     fresh = [cell(place, 2) for place in (slow, known)]
     judged = [expected for expected in screen if not expected.twin]
-    courses = {
+    histories = {
         expected.key: past_of(
             expected, nights, changed=25 if expected.cell.startswith("lab.100mbit-http-c10-") else None
         )
         for expected in judged
     }
-    courses[fresh[0].key] = past_of(fresh[0], nights, level=0.01)
+    histories[fresh[0].key] = past_of(fresh[0], nights, level=0.01)
     gone = HistoryKey("lab.100mbit-ftp-c10-1m-ipv6", METRIC.name, "1")
     accepted = [
         Acceptance(
@@ -263,9 +263,9 @@ def night_story(nights=40, folder="/records/runs/20261122T010000Z-5eed00"):
             for place, role in enumerate(("client", "router", "server"))
         ),
         samples=samples_of(screen, failures={screen[0].cell}),
-        courses=courses,
+        histories=histories,
         night=decide(
-            screen=screen, fresh=fresh, expected={expected.key for expected in judged} | {gone}, courses=courses,
+            screen=screen, fresh=fresh, expected={expected.key for expected in judged} | {gone}, histories=histories,
             accepted=accepted, today=dt.date(2026, 11, 22), troubles=troubles,
             metric_of=lambda name: METRICS[name].metric,
         ),

@@ -127,8 +127,10 @@ def main(name: str) -> None:
     try:
         with private_folder() as folder:
             port = free_port(ADDRESSES, 20000, 29999, random.Random(1))
-            script = protocol.script(state) if name == "null" else CannedReplies(b"", ())
-            instance = ServerProcess(recipe, Site(str(folder / name), ADDRESSES, port, 50, state, script=script))
+            replies = protocol.canned_replies(state) if name == "null" else CannedReplies(b"", ())
+            instance = ServerProcess(
+                recipe, Site(str(folder / name), ADDRESSES, port, 50, state, canned_replies=replies)
+            )
             instance.start()
             try:
                 said = attempts(port) if name != "null" else {}

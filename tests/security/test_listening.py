@@ -86,7 +86,7 @@ def test_a_server_listens_on_the_server_s_addresses_alone(up, name, arms):
         for arm in arms:
             assert up.prove(arm, service, workload)["contradictions"] == []
             assert up.run(arm, service, workload, bursts=2, deadline_s=10.0).failed == {}
-        up.floor(arms[0], service, workload, bursts=2, deadline_s=10.0)
+        up.baseline_cost(arms[0], service, workload, bursts=2, deadline_s=10.0)
 
     watch = heard(tour)
     assert addresses("server") <= watch.addresses <= addresses("server") | addresses("client"), watch.found

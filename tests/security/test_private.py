@@ -90,8 +90,8 @@ def test_records_have_the_rights_that_the_umask_leaves(tmp_path):
         journal = EventLog(tmp_path / "records", "main")
         journal.append("note", {"text": "x"})
         journal.append_samples(b"12345678")
-        journal.keep("logs/server.log", b"log")
-        journal.keep_more("captures/arm.pcap", b"capture", head_bytes=3)
+        journal.write_file("logs/server.log", b"log")
+        journal.append_file("captures/arm.pcap", b"capture", head_bytes=3)
         journal.close()
     finally:
         os.umask(before)

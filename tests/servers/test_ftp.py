@@ -52,8 +52,10 @@ def running(name, connections=100, users=500, addresses=ADDRESSES):
         data = str(folder / "data")
         lay_out(data, recipe.provisions(data, state))
         port = free_port(addresses, *PORTS, random.Random())
-        script = ftp.script(state)
-        site = Site(str(folder / name), addresses, port, connections, state, script=script, data=data, ports=PORTS)
+        replies = ftp.canned_replies(state)
+        site = Site(
+            str(folder / name), addresses, port, connections, state, canned_replies=replies, data=data, ports=PORTS
+        )
         instance = ServerProcess(recipe, site)
         instance.start()
         try:

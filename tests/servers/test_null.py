@@ -1,4 +1,4 @@
-"""The floor of every protocol: both clients have whole transactions with a server that knows its words by rote."""
+"""The baseline cost of every protocol: both clients have whole transactions with a server of canned replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_both_clients_complete_their_transactions_with_it(name, client):
         port = free_port(ADDRESSES, *PORTS, random.Random())
         site = Site(
             str(folder / "null"), ADDRESSES, port, 20,
-            state=state, script=protocol.script(state), zone={protocol.host: ADDRESSES}, ports=PORTS,
+            state=state, canned_replies=protocol.canned_replies(state), zone={protocol.host: ADDRESSES}, ports=PORTS,
         )  # fmt: skip
         instance = ServerProcess(SERVERS[protocol.null], site)
         instance.start()

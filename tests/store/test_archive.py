@@ -91,22 +91,22 @@ def test_a_session_that_is_not_there_is_told_with_what_is(archive, root, name, s
 
 def test_what_a_session_found_is_as_its_records_have_it(archive):
     entry = archive.find("main")
-    assert archive.pasts(entry) == {
-        each.key: each.past(entry.name, entry.began_at) for each in (record(1, 1.01), record(2, 1.3))
+    assert archive.history_entries(entry) == {
+        each.key: each.history_entry(entry.name, entry.began_at) for each in (record(1, 1.01), record(2, 1.3))
     }
 
 
 def test_of_several_questions_about_a_cell_the_strictest_stays(archive):
-    (past,) = archive.pasts(archive.find("last~2")).values()
+    (past,) = archive.history_entries(archive.find("last~2")).values()
     assert (past.margin, past.margin_fraction) == ("5%", 0.05)
 
 
 def test_the_course_of_a_cell_is_that_of_its_own_version(archive):
-    assert [past.session for past in archive.course(ONE)] == [name_of(number) for number in range(4)]
-    assert [past.session for past in archive.course(TWO)] == [name_of(0), name_of(1)]
-    assert [past.session for past in archive.course(ONE, most=2)] == [name_of(2), name_of(3)]
-    assert [past.session for past in archive.course(ONE, saved="main")] == [name_of(0), name_of(1)]
-    assert archive.course(HistoryKey("nowhere", "loss")) == []
+    assert [past.session for past in archive.history(ONE)] == [name_of(number) for number in range(4)]
+    assert [past.session for past in archive.history(TWO)] == [name_of(0), name_of(1)]
+    assert [past.session for past in archive.history(ONE, most=2)] == [name_of(2), name_of(3)]
+    assert [past.session for past in archive.history(ONE, saved="main")] == [name_of(0), name_of(1)]
+    assert archive.history(HistoryKey("nowhere", "loss")) == []
 
 
 def test_courses_are_those_of_each_cell_of_a_session(tmp_path):
@@ -115,13 +115,13 @@ def test_courses_are_those_of_each_cell_of_a_session(tmp_path):
     keep(tmp_path, 4, [record(1), record(2)], saved="other")
     with contextlib.closing(Archive(tmp_path)) as archive:
         for most, sessions in ((60, [0, 2, 3]), (2, [2, 3])):
-            found = archive.courses(name_of(4), saved="main", most=most)
-            assert {key: [past.session for past in course] for key, course in found.items()} == {
+            found = archive.histories(name_of(4), saved="main", most=most)
+            assert {key: [past.session for past in history] for key, history in found.items()} == {
                 ONE: [name_of(number) for number in sessions],
                 TWO: [name_of(3)],
             }
-            assert found[ONE] == [past for past in archive.course(ONE, saved="main") if past in found[ONE]]
-        assert archive.courses(name_of(0), saved="main") == archive.courses("nowhere", saved="main") == {}
+            assert found[ONE] == [past for past in archive.history(ONE, saved="main") if past in found[ONE]]
+        assert archive.histories(name_of(0), saved="main") == archive.histories("nowhere", saved="main") == {}
 
 
 # --- what a night is held to ------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_the_last_nights_are_the_last_that_count_and_the_last_of_all(tmp_path):
         found = archive.nights(name_of(8), saved="main")
         assert [(past.sound, past.usable) for past in found[ONE]] == [(True, True)] * 4 + [(False, True)]
         assert [past.session for past in found[TWO]] == [name_of(number) for number in (0, 1, 2, 3, 4, 5, 7)]
-        assert [past.usable for past in archive.courses(name_of(8), saved="main")[ONE]].index(False) == 5
+        assert [past.usable for past in archive.histories(name_of(8), saved="main")[ONE]].index(False) == 5
 
 
 def test_a_session_began_with_the_first_of_its_journals_whichever_was_seen_first(tmp_path):
@@ -235,9 +235,9 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         (folder / "verdict.json").write_text(json.dumps(told))
     for _ in range(2):
         archive = Archive(tmp_path)
-        assert [entry.light for entry in archive.sessions()] == [None, 1, 11]
-        assert [past.sound for past in archive.course(ONE)] == [True, False, False]
-        assert [past.sound for past in archive.course(TWO)] == [True, True, False]
+        assert [entry.gate_status for entry in archive.sessions()] == [None, 1, 11]
+        assert [past.sound for past in archive.history(ONE)] == [True, False, False]
+        assert [past.sound for past in archive.history(TWO)] == [True, True, False]
         archive.close()
         # What was marked stays marked when the session is read on, and when it comes back from elsewhere.
         journal = EventLog(tmp_path / "runs" / name_of(1), "main")
@@ -245,9 +245,9 @@ def test_a_night_marks_what_no_later_one_is_compared_with(tmp_path):
         journal.close()
     moved = (tmp_path / "runs" / name_of(1)).rename(tmp_path / "elsewhere")
     archive = Archive(tmp_path)
-    assert len(archive.course(ONE)) == 2
+    assert len(archive.history(ONE)) == 2
     archive.close()
     moved.rename(tmp_path / "runs" / name_of(1))
     archive = Archive(tmp_path)
-    assert [past.sound for past in archive.course(ONE)] == [True, False, False]
+    assert [past.sound for past in archive.history(ONE)] == [True, False, False]
     archive.close()

@@ -56,8 +56,8 @@ def told(root):
     entries = [entry for entry in archive.sessions() if not entry.trouble]
     found = (
         [(entry.name, entry.verdicts, entry.troubles, entry.status) for entry in entries],
-        [archive.pasts(entry) for entry in entries],
-        archive.course(ONE),
+        [archive.history_entries(entry) for entry in entries],
+        archive.history(ONE),
         archive.keys("lab"),
         [records_in(entry.folder) for entry in entries],
     )
@@ -251,8 +251,8 @@ def test_a_damaged_line_is_named_behind_it_nothing_is_read_and_no_answer_is_made
         assert (entry.name, entry.status, entry.trouble) == (name_of(NIGHTS), None, note)
         assert entry.verdicts == ({"within": 1} if number > 1 else {})
         with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
-            archive.pasts(entry)
-        assert name_of(NIGHTS) not in {past.session for past in archive.course(ONE)}
+            archive.history_entries(entry)
+        assert name_of(NIGHTS) not in {past.session for past in archive.history(ONE)}
         archive.close()
         for read in (read_session_summary, read_session, records_in):
             with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
@@ -286,7 +286,7 @@ def test_the_index_hides_no_damage_that_came_after_it(root, there, how):
         else:
             assert archive.notes == [entry.trouble]
             assert archive.notes[0].startswith(f"session {name_of(1)}: main.jsonl")
-            assert [past.session for past in archive.course(ONE)] == [name_of(each) for each in (0, 2, 3)]
+            assert [past.session for past in archive.history(ONE)] == [name_of(each) for each in (0, 2, 3)]
         archive.close()
     if how == "rights":
         path.rmdir()
@@ -328,7 +328,7 @@ def test_a_record_with_values_that_no_record_has_is_damage_of_its_line(root, the
         (note,) = archive.notes
         assert note.startswith(damaged(name_of(NIGHTS), number))
         assert len(note) < 300
-        assert [archive.pasts(entry) for entry in archive.sessions()[:-1]] == there[1]
+        assert [archive.history_entries(entry) for entry in archive.sessions()[:-1]] == there[1]
         archive.close()
     with pytest.raises(DamageError, match=f"^{re.escape(note)}$"):
         read_session_summary(folder)
@@ -402,7 +402,7 @@ def test_what_has_a_sessions_name_and_is_no_session_is_said_and_the_others_are_t
     for _ in range(2):
         found, notes = told(root)
         assert found == there
-        words = "has no records: no journal in it begins with an event 'session'"
+        words = "has no records: no event log in it begins with an event 'session'"
         assert notes == [f"session {name_of(NIGHTS)} {words}"]
 
 
@@ -489,7 +489,7 @@ while min(seen.values()) < most:
     assert archive.notes == [], archive.notes
     for entry in archive.sessions():
         cells = sum(entry.verdicts.values())
-        assert len(archive.pasts(entry)) >= cells  # another reader may have been here since
+        assert len(archive.history_entries(entry)) >= cells  # another reader may have been here since
         assert seen[entry.name] <= cells <= entry.troubles + 1, entry
         seen[entry.name] = cells
     archive.close()
@@ -533,7 +533,7 @@ def test_a_writer_that_is_killed_never_loses_a_finished_record(tmp_path):
         assert (archive.notes, entry.status, len(archive.sessions())) == ([], None, number + 1)
         kept = [each.cell for each in records_in(entry.folder)]
         assert kept[:finished] == [f"lab-{each}" for each in range(finished)]
-        assert len(kept) == len(archive.pasts(entry)) == sum(entry.verdicts.values())
+        assert len(kept) == len(archive.history_entries(entry)) == sum(entry.verdicts.values())
         assert len(read_session_summary(entry.folder).records) == len(kept)
         archive.close()
 
@@ -549,7 +549,10 @@ from tests.store.kept import facts, keep, name_of, record
 root = Path(sys.argv[1])
 def told():
     archive = Archive(root)
-    found = [(entry.name, sum(entry.verdicts.values()), len(archive.pasts(entry))) for entry in archive.sessions()]
+    found = [
+        (entry.name, sum(entry.verdicts.values()), len(archive.history_entries(entry)))
+        for entry in archive.sessions()
+    ]
     notes = archive.notes
     archive.close()
     return found, notes

@@ -34,7 +34,7 @@ def write(folder, writer="main", workloads=WORKLOADS, schema=SCHEMA):
             samples = {"columns": PHASES, "rows": block + 2, "offset": offset}
             journal.append("run", {"workload": name, "block": block, **RUN, **samples})
         journal.append("complete", {"workload": name, "looks": {"ipv6": 1}})
-        journal.settle()
+        journal.sync()
     journal.close()
 
 
@@ -72,7 +72,7 @@ def test_whatever_is_cut_off_the_rest_is_read_and_whole_lines_that_are_none_are_
         with pytest.raises(DamageError, match=rf"^session {folder.name}: main\.jsonl:{len(lines) + 1} is damaged \("):
             read_session(folder)
     elif not lines:
-        with pytest.raises(UsageError, match=r"^session .* has no records: no journal in it begins with an event"):
+        with pytest.raises(UsageError, match=r"^session .* has no records: no event log in it begins with an event"):
             read_session(folder)
     else:
         read_session(folder)

@@ -49,7 +49,7 @@ def test_a_story_has_all_that_was_kept(tmp_path):
     )
     seen = {**HOST, "server": "apache 2.4"}
     assert story.hosts == tuple(HostSummary(testbed="lab", role=role, facts=seen) for role in ("client", "server"))
-    assert (story.night, dict(story.courses), dict(story.samples)) == (None, {}, {})
+    assert (story.night, dict(story.histories), dict(story.samples)) == (None, {}, {})
 
 
 def test_hosts_have_the_names_and_addresses_of_the_inventory(tmp_path):
@@ -143,7 +143,9 @@ def test_a_record_that_lacks_something_is_told(tmp_path):
 def test_a_folder_without_a_session_is_told(tmp_path):
     with pytest.raises(UsageError, match=rf"^session {tmp_path}/x is not there$"):
         read_session_summary(tmp_path / "x")
-    with pytest.raises(UsageError, match=rf"^session {tmp_path} has no records: no journal in it begins with an event"):
+    with pytest.raises(
+        UsageError, match=rf"^session {tmp_path} has no records: no event log in it begins with an event"
+    ):
         read_session_summary(tmp_path)
 
 
@@ -168,13 +170,13 @@ def ending(tmp_path, monkeypatch):
 
 
 def test_a_session_that_ends_while_it_is_read_was_running(ending):
-    assert read_session_summary(ending).extent.state is SessionState.RUNNING
-    assert read_session_summary(ending).extent.state is SessionState.WHOLE
+    assert read_session_summary(ending).completeness.state is SessionState.RUNNING
+    assert read_session_summary(ending).completeness.state is SessionState.WHOLE
 
 
 def test_a_session_that_ends_while_the_index_reads_it_was_running(ending):
     states = []
     for _ in range(2):
         with contextlib.closing(Archive(ending.parents[1])) as archive:
-            states += [entry.extent.state for entry in archive.sessions()]
+            states += [entry.completeness.state for entry in archive.sessions()]
     assert states == [SessionState.RUNNING, SessionState.WHOLE]

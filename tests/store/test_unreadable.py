@@ -74,4 +74,4 @@ def test_names_that_are_not_utf_8_are_somebody_elses(root):
     assert told(root) == here
     (root / "index.sqlite").unlink()
     assert told(root) == here
-    assert read_session_summary(root / "runs" / name_of(1)).extent.is_whole
+    assert read_session_summary(root / "runs" / name_of(1)).completeness.is_whole

@@ -80,7 +80,7 @@ SYNTHETIC = """
         def fingerprint(self, arm):
             return {{}}
 
-        def floor(self, arm, service, workload, *, bursts, deadline_s):
+        def baseline_cost(self, arm, service, workload, *, bursts, deadline_s):
             return self.receipt(1, 0.001)
 
         def receipt(self, count, value):

@@ -1,7 +1,7 @@
-"""Servers at fault. A copy of this file on the shelf, called `silent_smtp`, is a server of SMTP that is silent.
+"""Servers at fault. A copy of this file in the registry, called `silent_smtp`, is a server of SMTP that is silent.
 
-Each takes its part of a transaction by rote, but for one thing. On the shelf it keeps the messages that it accepts, as
-each server of SMTP has to. `served` has one in a thread of its own, which keeps none.
+Each takes its part of a transaction from canned replies, but for one thing. In the registry it keeps the messages that
+it accepts, as each server of SMTP has to. `served` has one in a thread of its own, which keeps none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Faulty(Server):
         return "0"
 
     def entries(self, site: Site) -> Sequence[Entry]:
-        return (Entry("script", site.script.to_bytes(), 0o644), *aiosmtpd.server.entries(site))
+        return (Entry("script", site.canned_replies.to_bytes(), 0o644), *aiosmtpd.server.entries(site))
 
     def kept(self, site: Site) -> Iterable[Kept]:
         return aiosmtpd.server.kept(site)

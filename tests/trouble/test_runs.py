@@ -103,7 +103,7 @@ def script(name):
     protocol = application(name)
     if protocol.datagram:
         return None
-    return protocol.script(protocol.filled(STATE, PAYLOAD))
+    return protocol.canned_replies(protocol.filled(STATE, PAYLOAD))
 
 
 def totals(told):
@@ -363,7 +363,7 @@ def standing(server, name, most_descriptors=4096):
         below = (dataclasses.replace(entry, path=f"data/{entry.path}") for entry in laid)
         lay_out(str(folder), [Entry(server), Entry("data"), *below])
         site = Site(
-            str(folder / server), (V4, V6), port, 100, state=state, script=protocol.script(state),
+            str(folder / server), (V4, V6), port, 100, state=state, canned_replies=protocol.canned_replies(state),
             data=str(folder / "data"), ports=(20000, 29999),
         )  # fmt: skip
         limited = ("prlimit", f"--nofile={most_descriptors}", sys.executable)

@@ -4,7 +4,7 @@
 each was held. `burns` works on one answer after the other, and burns processor time for it. It tells when each left,
 since it had read the first request of its burst.
 
-This file is copied to a shelf of servers under both names.
+This file is copied to the registry of servers under both names.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def main(kind):
     """Serves until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     content, port, number, *addresses = sys.argv[1:]
-    ((_, answer),) = application("http").script(ServerState(Path(content).read_bytes())).turns
+    ((_, answer),) = application("http").canned_replies(ServerState(Path(content).read_bytes())).turns
     listeners = []
     for address in addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

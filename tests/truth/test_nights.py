@@ -69,7 +69,7 @@ class Nights:
         return done.returncode, json.loads(verdicts[-1].read_text()), done.stdout + done.stderr
 
 
-def rulings(verdict: dict) -> dict[str, str]:
+def decisions(verdict: dict) -> dict[str, str]:
     return {cell["cell"]: cell["ruling"] for cell in verdict["cells"]}
 
 
@@ -77,14 +77,14 @@ def rulings(verdict: dict) -> dict[str, str]:
 def test_a_slowed_server_turns_the_night_red_until_it_is_accepted(tmp_path):
     nights = Nights(tmp_path)
     status, verdict, said = nights.run(CALM)
-    assert (status, rulings(verdict)) == (0, {ONE: "within", TEN: "within"}), said
+    assert (status, decisions(verdict)) == (0, {ONE: "within", TEN: "within"}), said
     status, verdict, said = nights.run(SLOW)
-    assert (status, rulings(verdict)) == (1, {ONE: "within", TEN: "exceeds"}), said
+    assert (status, decisions(verdict)) == (1, {ONE: "within", TEN: "exceeds"}), said
     (red,) = [cell for cell in verdict["cells"] if cell["ruling"] == "exceeds"]
     assert red["flagged"]
     assert red["p_adjusted"] < 0.04
     done = nights.command("accept", TEN, "--reason", "a slower server, on purpose", "--for", "7d")
     assert done.returncode == 0, done.stderr
     status, verdict, said = nights.run(SLOW)
-    assert (status, rulings(verdict)) == (0, {ONE: "within", TEN: "accepted"}), said
+    assert (status, decisions(verdict)) == (0, {ONE: "within", TEN: "accepted"}), said
     assert "a slower server, on purpose" in said

@@ -260,7 +260,7 @@ class Both:
     def error_s(self, phase: str) -> float:
         """By how much the instrument says more; of the total without what the last segment waited to be read.
 
-        In open mode it has the time from the intended start to the opening too, which no packet shows.
+        In open-loop mode it has the time from the intended start to the opening too, which no packet shows.
         """
         more: float = getattr(self.said, phase) - self.said.behind - getattr(self.seen, phase)
         return more - self.late_s if phase == "total" else more

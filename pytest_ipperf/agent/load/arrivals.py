@@ -1,4 +1,4 @@
-"""Arrivals: when the connections of an open burst begin, whatever becomes of those before them."""
+"""Arrivals: when the connections of an open-loop burst begin, whatever becomes of those before them."""
 
 from __future__ import annotations
 

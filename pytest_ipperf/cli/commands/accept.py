@@ -175,7 +175,7 @@ def _given(text: str, name: str) -> float:
 class _Worst:
     """The worst cell of a session, and how much worse than the reference it may be."""
 
-    past: HistoryEntry
+    entry: HistoryEntry
     share: float
 
 
@@ -186,16 +186,16 @@ def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) 
 
     metric = METRICS[name].metric
     shares: list[_Worst] = []
-    for past in _newest(found, keys, session):
-        if interval := interval_of(past):
+    for entry in _newest(found, keys, session):
+        if interval := interval_of(entry):
             far = interval.high if metric.direction == "lower_is_better" else -interval.low
-            shares.append(_Worst(past, slowdown_fraction(far, metric.direction, metric.scale)))
+            shares.append(_Worst(entry, slowdown_fraction(far, metric.direction, metric.scale)))
     if not shares:
         raise UsageError("no session has an interval of these cells; say by --up-to how much worse they may be")
     worst = max(shares, key=lambda each: each.share)
     if worst.share <= 0:
         raise UsageError(
-            f"none of these cells is worse than its reference in {worst.past.session}, so there is nothing to accept; "
+            f"none of these cells is worse than its reference in {worst.entry.session}, so there is nothing to accept; "
             "--up-to says otherwise"
         )
     return math.ceil(round(100 * worst.share, 6)) / 100
@@ -203,8 +203,8 @@ def _level(found: Records, keys: Sequence[HistoryKey], name: str, session: str) 
 
 def _check_level(found: Records, keys: Sequence[HistoryKey], up_to: float, session: str) -> None:
     """UsageError where the margins allow as much anyway: these cells' histories would begin anew for nothing."""
-    pasts = _newest(found, keys, session)
-    least = min((past.margin_fraction for past in pasts if past.margin_fraction is not None), default=0.0)
+    entries = _newest(found, keys, session)
+    least = min((entry.margin_fraction for entry in entries if entry.margin_fraction is not None), default=0.0)
     if up_to <= least:
         raise UsageError(
             f"up to {100 * up_to:g} % there is nothing to accept, as the margin of these cells is {100 * least:g} %; "
@@ -215,12 +215,12 @@ def _check_level(found: Records, keys: Sequence[HistoryKey], up_to: float, sessi
 def _newest(found: Records, keys: Sequence[HistoryKey], session: str) -> Iterator[HistoryEntry]:
     """What the last session that measured any of them found, or the one that is named."""
     if session:
-        pasts = found.pasts(found.session(session))
-        yield from (pasts[key] for key in keys if key in pasts)
+        entries = found.history_entries(found.session(session))
+        yield from (entries[key] for key in keys if key in entries)
         return
-    last = [past for key in keys for past in found.archive.course(key, most=1)]
-    newest = max((past.began_at for past in last), default=0.0)
-    yield from (past for past in last if past.began_at == newest)
+    last = [entry for key in keys for entry in found.archive.history(key, most=1)]
+    newest = max((entry.began_at for entry in last), default=0.0)
+    yield from (entry for entry in last if entry.began_at == newest)
 
 
 def _login() -> str:

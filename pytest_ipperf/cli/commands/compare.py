@@ -35,15 +35,15 @@ def _run(args: argparse.Namespace) -> int:
     with records(args.records) as found:
         then, now = found.pair(args.then, args.now)
         result = comparison(
-            found.pasts(now),
-            found.pasts(then),
+            found.history_entries(now),
+            found.history_entries(then),
             lambda name: metrics[name] if name in metrics else METRICS[name].metric,
             margin=margin,
         )
-        banners = {each.name: found.extent(each).banner for each in (then, now)}
+        banners = {each.name: found.completeness(each).banner for each in (then, now)}
         write_lines([f"session {name}: {banner}" for name, banner in banners.items() if banner])
         write_lines(lines(result, then.name, now.name, everything=args.everything))
-    if result.having(Verdict.EXCEEDS):
+    if result.with_verdict(Verdict.EXCEEDS):
         return _WORSE
     return 0 if result.decided else _NOTHING_DECIDED
 

@@ -33,7 +33,7 @@ def _run(args: argparse.Namespace) -> int:
             of = f" that was saved as {args.saved!r}" if args.saved else ""
             raise UsageError(f"there is no session{of} in {found.root / 'runs'} yet")
         write_lines(aligned([_HEAD, *map(_row, entries)], screen_width()))
-        last = replace(entries[-1].extent, resume=found.archive.resume_of(entries[-1]))
+        last = replace(entries[-1].completeness, resume=found.archive.resume_of(entries[-1]))
         write_lines([f"session {entries[-1].name}: {last.banner}"] * (not last.is_whole))
     return 0
 
@@ -48,7 +48,7 @@ def _row(entry: SessionEntry) -> tuple[str, list[str]]:
         _cells(entry.verdicts),
         str(entry.troubles or ""),
         _end(entry),
-        "" if entry.light is None else GateStatus(entry.light).name.lower().replace("_", " "),
+        "" if entry.gate_status is None else GateStatus(entry.gate_status).name.lower().replace("_", " "),
     ]
 
 
@@ -64,9 +64,9 @@ def _cells(verdicts: Mapping[str, int]) -> str:
 def _end(entry: SessionEntry) -> str:
     if entry.trouble:
         return "unreadable"
-    if entry.extent.is_whole:
+    if entry.completeness.is_whole:
         return f"status {entry.status}" if entry.tells_end else "unknown"
-    return f"{entry.extent.state.value}, {entry.extent.counts}"
+    return f"{entry.completeness.state.value}, {entry.completeness.counts}"
 
 
 command = Command(

@@ -72,7 +72,7 @@ def _show_session(found: Records, session: SessionRef, texts: Sequence[str]) -> 
 
     damage: list[str] = []
     story = story_of(found, session, damage=damage)
-    if not damage and story.extent.state is SessionState.BROKEN_OFF:
+    if not damage and story.completeness.state is SessionState.BROKEN_OFF:
         _write_page(story, session)
     chosen = [record for record in story.records if not texts or any(text in record.cell for text in texts)]
     if texts and not chosen:
@@ -96,15 +96,15 @@ def _write_page(story: SessionSummary, session: SessionRef) -> None:
 
 
 def _head(story: SessionSummary) -> Iterator[str]:
-    if story.extent.banner:
-        yield story.extent.banner
+    if story.completeness.banner:
+        yield story.completeness.banner
     question = story.question
     saved = f" (saved as {story.saved})" if story.saved else ""
     began = dt.datetime.fromtimestamp(story.began_at, dt.UTC)
     if story.seconds is not None:
         lasted = f", lasted {seconds_text(story.seconds)}, pytest's status {story.status}"
     else:
-        lasted = ", how it ended was not kept" if story.extent.is_whole else ""
+        lasted = ", how it ended was not kept" if story.completeness.is_whole else ""
     night = ", the screening of a night" if story.night else ""
     yield f"session {story.name}{saved}{night}: began {began:%Y-%m-%d %H:%M} UTC{lasted}"
     settings = (f"{name} {question.get(name, 'unknown')}" for name in ("reference", "client", "seed"))
@@ -171,8 +171,8 @@ def _show_trends(found: Records, args: argparse.Namespace) -> None:
         raise UsageError(f"{args.what!r} occurs in {len(keys)} cells, such as {such}; say more")
     written = False
     for key in keys:
-        if course := found.archive.course(key, saved=args.saved):
-            lines = trend_lines(course, METRICS[key.metric].metric, most=args.most, width=screen_width())
+        if history := found.archive.history(key, saved=args.saved):
+            lines = trend_lines(history, METRICS[key.metric].metric, most=args.most, width=screen_width())
             write_lines([*([""] * written), *lines])
             written = True
     if not written:

@@ -67,7 +67,7 @@ def decide_night(
         screen=story.records,
         fresh=again.records if again else (),
         expected=before.cells if before else (),
-        courses=archive.nights(screening.name, saved=baseline),
+        histories=archive.nights(screening.name, saved=baseline),
         accepted=acceptances(archive.root, by=ended_at),
         today=began.date(),
         troubles={**_troubles(story, again), **({LOST: lost} if lost else {}), **(troubles or {})},
@@ -75,8 +75,8 @@ def decide_night(
     )
     left_out = [f"left out of the history: {each}" for each in archive.damage(saved=baseline, before=screening.name)]
     report = replace(report, warnings=(*report.warnings, *left_out))
-    courses = archive.courses(screening.name, saved=baseline)
-    return NightDecision(report=report, story=replace(story, courses=courses, night=report), fresh=again)
+    histories = archive.histories(screening.name, saved=baseline)
+    return NightDecision(report=report, story=replace(story, histories=histories, night=report), fresh=again)
 
 
 def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) -> NightDecision:
@@ -97,10 +97,10 @@ def decide_again(archive: Archive, screening: Path, verdict: Mapping[str, Any]) 
     )
     found = again()
     then = {(each["cell"], each["metric"]): each["ruling"] for each in verdict["cells"]}
-    now = {(each.key.cell, each.key.metric): each.ruling.name.lower() for each in found.report.cells}
-    if found.report.light == verdict["status"] and then == now:
+    now = {(each.key.cell, each.key.metric): each.decision.name.lower() for each in found.report.cells}
+    if found.report.gate_status == verdict["status"] and then == now:
         return found
-    before, after = GateStatus(verdict["status"]).word, found.report.light.word
+    before, after = GateStatus(verdict["status"]).word, found.report.gate_status.word
     other = sum(then.get(cell) != now.get(cell) for cell in then.keys() | now.keys())
     sentence = (
         f"night {screening.name} ended as {before}, and what is kept of it gives {after} now, with another ruling of "

@@ -53,4 +53,4 @@ def end_night(
     except OSError as error:  # the decision is written, whether or not it can be printed
         give_up_output()
         warn(f"the output cannot be written ({error.strerror})")
-    return int(found.report.light)
+    return int(found.report.gate_status)

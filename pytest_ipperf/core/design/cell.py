@@ -80,7 +80,7 @@ def load_text(payload_bytes: int, rate_per_s: float, workers: int) -> str:
 
 
 def levels_text(levels: Sequence[Level]) -> str:
-    """The levels of a protocol's own factors as a workload's text names them: `window64k-down`; silent ones not."""
+    """The levels of a protocol's own factors as a workload's text names them: `window64k-down`; implicit ones not."""
     return "-".join(level.text for level in levels if level.text)
 
 

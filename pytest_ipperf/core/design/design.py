@@ -55,7 +55,7 @@ class Design:
 
 
 RFC8219 = "rfc8219"
-"""The design whose repetitions are told by their median and percentiles too (RFC 8219, sections 7.2 and 7.3)."""
+"""The design whose repetitions are reported by their median and percentiles too (RFC 8219, sections 7.2 and 7.3)."""
 
 DESIGNS = {
     design.name: design

@@ -45,8 +45,8 @@ class Margin:
         return f"{share},{_floor_text(self, '')}" if self.at_least else share
 
     @property
-    def told(self) -> str:
-        """As sentences tell it: `10 % (at least 0.5 ms)`, `1 pp`, `5 % after headers`."""
+    def description(self) -> str:
+        """The margin in words: `10 % (at least 0.5 ms)`, `1 pp`, `5 % after headers`."""
         if self._points_alone:
             return _floor_text(self, " ")
         share = f"{100 * self.relative:g} %{' after headers' if self.headers else ''}"

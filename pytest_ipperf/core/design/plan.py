@@ -27,7 +27,7 @@ class Epoch:
 class Plan:
     """The whole order of one workload, `epochs` of all its `looks`.
 
-    An arm that is closed at a look is left out of the later epochs; the others keep their order.
+    An arm that is decided at a look is left out of the later epochs; the others keep their order.
     """
 
     workload: Workload

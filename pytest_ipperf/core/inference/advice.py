@@ -39,9 +39,9 @@ class Advice:
             return f"no design would decide it, as the change seen is too near the margin for its spread; {_CALMER}"
         time = f"about {seconds_text(self.seconds)}" if self.seconds else ""
         if self.design is not None:
-            told = ", ".join(filter(None, (f"--design={self.design.name}", time)))
+            how = ", ".join(filter(None, (f"--design={self.design.name}", time)))
             return (
-                f"about {self.epochs} epochs ({told}) would decide it in 8 of 10 sessions at the change and spread "
+                f"about {self.epochs} epochs ({how}) would decide it in 8 of 10 sessions at the change and spread "
                 "that were seen"
             )
         took = f" ({time})" if time else ""

@@ -1,4 +1,4 @@
-"""Looks: what the data of an arm say after each of them, and what that answers."""
+"""Interim analyses (looks) of a group-sequential design: effects and answers after each."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def judgements(
 
 
 def is_undecided(answers: Mapping[Question, Judgement]) -> bool:
-    """Whether a question is left that more epochs could answer."""
+    """Whether more epochs could still answer a question."""
     return any(answer.verdict is Verdict.INCONCLUSIVE for answer in answers.values())

@@ -1,4 +1,4 @@
-"""Planning: what a design can detect, before and after it was measured.
+"""Power analysis: the minimum detectable difference of a design, before and after it was measured.
 
 All fractions are slow-downs as a margin states them: 0.1 is 10 % more time, or 10 % less rate. On the scale of
 differences they are differences of shares: 0.01 is one percentage point more loss.

@@ -96,7 +96,7 @@ class Judgement:
         if "too_wide" in self.reasons:
             size = f"{percent_text(100 * mde_fraction, sign=False)} {effect.unit}"
             return (
-                f"the interval is too wide, at this spread {effect.n_epochs} epochs settle differences of {size} "
+                f"the interval is too wide, at this spread {effect.n_epochs} epochs detect differences of {size} "
                 f"and more, for a margin of {self._margin_text(effect)}"
             )
         low, high = (f"{percent_text(effect.show(bound))} {effect.unit}" for bound in effect.one_sided(self.alpha))
@@ -128,7 +128,7 @@ class Judgement:
         plain = self.margin.relative if effect.metric.scale == "ratio" else self.margin.at_least
         moved = self.margin_fraction > plain or (effect.metric.scale == "difference" and self.margin.relative > 0)
         here = f", here {percent_text(100 * self.margin_fraction, sign=False)} {effect.unit}" if moved else ""
-        return f"{self.margin.told}{here}"
+        return f"{self.margin.description}{here}"
 
 
 def judge(effect: Effect, margin: Margin, *, alpha: float = 0.05, min_epochs: int = MIN_EPOCHS) -> Judgement:

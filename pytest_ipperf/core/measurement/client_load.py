@@ -1,4 +1,4 @@
-"""The instrument's own part in what it measured, that is: was it the server, or the client."""
+"""Client load: the client's own part in what it measured, to tell the server from the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLIENT_BOUND = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
-    """What a client told of itself after one run.
+    """What a client reported of itself after one run.
 
     `cpu_s` is its processor time, user and kernel, in the `wall_s` that its bursts took, for so many `connections`;
     `wall_s` is None where they arrived at a rate, as it would hold the time in which none was there. `lag_s` is the
@@ -38,16 +38,16 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLoad:
-    """The client's part in the runs of one arm; what was not measured is None.
+    """The load of the client in the runs of one arm; what was not measured is None.
 
     `share` is an upper bound of the part of the response time that is the client's own, the smaller of two measures:
     `cpu_share`, its processor time in a second of its bursts, and the part that is `floor_s`, the response time against
-    the null server (which has the network in it). In open bursts, which hold idle time too, `cpu_share` is the
-    processor time for a connection in its response time, which bounds nothing: there only the floor does, and
-    `cpu_share` stands in for a floor that was not found.
+    the null server (which has the network in it). In open-loop bursts, which hold idle time too, `cpu_share` is the
+    processor time for a connection in its response time, which bounds nothing: there only the baseline cost does, and
+    `cpu_share` stands in for a baseline cost that was not found.
     `late_s` is how late the client read the segments that ended the transactions, the 95th percentile of all
     connections. `lag_s` and `peak` are medians of the runs, `tcp` the sums. `behind_s` is how much later than intended
-    connections were opened, the 99th percentile; 0 in closed bursts.
+    connections were opened, the 99th percentile; 0 in closed-loop bursts.
     """
 
     floor_s: float | None
@@ -69,7 +69,7 @@ class ClientLoad:
         return self.share > CLIENT_BOUND
 
 
-def instrument(
+def client_load(
     runs: Sequence[ClientFacts],
     late_s: Iterable[float],
     behind_s: Iterable[float] = (),
@@ -77,7 +77,7 @@ def instrument(
     mean_s: float,
     floor_s: float | None,
 ) -> ClientLoad:
-    """What the runs of an arm (at least one), whose completed connections took `mean_s`, tell together.
+    """Summarise the client's load in the runs of an arm (at least one), whose completed connections took `mean_s`.
 
     `late_s` and `behind_s` have one for each connection, `late_s` nan where the kernel did not tell.
     """

@@ -19,7 +19,7 @@ _FRAGMENT_BYTES = 8  # RFC 8200, section 4.5; IPv4 has room for it in its header
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderOverhead:
-    """What lies around the payload of each packet on a path.
+    """The headers around the payload of each packet on a path.
 
     `overhead_bytes` is what the transport adds beside the IP header itself, `mtu` the link's, under the transport. With
     `datagram` the payload is that of UDP, else of TCP, with the `stamps` option or without.
@@ -38,20 +38,20 @@ class HeaderOverhead:
         return self.overhead_bytes + _IP_BYTES[self.ipver] + (_UDP_BYTES if self.datagram else tcp)
 
     @property
-    def room_bytes(self) -> int:
-        """The largest payload of one packet."""
+    def max_payload_bytes(self) -> int:
+        """Return the largest payload of one packet."""
         return self.mtu - self.header_bytes
 
-    def share(self, payload_bytes: int = 0) -> float:
+    def payload_share(self, payload_bytes: int = 0) -> float:
         """Of the rate, what is payload, with so much in each packet, or with as much as there is room for.
 
         Of datagrams, `payload_bytes` may be more than that: they travel in fragments.
         """
-        held = payload_bytes or self.room_bytes
-        if self.datagram and held > self.room_bytes:
+        held = payload_bytes or self.max_payload_bytes
+        if self.datagram and held > self.max_payload_bytes:
             return held / self._fragmented_bytes(held)
-        if not 0 < held <= self.room_bytes:
-            raise ValueError(f"a packet has room for 1 to {self.room_bytes} bytes, not {held}")
+        if not 0 < held <= self.max_payload_bytes:
+            raise ValueError(f"a packet has room for 1 to {self.max_payload_bytes} bytes, not {held}")
         return held / (held + self.header_bytes + FRAME_BYTES)
 
     def _fragmented_bytes(self, payload_bytes: int) -> int:
@@ -62,14 +62,14 @@ class HeaderOverhead:
         return held + fragments * (around + FRAME_BYTES)
 
 
-def ceiling_bit_s(rate_bit_s: float, layers: HeaderOverhead, payload_bytes: int = 0) -> float:
-    """The highest goodput, in payload bits a second, at that rate, with packets as `HeaderOverhead.share` has them."""
-    return rate_bit_s * layers.share(payload_bytes)
+def ceiling_bit_s(rate_bit_s: float, overhead: HeaderOverhead, payload_bytes: int = 0) -> float:
+    """Return the highest goodput, in payload bits a second; packets are as in `HeaderOverhead.payload_share`."""
+    return rate_bit_s * overhead.payload_share(payload_bytes)
 
 
 def header_cost(test: HeaderOverhead, reference: HeaderOverhead, payload_bytes: int = 0) -> float:
     """By how much, as a share, headers alone make the goodput of `test` less than that of `reference`, if they do."""
-    return max(0.0, 1 - test.share(payload_bytes) / reference.share(payload_bytes))
+    return max(0.0, 1 - test.payload_share(payload_bytes) / reference.payload_share(payload_bytes))
 
 
 def goodput_excess(
@@ -77,14 +77,14 @@ def goodput_excess(
     time_s: float,
     *,
     rate_bit_s: float,
-    layers: HeaderOverhead,
+    overhead: HeaderOverhead,
     bucket_bytes: float = 0.0,
     payload_bytes: int = 0,
 ) -> float:
     """By how much, as a share, payload moved in a time exceeds what a rate allows; 0 where it does not.
 
     A token bucket lets `bucket_bytes` of frames pass at once before it holds to its rate. The packets are full, or as
-    `HeaderOverhead.share` has them with `payload_bytes`.
+    `HeaderOverhead.payload_share` has them with `payload_bytes`.
     """
-    allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * layers.share(payload_bytes)
+    allowed_bytes = (rate_bit_s * time_s / 8 + bucket_bytes) * overhead.payload_share(payload_bytes)
     return max(0.0, moved_bytes / allowed_bytes - 1) if allowed_bytes else float(moved_bytes > 0)

@@ -1,4 +1,4 @@
-"""Pace: what links with a rate let an arm have, what was seen of them, and what the arm made of it."""
+"""Link-rate check: the goodput that links with a rate allow, their measured rate, and the goodput of an arm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_ipperf.core.measurement.run import Run
 TOLERANCE = 0.01
 """A path whose rate is further off than this share is not the path that was asked for."""
 
-Trains = Mapping[str, float | None]
+TrainRates = Mapping[str, float | None]
 """The rate of a path in bit/s that trains of datagrams had, by the host that sent them; None where none came through.
 
 Empty where none was sent.
@@ -34,13 +34,15 @@ class LinkRate:
     path_bit_s: float | None
 
     @property
-    def misses(self) -> bool:
+    def too_slow(self) -> bool:
         """Whether the path was slower than asked for, so that its figures are those of another path."""
         return self.path_bit_s is not None and below_rate(self.rate_bit_s, self.path_bit_s)
 
 
-def pace(rate_bit_s: float, layers: HeaderOverhead, runs: Iterable[Run], trains: Iterable[Trains]) -> LinkRate | None:
-    """The pace of an arm's runs, with the trains of its epochs; None on links without a rate."""
+def link_rate(
+    rate_bit_s: float, overhead: HeaderOverhead, runs: Iterable[Run], trains: Iterable[TrainRates]
+) -> LinkRate | None:
+    """Check an arm's runs and the trains of its epochs against the links' rate; None on links without one."""
     if not rate_bit_s:
         return None
     own = [run.client for run in runs if not run.warmup and run.client is not None]
@@ -50,7 +52,7 @@ def pace(rate_bit_s: float, layers: HeaderOverhead, runs: Iterable[Run], trains:
     seen = [found or 0.0 for each in trains for found in each.values()]
     return LinkRate(
         rate_bit_s=rate_bit_s,
-        ceiling_bit_s=ceiling_bit_s(rate_bit_s, layers),
+        ceiling_bit_s=ceiling_bit_s(rate_bit_s, overhead),
         goodput_bit_s=8 * sum(moved_bytes) / sum(wall_s) if known else None,
         path_bit_s=min(seen, default=None),
     )

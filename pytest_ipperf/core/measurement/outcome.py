@@ -1,4 +1,4 @@
-"""An outcome: what a run brought home, as metrics take it."""
+"""The data of a run, as metrics take it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class RunData:
         return (tuple(self.samples[at : at + wide]) for at in range(0, len(self.samples), wide))
 
 
-def completed_s(outcome: RunData) -> float | None:
+def completed_s(data: RunData) -> float | None:
     """The mean time of the connections that completed, of a run that has such; None where none did."""
-    if "total" not in outcome.columns or not outcome.samples:
+    if "total" not in data.columns or not data.samples:
         return None
-    return statistics.fmean(outcome.column("total"))
+    return statistics.fmean(data.column("total"))

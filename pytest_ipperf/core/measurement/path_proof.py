@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_ipperf.core.measurement.goodput_ceiling import HeaderOverhead, ceiling_bit_s, goodput_excess
-from pytest_ipperf.core.measurement.link_rate import TOLERANCE, Trains, above_rate, below_rate
+from pytest_ipperf.core.measurement.link_rate import TOLERANCE, TrainRates, above_rate, below_rate
 from pytest_ipperf.core.portable.units import rate_text
 
 # Hardware types of devices that carry IP in IP (linux/if_arp.h): IPIP, IP6-in-IP6, SIT, GRE, GRE over IPv6.
@@ -78,8 +78,8 @@ def _packet_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> l
         found.append(f"expected no packet sent by {other}{beside}, seen {strange}")
     bare = seen["bare_ipv6"]
     if expected.exclusive and expected.carriers and bare and any(bare.values()):
-        told = f"{bare['out']} sent and {bare['in']} received"
-        found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {told}")
+        counts = f"{bare['out']} sent and {bare['in']} received"
+        found.append(f"expected no IPv6 packet outside the tunnel at the client, seen {counts}")
     return found + carrier_contradictions(expected, seen["protocol41"], seen["completed"])
 
 
@@ -150,8 +150,8 @@ def _fit_contradictions(expected: ExpectedPath, seen: Mapping[str, Any]) -> list
     for (size, answer), wanted in zip(sorted(seen.get("back", {}).items()), ("yes", "too big"), strict=False):
         # One that is too big for a router on the way back is lost there.
         if (answer == "yes") != (wanted == "yes"):
-            told = f"{size} bytes with don't-fragment from the server"
-            found.append(f"expected {wanted!r} for a packet of {told}, seen {answer!r}")
+            packet = f"{size} bytes with don't-fragment from the server"
+            found.append(f"expected {wanted!r} for a packet of {packet}, seen {answer!r}")
     return found
 
 
@@ -197,7 +197,7 @@ def _port_contradictions(expected: ExpectedPath, rates: Mapping[str, Mapping[str
     ]
 
 
-def rate_contradictions(rate_bit_s: float, trains: Trains) -> list[str]:
+def rate_contradictions(rate_bit_s: float, trains: TrainRates) -> list[str]:
     """What speaks against a path with that rate: nothing can be faster."""
     return [
         f"expected at most {rate_text(rate_bit_s)} from the {host}, seen {rate_text(found)}"
@@ -206,7 +206,7 @@ def rate_contradictions(rate_bit_s: float, trains: Trains) -> list[str]:
     ]
 
 
-def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
+def rate_misses(rate_bit_s: float, trains: TrainRates) -> list[str]:
     """Where a path does not have its rate; no contradiction, as the arm is what it is called, only slower."""
     return [
         f"from the {host} {'nothing came through' if found is None else f'it has {rate_text(found)}'}"
@@ -217,7 +217,7 @@ def rate_misses(rate_bit_s: float, trains: Trains) -> list[str]:
 
 def goodput_contradictions(
     rate_bit_s: float,
-    layers: HeaderOverhead,
+    overhead: HeaderOverhead,
     *,
     moved_bytes: float,
     time_s: float,
@@ -232,11 +232,11 @@ def goodput_contradictions(
         moved_bytes,
         time_s,
         rate_bit_s=rate_bit_s,
-        layers=layers,
+        overhead=overhead,
         bucket_bytes=bucket_bytes,
         payload_bytes=payload_bytes,
     )
     if excess <= TOLERANCE:
         return []
-    ceiling, seen = ceiling_bit_s(rate_bit_s, layers, payload_bytes), 8 * moved_bytes / time_s
+    ceiling, seen = ceiling_bit_s(rate_bit_s, overhead, payload_bytes), 8 * moved_bytes / time_s
     return [f"expected at most {rate_text(ceiling)} of payload, seen {rate_text(seen)}"]

@@ -1,4 +1,4 @@
-"""A run: one execution of one cell, and what it brought home."""
+"""A run: one execution of one cell, and its results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Run:
 
     A connection, or a datagram, that failed is counted in `failed` under its kind (`refused`, `deadline`, `lost`, ...)
     and is never dropped. `values` is what metrics made of the run, by name and in their units; None where it has none.
-    `started_at` is the controller's monotonic clock in seconds. `client` is what the client told of itself, if it did,
-    `facts` what the engine of a flow counted, and `notes` its sentences about what limits the figures.
+    `started_at` is the controller's monotonic clock in seconds. `client` is what the client reported of itself, if it
+    did, `facts` what the engine of a flow counted, and `notes` its sentences about what limits the figures.
     `completed_s` is the mean of the completed connections alone, None where there is none.
     """
 
@@ -46,7 +46,7 @@ class Run:
 
 
 def leading(failed: Mapping[str, int], most: int) -> dict[str, int]:
-    """The most frequent kinds of failure; all others are one, as who hears noise never hears the same twice."""
+    """The most frequent kinds of failure; all others are one kind, as noise hardly ever repeats itself."""
     kinds = sorted(failed.items(), key=lambda kind: (-kind[1], kind[0]))
     rest = sum(count for _, count in kinds[most:])
     return dict(kinds[:most]) | ({"other kinds": rest} if rest else {})

@@ -1,4 +1,4 @@
-"""The sentinel: what comparisons without a true difference (A/A) say of the environment.
+"""Check the environment by comparisons without a true difference (A/A).
 
 The reference is measured twice, once under the name of its twin. An interval of 95 % then excludes 0 in one case of
 twenty; where many more do, something other than the networks makes differences here.
@@ -47,8 +47,8 @@ def by_chance(cells: int, share: float) -> int:
     return cells
 
 
-def aa_check(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> AACheck | None:
-    """The twins among the records, each cell once; None where there is none with an interval.
+def aa_check_of(records: Sequence[Record], metric_of: Callable[[str], Metric]) -> AACheck | None:
+    """Check the twins among the records, each cell once; None where none has an interval.
 
     Of a cell with several metrics the first counts, as what a run is by one of them it is by others too.
     """

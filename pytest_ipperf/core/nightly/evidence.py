@@ -1,4 +1,4 @@
-"""The evidence about a cell of a night, before anything is ruled: two measurements, its history, what was accepted."""
+"""The evidence about a cell of a night, before a decision: two measurements, its history, what was accepted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_ipperf.core.stats.interval import t_probability
 
 
 class ErrorRates(NamedTuple):
-    """At which error over all cells a night rules: of the fresh data, and against history."""
+    """The error rates over all cells of a night: of the fresh data, and against history."""
 
     family: float
     history: float
@@ -41,9 +41,10 @@ class Confirmation:
 class Evidence:
     """All that a night knows of a cell that it has measured.
 
-    `fresh` is the second measurement of a flagged one, and `confirmation` what it says; without the latter `lacking` is
-    why there is none. `acceptance` holds, `lapsed` held until it expired. `nights` is how many of the last ones count;
-    from enough of them there is a `prediction`, whose p-value by Holm over all such cells is `p_history`.
+    `fresh` is the second measurement of a flagged one, and `confirmation` what it says; without the latter
+    `why_unconfirmed` is why there is none. `acceptance` holds, `lapsed` held until it expired. `nights` is how many of
+    the last ones count; from enough of them there is a `prediction`, whose p-value by Holm over all such cells is
+    `p_history`.
     """
 
     screen: Record
@@ -51,7 +52,7 @@ class Evidence:
     flagged: bool = False
     fresh: Record | None = None
     confirmation: Confirmation | None = None
-    lacking: str = ""
+    why_unconfirmed: str = ""
     acceptance: Acceptance | None = None
     lapsed: Acceptance | None = None
     nights: int = 0
@@ -61,17 +62,17 @@ class Evidence:
 
     @property
     def key(self) -> HistoryKey:
-        """By what its history is one."""
+        """The key of its history."""
         return self.screen.key
 
     @property
-    def tells(self) -> Record:
-        """The data that the ruling is of."""
+    def record(self) -> Record:
+        """The data that the decision is about."""
         return self.fresh or self.screen
 
 
 def nightly_change(record: Record) -> NightlyChange:
-    """The change of a usable record on the metric's scale, and its standard error."""
+    """Return the change of a usable record on the metric's scale, with its standard error."""
     if record.change is None or record.sd_epoch is None:
         raise ValueError(f"{record.key} has no change")
     return NightlyChange.of(record.change, record.sd_epoch, record.epochs)

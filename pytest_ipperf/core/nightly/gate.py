@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ipperf.core.design.metric import Metric
 from pytest_ipperf.core.nightly import sentences
-from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check
+from pytest_ipperf.core.nightly.aa_check import AACheck, aa_check_of
 from pytest_ipperf.core.nightly.acceptance import Acceptance, acceptance_of
 from pytest_ipperf.core.nightly.evidence import Confirmation, ErrorRates, Evidence, nightly_change, p_beyond
 from pytest_ipperf.core.nightly.prediction import nights_that_count, predicted
@@ -29,7 +29,7 @@ HISTORY_ALPHA = 0.05
 """The level against history, over all cells that have one."""
 
 MIN_NIGHTS = 20
-"""Fewer nights foretell too little to be worth a verdict."""
+"""Fewer nights predict too little to be worth a verdict."""
 
 PRIOR_DF = 20
 """The most degrees of freedom that a cell's spread over nights borrows from others of its metric."""
@@ -51,7 +51,7 @@ class _Accepted:
         return acceptance_of(key, (each for each in self.all if each.up_to is None), self.today)
 
     def lapsed(self, key: HistoryKey) -> Acceptance | None:
-        """The last one to expire; of interest where none holds."""
+        """Return the last one to expire; of interest where none holds."""
         over = [each for each in self.all if each.covers(key) and not each.holds(self.today)]
         return max(over, key=lambda each: each.until, default=None)
 
@@ -74,7 +74,7 @@ def decide(
     screen: Sequence[Record],
     fresh: Sequence[Record],
     expected: Collection[HistoryKey],
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]],
     accepted: Sequence[Acceptance],
     today: dt.date,
     troubles: Mapping[str, str],
@@ -86,31 +86,31 @@ def decide(
 ) -> NightReport:
     """The report of a night, from all records of its screening and the `fresh` ones of what was flagged.
 
-    `expected` are the cells that the last night lists, whatever their version; `courses` the earlier nights of a
+    `expected` are the cells that the last night lists, whatever their version; `histories` the earlier nights of a
     key, the oldest first. `troubles` are items that failed or broke for another reason than their margin, by node id,
-    with a sentence. Twins are the sentinel and nothing else.
+    with a sentence. Twins serve the A/A check and nothing else.
     """
     known = _Accepted(accepted, today)
-    evidence = _confirmed(_seen(screen, fresh, known, troubles, metric_of))
-    evidence = _against_history(evidence, courses, known, metric_of, min_nights=min_nights, prior_df=prior_df)
-    levels = ErrorRates(family_alpha, history_alpha)
+    evidence = _confirmed(_evidence(screen, fresh, known, troubles, metric_of))
+    evidence = _against_history(evidence, histories, known, metric_of, min_nights=min_nights, prior_df=prior_df)
+    rates = ErrorRates(family_alpha, history_alpha)
     measured = {(record.cell, record.metric) for record in screen}
     absent = {(key.cell, key.metric): key for key in expected if (key.cell, key.metric) not in measured}
     cells = (
-        *(_report(each, levels) for each in evidence.values()),
-        *_absentees(sorted(absent.values()), known, _trouble_by_cell({*measured, *absent}, troubles)),
+        *(_report(each, rates) for each in evidence.values()),
+        *_absent_cells(sorted(absent.values()), known, _trouble_by_cell({*measured, *absent}, troubles)),
     )
-    sentinel = aa_check(screen, metric_of)
-    light = _light(cells, sentinel, troubles, evidence.values())
+    aa_check = aa_check_of(screen, metric_of)
+    gate_status = _gate_status(cells, aa_check, troubles, evidence.values())
     return NightReport(
         cells=cells,
-        sentinel=sentinel,
+        aa_check=aa_check,
         troubles=dict(troubles),
-        light=light,
-        headline=sentences.headline(light, cells, sentinel, troubles),
+        gate_status=gate_status,
+        headline=sentences.headline(gate_status, cells, aa_check, troubles),
         family_alpha=family_alpha,
         history_alpha=history_alpha,
-        warnings=sentences.warnings([each.screen for each in evidence.values()], expected, courses, sentinel),
+        warnings=sentences.warnings([each.screen for each in evidence.values()], expected, histories, aa_check),
     )
 
 
@@ -122,7 +122,7 @@ def _named(records: Iterable[Record]) -> dict[_Name, Record]:
     return {(record.key, record.nodeid): record for record in records if not record.twin}
 
 
-def _seen(
+def _evidence(
     screen: Sequence[Record],
     fresh: Sequence[Record],
     accepted: _Accepted,
@@ -136,7 +136,7 @@ def _seen(
             metric=metric_of(record.metric),
             flagged=_is_flagged(record),
             fresh=again.get(name) if _is_flagged(record) else None,
-            lacking=troubles.get(record.nodeid, ""),
+            why_unconfirmed=troubles.get(record.nodeid, ""),
             acceptance=accepted.of(record.key),
             lapsed=accepted.lapsed(record.key),
         )
@@ -145,7 +145,7 @@ def _seen(
 
 
 def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
-    """With what the fresh data confirm; a flagged cell without any counts among them, as one that shows nothing."""
+    """Add what the fresh data confirm; a flagged cell without any counts among them, as one that shows nothing."""
     suspects = {name: each for name, each in evidence.items() if each.flagged}
     plain = {name: _p_fresh(each, accepted=False) for name, each in suspects.items()}
     asked = {name: _p_fresh(each, accepted=True) for name, each in suspects.items()}
@@ -155,8 +155,10 @@ def _confirmed(evidence: dict[_Name, Evidence]) -> dict[_Name, Evidence]:
         if each.fresh is not None and each.fresh.usable:
             # By the level of the screening, as the second session may be judged at that of Holm's first step.
             within = 1 - plain[name] <= each.screen.alpha
-            said = Confirmation(asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects))
-            found[name] = replace(each, confirmation=said)
+            confirmation = Confirmation(
+                asked[name], by_holm[name], beyond_margin[name], within=within, of=len(suspects)
+            )
+            found[name] = replace(each, confirmation=confirmation)
     return found
 
 
@@ -171,32 +173,32 @@ def _p_fresh(each: Evidence, *, accepted: bool) -> float:
 
 def _against_history(
     evidence: Mapping[_Name, Evidence],
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]],
     accepted: _Accepted,
     metric_of: Callable[[str], Metric],
     *,
     min_nights: int,
     prior_df: float,
 ) -> dict[_Name, Evidence]:
-    """With what the nights before foretell of the screening: fresh data are of cells that were chosen for their size.
+    """Add what the nights before predict for the screening: fresh data are of cells that were chosen for their size.
 
     Where something worse is accepted, how much worse it may be is the only question.
     """
     cells = {each.key: each for each in evidence.values()}
-    nights = {key: nights_that_count(courses.get(key, ()), accepted.since(key)) for key in cells}
+    nights = {key: nights_that_count(histories.get(key, ()), accepted.since(key)) for key in cells}
     asked = [
         key
         for key, each in cells.items()
         if len(nights[key]) >= max(2, min_nights) and each.acceptance is None and each.screen.usable
     ]
     now = {key: nightly_change(cells[key].screen) for key in asked}
-    foretold = predicted(now, nights, metric_of, prior_df=prior_df)
-    by_holm = adjusted({key: each.p for key, each in foretold.items()})
+    predictions = predicted(now, nights, metric_of, prior_df=prior_df)
+    by_holm = adjusted({key: each.p for key, each in predictions.items()})
     return {
         name: replace(
             each,
             nights=len(nights[each.key]),
-            prediction=foretold.get(each.key),
+            prediction=predictions.get(each.key),
             p_history=by_holm.get(each.key),
             compared=len(by_holm),
         )
@@ -204,12 +206,12 @@ def _against_history(
     }
 
 
-def _report(each: Evidence, levels: ErrorRates) -> CellReport:
-    ruling = _ruling(each, levels)
+def _report(each: Evidence, rates: ErrorRates) -> CellReport:
+    decision = _decision(each, rates)
     return CellReport(
         key=each.key,
-        ruling=ruling,
-        sentence=sentences.sentence(each, ruling, levels),
+        decision=decision,
+        sentence=sentences.sentence(each, decision, rates),
         screen=each.screen,
         fresh=each.fresh,
         flagged=each.flagged,
@@ -221,9 +223,9 @@ def _report(each: Evidence, levels: ErrorRates) -> CellReport:
     )
 
 
-def _ruling(each: Evidence, levels: ErrorRates) -> GateDecision:
-    against_margin = _of_fresh(each, levels.family) if each.flagged else _of_screening(each.screen)
-    if against_margin is not GateDecision.EXCEEDS and each.p_history is not None and each.p_history <= levels.history:
+def _decision(each: Evidence, rates: ErrorRates) -> GateDecision:
+    against_margin = _of_fresh(each, rates.family) if each.flagged else _of_screening(each.screen)
+    if against_margin is not GateDecision.EXCEEDS and each.p_history is not None and each.p_history <= rates.history:
         return GateDecision.WORSE
     return against_margin
 
@@ -234,28 +236,28 @@ def _of_screening(record: Record) -> GateDecision:
 
 
 def _of_fresh(each: Evidence, alpha: float) -> GateDecision:
-    said = each.confirmation
-    if said is None:
+    confirmation = each.confirmation
+    if confirmation is None:
         return GateDecision.INCONCLUSIVE
-    if said.adjusted <= alpha:
+    if confirmation.adjusted <= alpha:
         return GateDecision.EXCEEDS
-    if each.acceptance is not None and said.beyond_margin <= alpha:
+    if each.acceptance is not None and confirmation.beyond_margin <= alpha:
         return GateDecision.ACCEPTED
-    return GateDecision.WITHIN if said.within else GateDecision.INCONCLUSIVE
+    return GateDecision.WITHIN if confirmation.within else GateDecision.INCONCLUSIVE
 
 
-def _absentees(
+def _absent_cells(
     absent: Iterable[HistoryKey], accepted: _Accepted, trouble_of: Mapping[str, str]
 ) -> Iterable[CellReport]:
     """What earlier nights measured and this one did not: in trouble, given up, or missing without a word."""
     for key in absent:
         acceptance = accepted.of_absent(key)
         if key.cell in trouble_of:
-            yield CellReport(key=key, ruling=GateDecision.TROUBLE, sentence=trouble_of[key.cell])
+            yield CellReport(key=key, decision=GateDecision.TROUBLE, sentence=trouble_of[key.cell])
         else:
-            ruling = GateDecision.GONE if acceptance else GateDecision.MISSING
+            decision = GateDecision.GONE if acceptance else GateDecision.MISSING
             words = sentences.absence(acceptance, accepted.lapsed(key))
-            yield CellReport(key=key, ruling=ruling, sentence=words)
+            yield CellReport(key=key, decision=decision, sentence=words)
 
 
 def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, str]) -> dict[str, str]:
@@ -268,20 +270,20 @@ def _trouble_by_cell(known: Iterable[tuple[str, str]], troubles: Mapping[str, st
     return found
 
 
-def _light(
+def _gate_status(
     cells: Sequence[CellReport],
-    sentinel: AACheck | None,
+    aa_check: AACheck | None,
     troubles: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> GateStatus:
     """A flagged cell that nobody could measure again is no reason for red, and none for green."""
-    rulings = {cell.ruling for cell in cells}
-    unsettled = any(each.flagged and each.confirmation is None for each in evidence)
-    if sentinel is not None and not sentinel.stable:
+    decisions = {cell.decision for cell in cells}
+    unconfirmed = any(each.flagged and each.confirmation is None for each in evidence)
+    if aa_check is not None and not aa_check.stable:
         return GateStatus.UNSTABLE
-    if rulings & RED or GateDecision.TROUBLE in rulings or troubles:
+    if decisions & RED or GateDecision.TROUBLE in decisions or troubles:
         return GateStatus.RED
-    if GateDecision.MISSING in rulings:
+    if GateDecision.MISSING in decisions:
         return GateStatus.SHRUNK
-    decided = rulings & {GateDecision.WITHIN, GateDecision.ACCEPTED}
-    return GateStatus.GREEN if decided and not unsettled else GateStatus.NOTHING_DECIDED
+    decided = decisions & {GateDecision.WITHIN, GateDecision.ACCEPTED}
+    return GateStatus.GREEN if decided and not unconfirmed else GateStatus.NOTHING_DECIDED

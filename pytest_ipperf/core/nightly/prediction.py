@@ -1,4 +1,4 @@
-"""History: what the last nights of a cell foretell of tonight, and how far beyond that tonight is.
+"""Predict a cell's change of tonight from its last nights, and test how far beyond that tonight is.
 
 All changes are on the metric's scale (log ratios, or differences of shares), so that what a whole night does to both
 arms cancels; what is left of it is in the spread of the nights. A night is one value, however many runs it had.
@@ -41,7 +41,7 @@ class NightlyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What so many `nights` foretell: `mean`, with the spread `sd` of a night, worth `df` degrees of freedom.
+    """The prediction from so many `nights`: `mean`, with the spread `sd` of a night, worth `df` degrees of freedom.
 
     Tonight is worse than the mean by `worse_by` (negative where it is better); `p` is the one-sided p-value of that.
     """
@@ -54,11 +54,11 @@ class Prediction:
     p: float
 
 
-def nights_that_count(course: Iterable[HistoryEntry], after: float = -math.inf) -> tuple[NightlyChange, ...]:
+def nights_that_count(history: Iterable[HistoryEntry], after: float = -math.inf) -> tuple[NightlyChange, ...]:
     """The last sound and usable nights that began later than `after` (seconds since 1970), the oldest first."""
     found = [
         NightlyChange.of(each.change, each.sd_epoch, each.epochs)
-        for each in course
+        for each in history
         if each.sound
         and each.usable
         and each.began_at > after

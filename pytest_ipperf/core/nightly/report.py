@@ -16,7 +16,7 @@ from pytest_ipperf.core.records.record import Record
 
 
 class GateDecision(enum.Enum):
-    """What became of a cell; the value is its wording."""
+    """The gate's decision about a cell; the value is its wording."""
 
     WITHIN = "within margin"
     EXCEEDS = "exceeds margin, confirmed"
@@ -30,7 +30,7 @@ class GateDecision(enum.Enum):
 
 
 RED = frozenset({GateDecision.EXCEEDS, GateDecision.WORSE})
-"""The rulings that a regression is."""
+"""The decisions that are regressions."""
 
 
 RANK = (
@@ -48,7 +48,7 @@ RANK = (
 
 
 class GateStatus(enum.IntEnum):
-    """The night's one answer; the value is the exit status."""
+    """The gate's status for a whole night; the value is the exit status."""
 
     GREEN = 0
     RED = 1
@@ -68,11 +68,12 @@ class CellReport:
 
     `screen` is what all cells were measured for, `fresh` the second measurement of one that was flagged; without either
     it is missing. `p_fresh` is the one-sided p-value of the fresh data, `p_adjusted` that by Holm over all that were
-    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` tells it all.
+    flagged; `p_history` and `p_history_adjusted` the same against its last `nights` nights. `sentence` says it in
+    words.
     """
 
     key: HistoryKey
-    ruling: GateDecision
+    decision: GateDecision
     sentence: str
     screen: Record | None = None
     fresh: Record | None = None
@@ -85,30 +86,30 @@ class CellReport:
 
     @property
     def record(self) -> Record | None:
-        """The data that the ruling is of."""
+        """The data that the decision is about."""
         return self.fresh or self.screen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightReport:
-    """All cells, the sentinel if the reference had a twin, and items that failed or broke for another reason.
+    """All cells, the A/A check if the reference had a twin, and items that failed or broke for another reason.
 
     `family_alpha` is the level of the fresh data over all flagged cells, `history_alpha` that against history.
     `warnings` are sentences about what a reader should know and that decide nothing, such as changed hosts.
     """
 
     cells: tuple[CellReport, ...]
-    sentinel: AACheck | None
+    aa_check: AACheck | None
     troubles: Mapping[str, str]
-    light: GateStatus
+    gate_status: GateStatus
     headline: str
     family_alpha: float
     history_alpha: float
     warnings: tuple[str, ...] = ()
 
-    def having(self, *rulings: GateDecision) -> tuple[CellReport, ...]:
-        """The cells of which one of that was ruled."""
-        return tuple(cell for cell in self.cells if cell.ruling in rulings)
+    def with_decision(self, *decisions: GateDecision) -> tuple[CellReport, ...]:
+        """Return the cells with one of these decisions."""
+        return tuple(cell for cell in self.cells if cell.decision in decisions)
 
 
 def cell_of(nodeid: str, cells: Iterable[str]) -> str:

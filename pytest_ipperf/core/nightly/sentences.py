@@ -1,4 +1,4 @@
-"""The bulletin: a night in plain sentences, one for each cell and one for all."""
+"""Report a night in plain sentences, one for each cell and one for all."""
 
 from __future__ import annotations
 
@@ -18,79 +18,81 @@ from pytest_ipperf.core.records.record import Record
 _NAMED = 3
 
 
-def sentence(each: Evidence, ruling: GateDecision, levels: ErrorRates) -> str:
-    """What was ruled of a measured cell, with the figures behind it."""
-    against_margin = _of_fresh(each, levels) if each.flagged else _of_screening(each.screen)
-    parts = [_of_nights(each, levels), against_margin] if ruling is GateDecision.WORSE else [against_margin]
-    if ruling is not GateDecision.WORSE and each.prediction is not None:
+def sentence(each: Evidence, decision: GateDecision, rates: ErrorRates) -> str:
+    """Describe the decision about a measured cell, with the figures behind it."""
+    against_margin = _of_fresh(each, rates) if each.flagged else _of_screening(each.screen)
+    parts = [_of_nights(each, rates), against_margin] if decision is GateDecision.WORSE else [against_margin]
+    if decision is not GateDecision.WORSE and each.prediction is not None:
         parts.append(f"nothing worse is shown against {_nights(each)}")
-    if each.lapsed is not None and each.acceptance is None and ruling in (GateDecision.EXCEEDS, GateDecision.WORSE):
+    if each.lapsed is not None and each.acceptance is None and decision in (GateDecision.EXCEEDS, GateDecision.WORSE):
         parts.append(_over(each.lapsed))
     return "; ".join(parts)
 
 
 def absence(acceptance: Acceptance | None, lapsed: Acceptance | None) -> str:
-    """What is told of a cell that earlier nights measured and this one did not."""
-    told = "earlier nights measured it, and this one did not"
+    """Describe a cell that earlier nights measured and this one did not."""
+    absent = "earlier nights measured it, and this one did not"
     if acceptance is not None:
-        return f"{told}, as is {_accepted(acceptance)}"
-    return f"{told}; {_over(lapsed)}" if lapsed else told
+        return f"{absent}, as is {_accepted(acceptance)}"
+    return f"{absent}; {_over(lapsed)}" if lapsed else absent
 
 
 def headline(
-    light: GateStatus, cells: Sequence[CellReport], sentinel: AACheck | None, troubles: Mapping[str, str]
+    gate_status: GateStatus, cells: Sequence[CellReport], aa_check: AACheck | None, troubles: Mapping[str, str]
 ) -> str:
     """The night's answer in one sentence."""
-    found = {ruling: [str(cell.key) for cell in cells if cell.ruling is ruling] for ruling in GateDecision}
+    found = {decision: [str(cell.key) for cell in cells if cell.decision is decision] for decision in GateDecision}
     parts = []
-    if light is GateStatus.UNSTABLE and sentinel is not None:
+    if gate_status is GateStatus.UNSTABLE and aa_check is not None:
         parts.append(
-            f"in {sentinel.excludes} of {_count(sentinel.cells, 'cell')} the reference differs from its twin, where "
-            f"chance gives {sentinel.at_most} at most, so that nothing else of this night is to be believed"
+            f"in {aa_check.excludes} of {_count(aa_check.cells, 'cell')} the reference differs from its twin, where "
+            f"chance gives {aa_check.at_most} at most, so that nothing else of this night is to be believed"
         )
-    for ruling, words in (
+    for decision, words in (
         (GateDecision.EXCEEDS, "beyond the margin, confirmed in fresh epochs"),
         (GateDecision.WORSE, "worse than in the last nights"),
         (GateDecision.MISSING, "no longer measured"),
     ):
-        if found[ruling]:
-            parts.append(f"{_share(len(found[ruling]), len(cells))} {words}: {_names(found[ruling])}")
+        if found[decision]:
+            parts.append(f"{_share(len(found[decision]), len(cells))} {words}: {_names(found[decision])}")
     if troubles or found[GateDecision.TROUBLE]:
         parts.append(f"trouble with {_count(max(len(troubles), len(found[GateDecision.TROUBLE])), 'item')}")
-    if unsettled := sum(_is_unsettled(cell) for cell in cells):
-        parts.append(f"{_share(unsettled, len(cells))} flagged and not measured again")
+    if unconfirmed := sum(_is_unconfirmed(cell) for cell in cells):
+        parts.append(f"{_share(unconfirmed, len(cells))} flagged and not measured again")
     parts.append(f"{_share(len(found[GateDecision.WITHIN]), len(cells))} within the margin")
     parts += _rest(cells, found)
-    return f"{light.word}: {'; '.join(parts)}"
+    return f"{gate_status.word}: {'; '.join(parts)}"
 
 
 def warnings(
     screen: Sequence[Record],
     expected: Iterable[HistoryKey],
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]],
-    sentinel: AACheck | None,
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]],
+    aa_check: AACheck | None,
 ) -> tuple[str, ...]:
     """What a reader should know of the night and that decides nothing."""
     cells = {record.key: record for record in screen}
-    known = {key for key in (*expected, *courses) if key.version}
+    known = {key for key in (*expected, *histories) if key.version}
     names = {(key.cell, key.metric) for key in known}
-    changed = sum(_is_changed(record, courses.get(key, ())) for key, record in cells.items())
+    changed = sum(_is_changed(record, histories.get(key, ())) for key, record in cells.items())
     anew = sum(key not in known and (key.cell, key.metric) in names for key in cells)
-    told = []
-    if sentinel is None:
-        told.append("no sentinel: the reference had no twin, so that nothing tells whether the environment was stable")
+    warnings = []
+    if aa_check is None:
+        warnings.append(
+            "no A/A check: the reference had no twin, so that nothing tells whether the environment was stable"
+        )
     if changed:
-        told.append(f"of {_count(changed, 'cell')} the hosts or the server are not those of the last night")
+        warnings.append(f"of {_count(changed, 'cell')} the hosts or the server are not those of the last night")
     if anew:
-        told.append(
+        warnings.append(
             f"of {_count(anew, 'cell')} the workload is not that of earlier nights, so that history begins anew"
         )
-    return tuple(told)
+    return tuple(warnings)
 
 
-def _is_changed(record: Record, course: Sequence[HistoryEntry]) -> bool:
+def _is_changed(record: Record, history: Sequence[HistoryEntry]) -> bool:
     """Whether the last night's is known too, and another."""
-    before = course[-1].fingerprint if course else ""
+    before = history[-1].fingerprint if history else ""
     return before not in ("", record.fingerprint)
 
 
@@ -109,42 +111,43 @@ def _of_screening(record: Record) -> str:
     return f"{_change(record)} {beside}"
 
 
-def _of_fresh(each: Evidence, levels: ErrorRates) -> str:
-    said, now = each.confirmation, each.tells
-    if said is None:
+def _of_fresh(each: Evidence, rates: ErrorRates) -> str:
+    confirmation, now = each.confirmation, each.record
+    if confirmation is None:
         seemed = f"{_change(each.screen)} seems beyond {_margin(each.screen)}"
-        why = each.lacking or ("its fresh data are no evidence" if each.fresh else "")
+        why = each.why_unconfirmed or ("its fresh data are no evidence" if each.fresh else "")
         return f"{seemed}, and was neither confirmed nor refuted in fresh epochs{f': {why}' if why else ''}"
     found, screened = f"{_change(now)} in fresh epochs", f"{_percent(each.screen.estimate, now.change_unit)} before"
-    if said.adjusted <= levels.family:
+    if confirmation.adjusted <= rates.family:
         beyond = _margin(now)
         if each.acceptance is not None:
             beyond += f", and worse than the {_up_to(each.acceptance, now.change_unit)}"
-        return f"{found} ({screened}) is beyond {beyond}: {_by_holm(said.adjusted, said)}"
-    if each.acceptance is not None and said.beyond_margin <= levels.family:
-        beyond = f"beyond {_margin(now)}: {_by_holm(said.beyond_margin, said)}"
+        return f"{found} ({screened}) is beyond {beyond}: {_by_holm(confirmation.adjusted, confirmation)}"
+    if each.acceptance is not None and confirmation.beyond_margin <= rates.family:
+        beyond = f"beyond {_margin(now)}: {_by_holm(confirmation.beyond_margin, confirmation)}"
         return f"{found} ({screened}) is {beyond}; {_up_to(each.acceptance, now.change_unit)}"
-    if said.within:
+    if confirmation.within:
         return f"{found} ({screened}) is within {_margin(now)}"
-    return f"{found} ({screened}) does not show that it is beyond {_margin(now)}: {_by_holm(said.adjusted, said)}"
+    by_holm = _by_holm(confirmation.adjusted, confirmation)
+    return f"{found} ({screened}) does not show that it is beyond {_margin(now)}: {by_holm}"
 
 
-def _of_nights(each: Evidence, levels: ErrorRates) -> str:
+def _of_nights(each: Evidence, rates: ErrorRates) -> str:
     found = each.prediction
     if found is None or each.p_history is None:
         return ""
     fraction = slowdown_fraction(max(found.worse_by, 0.0), each.metric.direction, each.metric.scale)
     size = f"{percent_text(100 * fraction, sign=False)} {UNITS_OF_CHANGE[each.metric.scale]}"
     p = f"{_p(each.p_history)} by Holm over {_count(each.compared, 'cell')}"
-    return f"it is worse by {size} than {_nights(each)}: {p}, for a level of {100 * levels.history:g} %"
+    return f"it is worse by {size} than {_nights(each)}: {p}, for a level of {100 * rates.history:g} %"
 
 
 def _nights(each: Evidence) -> str:
     return f"the mean of its last {_count(each.nights, 'night')}"
 
 
-def _by_holm(p: float, said: Confirmation) -> str:
-    return f"{_p(p)} by Holm over {_count(said.of, 'flagged cell')}"
+def _by_holm(p: float, confirmation: Confirmation) -> str:
+    return f"{_p(p)} by Holm over {_count(confirmation.of, 'flagged cell')}"
 
 
 def _change(record: Record) -> str:
@@ -188,8 +191,8 @@ def _over(lapsed: Acceptance) -> str:
 
 
 def _rest(cells: Sequence[CellReport], found: Mapping[GateDecision, Sequence[str]]) -> list[str]:
-    refuted = sum(cell.flagged and cell.ruling in _REFUTED and not _is_unsettled(cell) for cell in cells)
-    without = sum(cell.ruling is GateDecision.INCONCLUSIVE and not cell.flagged for cell in cells)
+    refuted = sum(cell.flagged and cell.decision in _REFUTED and not _is_unconfirmed(cell) for cell in cells)
+    without = sum(cell.decision is GateDecision.INCONCLUSIVE and not cell.flagged for cell in cells)
     counts = (
         (len(found[GateDecision.ACCEPTED]), "worse, as is accepted"),
         (refuted, "flagged and not confirmed"),
@@ -203,8 +206,8 @@ def _rest(cells: Sequence[CellReport], found: Mapping[GateDecision, Sequence[str
 _REFUTED = (GateDecision.WITHIN, GateDecision.INCONCLUSIVE)
 
 
-def _is_unsettled(cell: CellReport) -> bool:
-    return cell.flagged and cell.ruling is GateDecision.INCONCLUSIVE and cell.p_adjusted is None
+def _is_unconfirmed(cell: CellReport) -> bool:
+    return cell.flagged and cell.decision is GateDecision.INCONCLUSIVE and cell.p_adjusted is None
 
 
 def _share(count: int, cells: int) -> str:

@@ -1,4 +1,4 @@
-"""A story: all that a report tells of one session, read from what was kept of it. What measured it is not needed."""
+"""Summarise one session for reports, from its records alone."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class SessionSummary:
     where it did not end in order).
     `question` holds the facts of its event `session` (docs/records.md). `samples` are those of one column of all runs
     that count, by workload and arm: seconds of connections or replies, infinite for each that failed; empty for what
-    keeps none. `courses` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
-    which it is the screening. `saved` is the name under which it was saved, empty where it was not. `extent` tells
-    whether it is whole; of one that is not, the items that it has not come to are among the `troubles`.
+    keeps none. `histories` are the earlier sessions of a key, the oldest first. `night` is the report of the night of
+    which it is the screening. `saved` is the name under which it was saved, empty where it was not. `completeness`
+    tells whether it is whole; of one that is not, the items that it has not come to are among the `troubles`.
     """
 
     name: str
@@ -62,9 +62,9 @@ class SessionSummary:
     troubles: tuple[Trouble, ...] = ()
     hosts: tuple[HostSummary, ...] = ()
     samples: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]] = field(default_factory=dict)
     night: NightReport | None = None
     saved: str = ""
     notes: tuple[str, ...] = ()
     status: int | None = None
-    extent: Completeness = WHOLE
+    completeness: Completeness = WHOLE

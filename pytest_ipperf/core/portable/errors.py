@@ -1,6 +1,6 @@
-"""Every exception of the house, on the lowest floor so that all floors can raise it.
+"""Every exception of the project, in the bottom layer so that all layers can raise it.
 
-A failed connection is data and never raises; what raises is a broken question or a broken instrument.
+A failed connection is data and never raises; what raises is a broken question or a broken measuring program.
 Each message is one sentence: the thing, the bad value, and what would be right.
 """
 

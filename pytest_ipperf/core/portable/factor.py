@@ -21,7 +21,7 @@ class Factor:
     """A factor of a protocol, one file of `protocols/` each.
 
     `levels` are measured where a test names none. A workload's text and a test's id name a level after the `mark`, as
-    in `window64k`; of words the word alone, and nothing of the level that is `silent`, as it goes without saying.
+    in `window64k`; of words the word alone, and nothing of the `implicit` level, which goes without saying.
     `words` are all that there are, where the unit is that.
     """
 
@@ -32,13 +32,13 @@ class Factor:
     help: str
     mark: str = ""
     words: tuple[str, ...] = ()
-    silent: Value | None = None
+    implicit: Value | None = None
 
     def parse(self, given: object) -> Value:
         """A level as people write it: `64k`, `10mbit`, `down`; UsageError where it makes no sense."""
         text = str(given).strip()
-        if self.silent is not None and text == str(self.silent):
-            return self.silent
+        if self.implicit is not None and text == str(self.implicit):
+            return self.implicit
         if self.unit == "word":
             if text not in self.words:
                 raise UsageError(f"{self.name} {text!r} does not exist; there are {', '.join(self.words)}")
@@ -53,7 +53,7 @@ class Factor:
 
     def level(self, value: Value) -> Level:
         """That value of this factor."""
-        return Level(self.name, value, "" if value == self.silent else f"{self.mark}{self.text(value)}")
+        return Level(self.name, value, "" if value == self.implicit else f"{self.mark}{self.text(value)}")
 
     def of_text(self, text: str) -> Level | None:
         """The level that ids call so; None where they call none of this factor so."""
@@ -67,7 +67,7 @@ class Factor:
 
 @dataclass(frozen=True, order=True)
 class Level:
-    """A value of a factor; `text` is what ids and the names of workloads say of it, empty where it is silent."""
+    """A value of a factor; `text` is what ids and the names of workloads say of it, empty where it is implicit."""
 
     name: str
     value: Value
@@ -75,14 +75,14 @@ class Level:
 
 
 def levels_of_text(factors: Sequence[Factor], text: str) -> tuple[Level, ...]:
-    """The levels of all factors, from what a workload's text says of those that are not silent."""
+    """The levels of all factors, from what a workload's text says of those that are not implicit."""
     parts, found = text.split("-"), []
     for factor in factors:
         level = factor.of_text(parts[0]) if parts else None
         if level is not None:
             parts.pop(0)
-        elif factor.silent is not None:
-            level = factor.level(factor.silent)
+        elif factor.implicit is not None:
+            level = factor.level(factor.implicit)
         if level is not None:
             found.append(level)
     return tuple(found)

@@ -1,7 +1,7 @@
-"""A shelf: a folder of modules as a read-only mapping, so that one new file is one new thing.
+"""A plug-in registry: a folder of modules as a read-only mapping, so that one new file is one new thing.
 
-Each module of the folder offers one object under the shelf's name (`protocol`, `server`, `metric`, ...);
-`base` holds what they share and is not on the shelf.
+Each module of the folder offers one object under the registry's name (`protocol`, `server`, `metric`, ...);
+`base` holds what they share and is not in the registry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A script: the server's side of a transaction by rote, for the null server. Travels to hosts."""
+"""Canned replies: the server's side of a transaction, for the null server. Travels to hosts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, replace
 
 DATA_PORT = b"<data port>"
-"""Stands in the answers of a script with `data` for the number of the port where that is to be had."""
+"""Stands in the replies with `data` for the number of the port where that is to be had."""
 
 
 @dataclass(frozen=True)
 class CannedReplies:
-    """What a server says that does nothing else.
+    """The canned replies of a server that does nothing else.
 
     `greeting` is said first; each of `turns` is what has to end the bytes heard since the last one, and the answer. The
     connection is closed after the last. `data`, if there is any, goes out on each connection to a port of its own,

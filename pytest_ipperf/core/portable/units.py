@@ -1,6 +1,6 @@
 """Quantities as people write them, and back: `1k`, `0.5ms`, `5min`, `10%`.
 
-Inside the house all is in base units (bytes, seconds, fractions); these functions stand at the doors.
+Inside the project all is in base units (bytes, seconds, fractions); these functions convert at its borders.
 """
 
 from __future__ import annotations

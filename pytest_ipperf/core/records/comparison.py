@@ -1,4 +1,4 @@
-"""A comparison: by how much the change of a cell is another one in this session than it was in that.
+"""A comparison: by how much the change of a cell differs between two sessions.
 
 All on the metric's scale (log ratios, or differences of shares): what a whole session did to both arms cancels.
 """
@@ -72,7 +72,7 @@ class Comparison:
     only_now: tuple[HistoryKey, ...]
     only_then: tuple[HistoryKey, ...]
 
-    def having(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
+    def with_verdict(self, *verdicts: Verdict | None) -> tuple[Difference, ...]:
         """Those of these verdicts; of None those that cannot be compared."""
         return tuple(each for each in self.differences if each.verdict in verdicts)
 
@@ -130,7 +130,7 @@ def compared(
         low=low,
         high=high,
         alpha=alpha,
-        margin=asked.told,
+        margin=asked.description,
         margin_fraction=fraction,
         better=verdict is Verdict.WITHIN and fast < -allowed,
     )
@@ -152,13 +152,15 @@ def comparison(
     )
 
 
-def interval_of(past: HistoryEntry, confidence: float = 0.95) -> Interval | None:
+def interval_of(entry: HistoryEntry, confidence: float = 0.95) -> Interval | None:
     """The interval of a session's change on the metric's scale; None where it has none, or too few epochs for one."""
-    if past.epochs < MIN_EPOCHS or past.change is None or past.sd_epoch is None or not math.isfinite(past.change):
+    if entry.epochs < MIN_EPOCHS or entry.change is None or entry.sd_epoch is None or not math.isfinite(entry.change):
         return None
-    df = past.epochs - 1
-    half = t_quantile((1 + confidence) / 2, df) * past.sd_epoch / math.sqrt(past.epochs)
-    return Interval(estimate=past.change, low=past.change - half, high=past.change + half, confidence=confidence, df=df)
+    df = entry.epochs - 1
+    half = t_quantile((1 + confidence) / 2, df) * entry.sd_epoch / math.sqrt(entry.epochs)
+    return Interval(
+        estimate=entry.change, low=entry.change - half, high=entry.change + half, confidence=confidence, df=df
+    )
 
 
 def matched(
@@ -194,13 +196,13 @@ def _margin(text: str) -> Margin:
 
 def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple[Interval | None, str]:
     """The change of the change, or why there is none."""
-    for past in (now, then):
-        if past.verdict == Verdict.INVALID.name.lower():
-            return None, f"{Verdict.INVALID.value} in {past.session}"
-        if past.change is None or past.sd_epoch is None:
-            return None, f"{past.session} tells no spread of it"
-        if not math.isfinite(past.change):
-            return None, f"its change in {past.session} is no finite number"
+    for entry in (now, then):
+        if entry.verdict == Verdict.INVALID.name.lower():
+            return None, f"{Verdict.INVALID.value} in {entry.session}"
+        if entry.change is None or entry.sd_epoch is None:
+            return None, f"{entry.session} tells no spread of it"
+        if not math.isfinite(entry.change):
+            return None, f"its change in {entry.session} is no finite number"
     assert now.change is not None and then.change is not None  # noqa: S101, PT018 - for mypy
     estimate = now.change - then.change
     error, df = _standard_error(now, then), _degrees(now, then)
@@ -208,9 +210,9 @@ def _interval(now: HistoryEntry, then: HistoryEntry, confidence: float) -> tuple
     return Interval(estimate=estimate, low=estimate - half, high=estimate + half, confidence=confidence, df=df), ""
 
 
-def _variances(*pasts: HistoryEntry) -> list[float]:
+def _variances(*entries: HistoryEntry) -> list[float]:
     """Of each mean over the epochs."""
-    return [(past.sd_epoch or 0.0) ** 2 / past.epochs for past in pasts]
+    return [(entry.sd_epoch or 0.0) ** 2 / entry.epochs for entry in entries]
 
 
 def _standard_error(now: HistoryEntry, then: HistoryEntry) -> float:
@@ -228,7 +230,7 @@ def _degrees(now: HistoryEntry, then: HistoryEntry) -> float:
 
 def _too_few(now: HistoryEntry, then: HistoryEntry) -> str:
     """Why nothing is judged at all, nor any interval given: a design that never judges has fewer epochs than others."""
-    fewest = min(now, then, key=lambda past: past.epochs)
+    fewest = min(now, then, key=lambda entry: entry.epochs)
     if fewest.epochs >= MIN_EPOCHS or Verdict.INVALID.name.lower() in (now.verdict, then.verdict):
         return ""
     epochs = f"{fewest.epochs} epoch{'s' * (fewest.epochs != 1)}"
@@ -237,7 +239,7 @@ def _too_few(now: HistoryEntry, then: HistoryEntry) -> str:
 
 def _no_evidence(now: HistoryEntry, then: HistoryEntry) -> str:
     """Why figures that can be shown decide nothing; empty where they may."""
-    return next((f"its figures in {past.session} are no evidence" for past in (now, then) if not past.usable), "")
+    return next((f"its figures in {entry.session} are no evidence" for entry in (now, then) if not entry.usable), "")
 
 
 def _rule(low: float, high: float, allowed: float) -> Verdict:

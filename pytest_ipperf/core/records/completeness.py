@@ -1,4 +1,4 @@
-"""The extent of a session: whether it is whole, still running or broken off, and how many of its cells it measured.
+"""Completeness of a session: whole, still running or broken off, and how many of its cells were measured.
 
 A report of a session that is not whole says so before anything else: its answers are of a part of what was asked.
 """
@@ -16,7 +16,7 @@ _STOPPED = (2, 3)
 
 
 class SessionState(enum.Enum):
-    """How a session stands; the value is the word for it."""
+    """State of a session; the value is the word for it."""
 
     WHOLE = "whole"
     RUNNING = "running"
@@ -25,7 +25,7 @@ class SessionState(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completeness:
-    """How far a session came: `measured` cells of `planned` ones, None where its records do not say how many.
+    """Completeness of a session: `measured` cells of `planned` ones, None where its records do not say how many.
 
     `missing` are the items (pytest's node ids) that have no answer, with their cells. `resume` is what
     `--ipperf-resume` takes to measure the rest; empty where there is nothing to go on with.
@@ -69,7 +69,7 @@ class Completeness:
 WHOLE = Completeness(state=SessionState.WHOLE)
 
 
-def extent(
+def completeness_of(
     items: Mapping[str, str] | None,
     measured: Collection[str],
     missing: Collection[str],
@@ -77,7 +77,7 @@ def extent(
     state: SessionState,
     resume: str = "",
 ) -> Completeness:
-    """Return the extent of a session that was to answer `items` (cells by node id; None where that was not kept).
+    """Return the completeness of a session that was to answer `items` (cells by node id; None where that was not kept).
 
     `measured` are the cells that have a record, `missing` the node ids of items that the session has not come to.
     """

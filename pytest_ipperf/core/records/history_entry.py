@@ -1,4 +1,4 @@
-"""The past of a cell: what one session found of it by one of its metrics, short enough to be kept for years of nights.
+"""One history entry of a cell: its result in one session by one metric, short enough to be kept for years of nights.
 
 Apart from a record, which has all of it, as thousands of these are read for one comparison.
 """
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class HistoryKey(NamedTuple):
-    """By what a history is one: the same cell, metric and version of the workload.
+    """Identifies a history: the same cell, metric and version of the workload.
 
-    A change of the hosts is none of it: it is told beside the history and does not begin a new one.
+    A change of the hosts is no part of it: it is reported beside the history and does not begin a new one.
     """
 
     cell: str
@@ -25,7 +25,7 @@ class HistoryKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """What the session of that name, which began at `began_at` (seconds since 1970), found of `key`.
+    """The result for `key` of the session of that name, which began at `began_at` (seconds since 1970).
 
     `change` is on the metric's scale: the log ratio of the arm to the reference, or the difference of shares;
     `sd_epoch` is the spread of its `epochs`. Both are None where a design has a single epoch. `test_value` and

@@ -1,6 +1,6 @@
-"""A sighting: what one session saw of a cell, kept for the foresight of later ones as plain values.
+"""The spread that one session observed of a cell, kept as plain values for the power forecasts of later ones.
 
-Apart from the foresight, which needs scipy, as it is read before every run.
+Apart from the forecast, which needs scipy, as it is read before every run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ObservedSpread:
 
     @classmethod
     def of(cls, record: Record, session: str) -> ObservedSpread | None:
-        """What a record tells; None where its design has too few epochs or blocks to tell a spread."""
+        """Return the spread in a record; None where its design has too few epochs or blocks for one."""
         if record.sd_epoch is None or record.sd_block is None:
             return None
         return cls(
@@ -45,6 +45,6 @@ class ObservedSpread:
         )
 
 
-def comparable(sightings: Sequence[ObservedSpread]) -> list[ObservedSpread]:
-    """Those of the server that was seen last, as another program has another spread; the oldest first."""
-    return [each for each in sightings if each.server == sightings[-1].server]
+def comparable(spreads: Sequence[ObservedSpread]) -> list[ObservedSpread]:
+    """Return those of the server that was measured last, as another program has another spread; the oldest first."""
+    return [each for each in spreads if each.server == spreads[-1].server]

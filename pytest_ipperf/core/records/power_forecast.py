@@ -1,6 +1,6 @@
-"""Foresight: what a design can settle here, from the spread that earlier sessions saw.
+"""Forecast what a design can detect here, from the spread that earlier sessions observed.
 
-A difference is settled when it is found, or none is shown to be within such a margin, in 9 of 10 sessions.
+The minimum detectable difference is found, or none is shown to be within such a margin, in 9 of 10 sessions.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class VarianceComponents:
     sd_interaction: float
 
     @classmethod
-    def pooled(cls, sightings: Sequence[ObservedSpread], metric: Metric) -> VarianceComponents:
+    def pooled(cls, spreads: Sequence[ObservedSpread], metric: Metric) -> VarianceComponents:
         """The root mean squares over the sessions, whatever number of blocks each of them had.
 
         What an epoch's spread has beyond that of its blocks is the interaction; it cannot be negative.
         Source: the variance components of Kalibera and Jones, 2013.
         """
-        block = statistics.fmean(each.sd_block**2 for each in sightings)
+        block = statistics.fmean(each.sd_block**2 for each in spreads)
         beyond = statistics.fmean(
-            each.sd_epoch**2 - block_share(each.blocks, metric.location) * each.sd_block**2 for each in sightings
+            each.sd_epoch**2 - block_share(each.blocks, metric.location) * each.sd_block**2 for each in spreads
         )
         return cls(sd_block=math.sqrt(block), sd_interaction=math.sqrt(max(0.0, beyond)))
 
@@ -42,8 +42,8 @@ class VarianceComponents:
         """The spread of the epochs' changes under a design."""
         return epoch_spread(self.sd_block, self.sd_interaction, design.blocks, metric.location)
 
-    def settles(self, design: Design, metric: Metric) -> float:
-        """The smallest difference that the design settles, by its last look, as a fraction."""
+    def detectable(self, design: Design, metric: Metric) -> float:
+        """Return the minimum detectable difference of the design, by its last look, as a fraction."""
         return minimum_detectable(
             self.of_epochs(design, metric),
             design.most_epochs,
@@ -53,7 +53,7 @@ class VarianceComponents:
         )
 
     def epochs_for(self, margin_fraction: float, design: Design, metric: Metric) -> int | None:
-        """The epochs of the design's kind that would settle a difference of the margin; None where no number would."""
+        """The epochs of the design's kind that would detect a difference of the margin; None where no number would."""
         sd_epoch = self.of_epochs(design, metric)
         try:
             return epochs_needed(
@@ -65,16 +65,16 @@ class VarianceComponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerForecast:
-    """What is to be expected of a cell: the `fraction` that is settled, at the spread of so many earlier `sessions`.
+    """The forecast for a cell: the minimum `detectable` difference as a fraction, at the spread of so many `sessions`.
 
     `unit` is what people read of it, `%` or `pp`; of those, the fractions are differences of shares.
     `margin_fraction` is the narrowest margin that is asked, None where that is not known. Where it is less than the
-    fraction, `epochs` tells how many would do (None: no number), and `better` the design that is enough, or else comes
-    nearest, with what it settles.
+    detectable difference, `epochs` tells how many would do (None: no number), and `better` the design that is enough,
+    or else comes nearest, with what it detects.
     """
 
     sessions: int
-    fraction: float
+    detectable: float
     margin_fraction: float | None
     unit: str = "%"
     epochs: int | None = None
@@ -83,31 +83,31 @@ class PowerForecast:
     @property
     def falls_short(self) -> bool:
         """Whether the cell will probably stay undecided even where there is no difference."""
-        return self.margin_fraction is not None and self.margin_fraction < self.fraction
+        return self.margin_fraction is not None and self.margin_fraction < self.detectable
 
 
 def forecast(
-    sightings: Sequence[ObservedSpread],
+    spreads: Sequence[ObservedSpread],
     margin_fraction: float | None,
     design: Design,
     others: Iterable[Design],
     metric: Metric,
 ) -> PowerForecast:
-    """What `design` will settle, and where it falls short, which of the `others`, with runs as long, settles more."""
-    spread = VarianceComponents.pooled(sightings, metric)
+    """Forecast what `design` detects, and where that is too little, which of the `others`, with runs as long, does."""
+    spread = VarianceComponents.pooled(spreads, metric)
     found = PowerForecast(
-        sessions=len(sightings),
-        fraction=spread.settles(design, metric),
+        sessions=len(spreads),
+        detectable=spread.detectable(design, metric),
         margin_fraction=margin_fraction,
         unit=UNITS_OF_CHANGE[metric.scale],
     )
     if margin_fraction is None or not found.falls_short:
         return found
-    settled = {each.name: spread.settles(each, metric) for each in others if each.judges}
+    by_design = {each.name: spread.detectable(each, metric) for each in others if each.judges}
     # The first that is enough: a smaller design is done sooner.
-    order = sorted(settled, key=lambda name: max(settled[name], margin_fraction))
+    order = sorted(by_design, key=lambda name: max(by_design[name], margin_fraction))
     return dataclasses.replace(
         found,
         epochs=spread.epochs_for(margin_fraction, design, metric),
-        better=next(((name, settled[name]) for name in order if settled[name] < found.fraction), None),
+        better=next(((name, by_design[name]) for name in order if by_design[name] < found.detectable), None),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ipperf.core.design.cell import Arm, Cell, levels_text
 from pytest_ipperf.core.design.metric import UNITS_OF_CHANGE
-from pytest_ipperf.core.measurement.client_load import ClientLoad, instrument
+from pytest_ipperf.core.measurement.client_load import ClientLoad, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run, leading
 from pytest_ipperf.core.portable.factor import values_of
@@ -22,7 +22,7 @@ from pytest_ipperf.core.records.history_entry import HistoryEntry, HistoryKey
 if TYPE_CHECKING:  # scipy comes with it, which the hook's specification must not load in every session
     from pytest_ipperf.core.inference.verdict import Judgement
 
-# Of failures that a record names; the journal has all of them.
+# Of failures that a record names; the event log has all of them.
 _KINDS = 8
 
 _NO_EVIDENCE = frozenset({"too_few_epochs", "zero_spread", "never_judges", "no_effect", "doubted"})
@@ -36,8 +36,8 @@ class ArmSummary:
     `completed_values` are the means of the completed connections alone, of every run that has one: what paper 000 calls
     its average. Failures make it another number than the value.
     `phases` are medians over all completed connections in seconds: dns, connect, first_byte, total, each since the
-    connection's start; empty when none completed. `instrument` is the client's part in all that, and `pace` that of the
-    links, where they have a rate. `figures` are the means over the runs of all that metrics made of them and engines
+    connection's start; empty when none completed. `instrument` is the load of the client, and `pace` the rate of the
+    links, where they have one. `figures` are the means over the runs of all that metrics made of them and engines
     counted, each in its base unit; `notes` are the engines' sentences about what limits the figures.
     """
 
@@ -84,7 +84,7 @@ def summarise(
     columns = list(zip(*rows, strict=True))[1:] if rows else []
     behind, late = (columns.pop(), columns.pop()) if rows else ((), ())
     values = tuple(value for run in own if (value := run.values[metric]) is not None)
-    told = [run.client for run in own if run.client is not None]
+    client_facts = [run.client for run in own if run.client is not None]
     summary = ArmSummary(
         arm=str(arm),
         values=values,
@@ -96,9 +96,9 @@ def summarise(
         figures=_means(own),
         notes=tuple(dict.fromkeys(note for run in own for note in run.notes)),
     )
-    if not told:
+    if not client_facts:
         return summary
-    part = instrument(told, late, behind, mean_s=summary.completed_mean, floor_s=floor_s)
+    part = client_load(client_facts, late, behind, mean_s=summary.completed_mean, floor_s=floor_s)
     return dataclasses.replace(summary, instrument=part)
 
 
@@ -114,7 +114,7 @@ def _means(runs: Sequence[Run]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A cell with its question and its answer.
+    """One judged cell: its question and its answer.
 
     `estimate`, `low` and `high` are the change with its two-sided interval of `confidence`, in `change_unit`: percent,
     or percentage points where arms are compared by their difference; None where the design gives none. A design that
@@ -197,7 +197,7 @@ class Record:
 
     @property
     def key(self) -> HistoryKey:
-        """By what its history is one."""
+        """The key of its history."""
         return HistoryKey(self.cell, self.metric, self.workload_version)
 
     @property
@@ -217,8 +217,8 @@ class Record:
             and not _NO_EVIDENCE & set(self.reasons)
         )
 
-    def past(self, session: str, began_at: float) -> HistoryEntry:
-        """What is kept of it for later sessions; it is of the session of that name, see `HistoryEntry`."""
+    def history_entry(self, session: str, began_at: float) -> HistoryEntry:
+        """Return its history entry as of the session of that name, see `HistoryEntry`."""
         return HistoryEntry(
             key=self.key,
             session=session,
@@ -269,7 +269,7 @@ class Record:
 def strictest(records: Iterable[Record], session: str, began_at: float = 0.0) -> dict[HistoryKey, HistoryEntry]:
     """What a session found, by key: of several questions about a cell the strictest stays, of two alike the last."""
     asked = sorted(records, key=lambda each: -math.inf if each.margin_fraction is None else -each.margin_fraction)
-    return {record.key: record.past(session, began_at) for record in asked}
+    return {record.key: record.history_entry(session, began_at) for record in asked}
 
 
 def _side(plain: Mapping[str, Any]) -> ArmSummary:

@@ -1,4 +1,4 @@
-"""Identity: what must be the same for two sessions to have measured the same, and what should be told if it is not.
+"""Version of a workload: what two sessions must share to have measured the same thing, and what is reported if not.
 
 The version of a workload begins a new history when it changes; a fingerprint is kept beside the history.
 """
@@ -29,5 +29,5 @@ def workload_version(*, protocol: int, server: str, reference: Arm, size: str, d
 def fingerprint_digest(hosts: Mapping[str, Mapping[str, Any]], server: str) -> str:
     """The digest of the hosts' fingerprints, by role, and of the server with its version."""
     kept = {role: {fact: facts[fact] for fact in facts if fact not in _PASSING} for role, facts in hosts.items()}
-    told = json.dumps([kept, server], sort_keys=True, default=str)
-    return hashlib.sha256(told.encode()).hexdigest()[: 2 * _DIGITS]
+    content = json.dumps([kept, server], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()[: 2 * _DIGITS]

@@ -1,4 +1,4 @@
-"""The course of a cell over many nights: where its level has changed. For information; nothing is decided by it."""
+"""Change points in the history of a cell: where its level has changed. For information; nothing is decided by it."""
 
 from __future__ import annotations
 

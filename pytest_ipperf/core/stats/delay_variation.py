@@ -28,11 +28,11 @@ def jitter_series(sent_s: Sequence[float], received_s: Sequence[float]) -> array
 
     Every arrival counts, that of a second copy too. Source: RFC 3550, section 6.4.1 and appendix A.8.
     """
-    settling = accumulate(
+    smoothed = accumulate(
         deviations(sent_s, received_s), lambda jitter, size: jitter + (size - jitter) * _GAIN, initial=0.0
     )
-    next(settling)
-    return array("d", settling)
+    next(smoothed)
+    return array("d", smoothed)
 
 
 def mean_jitter(sent_s: Sequence[float], received_s: Sequence[float]) -> float | None:

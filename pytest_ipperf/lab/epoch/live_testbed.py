@@ -91,7 +91,9 @@ class Standing:
             self._client_text = ", ".join(dict.fromkeys(texts))
         return service
 
-    def floor(self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float) -> Receipt:
+    def baseline_cost(
+        self, arm: Arm, beside: Service, workload: Workload, *, bursts: int, deadline_s: float
+    ) -> Receipt:
         """A run against a null server, which the name server of the service that stands already knows too."""
         null = self._serving.null(beside, workload)
         return self.run(arm, null, workload, bursts=bursts, deadline_s=deadline_s)

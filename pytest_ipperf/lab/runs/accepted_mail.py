@@ -21,7 +21,7 @@ _FILE_S = 0.02
 
 
 def hands_over(protocol: str, service: Service) -> bool:
-    """Whether the messages of a run are counted and compared; not where a null server answers by rote."""
+    """Whether the messages of a run are counted and compared; not where a null server answers with canned replies."""
     # Traffic that agents make themselves has no messages.
     return not flow(protocol) and application(protocol).hands_over and SERVERS[service.name].protocol == protocol
 

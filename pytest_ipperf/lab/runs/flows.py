@@ -124,7 +124,7 @@ def _backlog_bytes(testbed: Testbed, arm: Arm, workload: Workload, rate_bit_s: o
     link_bit_s = testbed.links.rate_bit_s
     if not link_bit_s or not isinstance(rate_bit_s, float) or 8 * QUEUE_BYTES / link_bit_s > _MOST_QUEUED_S:
         return 0
-    return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).share(workload.payload_bytes) else 0
+    return QUEUE_BYTES if rate_bit_s > link_bit_s * layers(arm, workload).payload_share(workload.payload_bytes) else 0
 
 
 def listening(spec: FlowSpec, server: AgentClient) -> FlowSpec:
@@ -147,7 +147,7 @@ def with_ideal(testbed: Testbed, arm: Arm, workload: Workload, facts: Mapping[st
     rate_bit_s, window = testbed.links.rate_bit_s, values_of(workload.levels).get("window")
     found = dict(facts)
     if rate_bit_s:
-        found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).share(_packet_bytes(arm, workload))
+        found["ideal_bit_s"] = rate_bit_s * layers(arm, workload).payload_share(_packet_bytes(arm, workload))
     if isinstance(window, int):
         # What the kernel gave, of which it doubles what it is asked for (socket(7)).
         given = [found[name] / 2 for name in ("send_buffer_bytes", "receive_buffer_bytes") if name in found]

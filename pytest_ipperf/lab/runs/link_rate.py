@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ipperf.agent.paths.packet_train import BUCKET_BYTES, length
 from pytest_ipperf.core.design.cell import Arm, Workload
 from pytest_ipperf.core.measurement.goodput_ceiling import FRAME_BYTES, HeaderOverhead, header_cost
-from pytest_ipperf.core.measurement.link_rate import Trains, above_rate, below_rate
+from pytest_ipperf.core.measurement.link_rate import TrainRates, above_rate, below_rate
 from pytest_ipperf.core.measurement.path_proof import goodput_contradictions
 from pytest_ipperf.core.portable.factor import values_of
 from pytest_ipperf.lab.agents.client import AgentClient
@@ -42,12 +42,12 @@ def arms_header_cost(links: Links, test: Arm, reference: Arm, workload: Workload
     offered_bit_s = values_of(workload.levels).get("rate")
     if not isinstance(offered_bit_s, float):
         return header_cost(one, other, workload.payload_bytes if one.datagram else 0)
-    carried = (links.rate_bit_s * each.share(workload.payload_bytes) or offered_bit_s for each in (one, other))
+    carried = (links.rate_bit_s * each.payload_share(workload.payload_bytes) or offered_bit_s for each in (one, other))
     test_bit_s, reference_bit_s = (min(offered_bit_s, each) for each in carried)
     return max(0.0, 1 - test_bit_s / reference_bit_s)
 
 
-def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int) -> Trains:
+def train_rates(testbed: Testbed, arm: Arm, agents: Mapping[str, AgentClient], mtu: int) -> TrainRates:
     """The rates that trains of packets of `mtu` bytes had on an arm's path, by who sent them.
 
     The first that has the links' rate tells; where none of several has, their median. None are sent over links that

@@ -51,14 +51,16 @@ class SessionResult:
         """Takes it away, or leaves it with how far the session came."""
         if self._began_s is None:
             return
-        found = self._config.stash[SESSION_WRITER].extent
+        found = self._config.stash[SESSION_WRITER].completeness
         if found.is_whole:
             self._path.unlink(missing_ok=True)
         else:
             self._write(found)
 
     def _running(self) -> Completeness:
-        return dataclasses.replace(self._config.stash[SESSION_WRITER].extent, state=SessionState.RUNNING, resume="")
+        return dataclasses.replace(
+            self._config.stash[SESSION_WRITER].completeness, state=SessionState.RUNNING, resume=""
+        )
 
     @property
     def _path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Forecast what will be measured, how long it takes, and what it can settle on this machine."""
+"""Forecast what will be measured, how long it takes, and what it can detect on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def forecast_lines(session: Session, *, each: bool) -> list[str]:
     if each:
         lines += [line for plan in plans for line in _workload_lines(session, plan, forecasts)]
     lines += _budget_lines(session, total_s)
-    lines += _settled_lines(session, forecasts)
+    lines += _detectable_lines(session, forecasts)
     return [f"ipperf: {line}" for line in lines] + resumed
 
 
@@ -64,14 +64,14 @@ def _workload_lines(session: Session, plan: Plan, forecasts: Mapping[CellMetric,
     cells = [Cell(plan.workload, arm) for arm in plan.arms]
     own = {item: found for cell in cells for item, found in forecasts.items() if item.cell == cell}
     if own:
-        settled = ", ".join(f"{item.cell.arm} {_settled_text(found)}" for item, found in own.items())
-        lines.append(f"    settles differences of: {settled}")
+        detectable = ", ".join(f"{item.cell.arm} {_detectable_text(found)}" for item, found in own.items())
+        lines.append(f"    detects differences of: {detectable}")
     return lines
 
 
-def _settled_text(found: PowerForecast) -> str:
+def _detectable_text(found: PowerForecast) -> str:
     margin = "" if found.margin_fraction is None else f" (margin {_share(found.margin_fraction, found)})"
-    return f"{_share(found.fraction, found)}{margin}"
+    return f"{_share(found.detectable, found)}{margin}"
 
 
 def _budget_lines(session: Session, total_s: float) -> list[str]:
@@ -82,24 +82,24 @@ def _budget_lines(session: Session, total_s: float) -> list[str]:
     if total_s > budget_s:
         return [f"the budget of {budget} will not do for all of it; what does not fit is INCONCLUSIVE"]
     if total_s * session.settings.design.looks > budget_s:
-        return [f"the budget of {budget} may not do for every look; what is open by then is INCONCLUSIVE"]
+        return [f"the budget of {budget} may not do for every look; what is undecided by then is INCONCLUSIVE"]
     return []
 
 
-def _settled_lines(session: Session, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
-    """What the design settles here, from the best cell to the worst, and where that is not enough."""
+def _detectable_lines(session: Session, forecasts: Mapping[CellMetric, PowerForecast]) -> list[str]:
+    """What the design detects here, from the best cell to the worst, and where that is not enough."""
     if not forecasts:
         return []
     counts = [found.sessions for found in forecasts.values()]
     count = _range(str(min(counts)), str(max(counts)))
-    ordered = sorted(forecasts, key=lambda cell: forecasts[cell].fraction)
+    ordered = sorted(forecasts, key=lambda cell: forecasts[cell].detectable)
     ends = dict.fromkeys((ordered[0], ordered[-1]))
-    settled = " to ".join(f"{_share(forecasts[cell].fraction, forecasts[cell])} ({cell})" for cell in ends)
+    detectable = " to ".join(f"{_share(forecasts[cell].detectable, forecasts[cell])} ({cell})" for cell in ends)
     looks = ", by its last look," if session.settings.design.looks > 1 else ""
     unknown = len(session.questions) - len({item.cell for item in forecasts})
     rest = f"; {unknown} of {len(session.questions)} cells have no earlier data" if unknown else ""
     sessions = f"{count} earlier session{'s' * (count != '1')}"
-    lines = [f"at the spread of {sessions} this design{looks} settles differences of {settled}{rest}"]
+    lines = [f"at the spread of {sessions} this design{looks} detects differences of {detectable}{rest}"]
     return lines + [_warning(item, found) for item, found in forecasts.items() if found.falls_short]
 
 
@@ -107,12 +107,12 @@ def _warning(item: CellMetric, found: PowerForecast) -> str:
     if found.epochs is None:
         remedy = "no number of epochs would do"
     elif found.better is not None:
-        name, settled = found.better
-        remedy = f"about {found.epochs} epochs like these would do; --design={name} settles {_share(settled, found)}"
+        name, detectable = found.better
+        remedy = f"about {found.epochs} epochs like these would do; --design={name} detects {_share(detectable, found)}"
     else:
         remedy = f"about {found.epochs} epochs like these would do, which no design decides by"
-    margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.fraction, found)
-    return f"{item}: a margin of {margin} is less than the {fraction} that this design settles here; {remedy}"
+    margin, fraction = _share(found.margin_fraction or 0.0, found), _share(found.detectable, found)
+    return f"{item}: a margin of {margin} is less than the {fraction} that this design can detect here; {remedy}"
 
 
 def _share(fraction: float, found: PowerForecast) -> str:

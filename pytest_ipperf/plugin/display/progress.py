@@ -80,11 +80,11 @@ class Progress:
         self._journal.append("run", facts)
         for role, packets in receipt.captures.items():
             name = f"captures/{self._plan.workload}-{run.arm}-{role}.pcap"
-            self._journal.keep_more(name, packets, head_bytes=HEAD_BYTES)
+            self._journal.append_file(name, packets, head_bytes=HEAD_BYTES)
         self._screen.status(self._text.run_done(time.monotonic(), str(run.arm), run.epoch, run.values))
 
-    def floor(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
-        """An arm's floor was measured."""
+    def baseline_cost(self, arm: Arm, value_s: float | None, receipt: Receipt) -> None:
+        """An arm's baseline cost was measured."""
         facts = {"workload": str(self._plan.workload), "arm": str(arm), "value": value_s, "rows": receipt.rows}
         offset = self._journal.append_samples(receipt.samples.tobytes())
         counts = {"offset": offset, "attempted": receipt.attempted, "failed": dict(receipt.failed)}
@@ -95,7 +95,7 @@ class Progress:
         """The servers' logs; that they cannot be kept must not hide what they are kept for."""
         for server, text in logs.items():
             with contextlib.suppress(LabError):
-                self._journal.keep(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
+                self._journal.write_file(f"logs/{self._plan.workload}-epoch{number}-{server}.log", text.encode())
 
     def look(
         self, number: int, answers: Mapping[Arm, Mapping[Question, Judgement]], going_on: Collection[Arm], stopped: str

@@ -12,7 +12,7 @@ from pytest_ipperf import __version__
 from pytest_ipperf.core.design.cell import Workload
 from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.core.portable.server_state import ServerState
-from pytest_ipperf.core.records.completeness import Completeness, SessionState, extent
+from pytest_ipperf.core.records.completeness import Completeness, SessionState, completeness_of
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.plugin.session.plan_text import question_texts
 from pytest_ipperf.plugin.session.session import Session
@@ -85,7 +85,7 @@ def log_complete(session: Session, measurement: Measurement, state: ServerState)
     }
     journal = journal_of(session)
     journal.append("complete", facts)
-    journal.settle()
+    journal.sync()
 
 
 class SessionWriter:
@@ -103,12 +103,12 @@ class SessionWriter:
         self.trouble = ""
 
     @property
-    def extent(self) -> Completeness:
+    def completeness(self) -> Completeness:
         """How far the session has come; whole as soon as each of its items is done and kept."""
         missing = self._missing()
         state = SessionState.BROKEN_OFF if missing or self.trouble else SessionState.WHOLE
         resume = LAST if self._session.folder.exists() else ""
-        return extent(self._session.items, self._measured, missing, state=state, resume=resume)
+        return completeness_of(self._session.items, self._measured, missing, state=state, resume=resume)
 
     def _missing(self) -> list[str]:
         """Return the node ids that the session has not come to, and those whose answer could not be kept."""

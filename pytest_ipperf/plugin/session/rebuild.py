@@ -62,7 +62,9 @@ def _measurement(found: StoredWorkload, plan: Plan, deadline_s: float) -> Measur
         trouble={},
         stopped="",
         seconds=tuple(complete["seconds"]),
-        floors={Arm.parse(each["arm"]): each["value"] for each in found.floors if each["value"] is not None},
+        baseline_costs={
+            Arm.parse(each["arm"]): each["value"] for each in found.baseline_costs if each["value"] is not None
+        },
         answered=frozenset(map(Arm.parse, complete["answered"])),
         network=_network(complete["network"]),
         trains={

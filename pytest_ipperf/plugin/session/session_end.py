@@ -86,12 +86,12 @@ class SessionEnd:
         from pytest_ipperf.report.page import write  # noqa: PLC0415 - loads matplotlib, which only a page needs
 
         story = read_session_summary(self._session.folder, resume=LAST, running=False)
-        if not story.records and not story.troubles and story.extent.is_whole:
+        if not story.records and not story.troubles and story.completeness.is_whole:
             return
         if saved := self._session.settings.saved:
             with self._archive() as archive:
-                courses = archive.courses(story.name, saved=saved)
-            story = dataclasses.replace(story, courses=courses)
+                histories = archive.histories(story.name, saved=saved)
+            story = dataclasses.replace(story, histories=histories)
         write(story, self._session.folder / PAGE)
 
     def _compare(self) -> None:
@@ -102,7 +102,7 @@ class SessionEnd:
         now = strictest(self._records, self._session.folder.name)
         if isinstance(then, SessionEntry):
             with self._archive() as archive:
-                past = archive.pasts(then)
+                past = archive.history_entries(then)
         elif then is None:
             self.changes = [f"baseline {self._session.settings.baseline}: there is no earlier session of that name"]
             return

@@ -1,4 +1,4 @@
-"""Cache the spread that earlier sessions observed of each cell, and forecast from it what this one can settle.
+"""Cache the spread that earlier sessions observed of each cell, and forecast from it what this one can detect.
 
 The main process writes pytest's cache, as it gets every record, also under xdist.
 """
@@ -75,7 +75,7 @@ class CellMetric:
 
 
 def power_forecasts(session: Session) -> Iterator[tuple[CellMetric, PowerForecast]]:
-    """What this session's design will settle of its cells, as far as earlier ones have seen them."""
+    """Forecast what this session's design can detect in its cells, as far as earlier ones have seen them."""
     design = session.settings.design
     kept = _kept(session) if design.judges else {}
     for cell, questions in session.questions.items():

@@ -54,7 +54,7 @@ def _rows(story: SessionSummary) -> Iterator[dict[str, Any]]:
     means = sorted({name for record in found for side in (record.test, record.reference) for name in side.figures})
     empty = dict.fromkeys(name for record in found[:1] for name in _columns(record, record.test, levels, means))
     for finding in entries:
-        first, last = {**_session(story), **_which(finding)}, _ruling(finding)
+        first, last = {**_session(story), **_which(finding)}, _decision(finding)
         if finding.record is None:
             yield {**first, "role": None, **empty, **last}
             continue
@@ -74,7 +74,7 @@ def _unruled(record: Record) -> Finding:
 
 def _session(story: SessionSummary) -> dict[str, Any]:
     began = datetime.fromtimestamp(story.began_at, UTC).isoformat(timespec="seconds")
-    return {"session": story.name, "state": story.extent.state.value, "saved": story.saved, "began_at": began}
+    return {"session": story.name, "state": story.completeness.state.value, "saved": story.saved, "began_at": began}
 
 
 def _which(finding: Finding) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _side(record: Record, side: ArmSummary) -> dict[str, Any]:
     }
 
 
-def _ruling(finding: Finding) -> dict[str, Any]:
+def _decision(finding: Finding) -> dict[str, Any]:
     """The night's decision; without one, or of a test without an answer, its verdict or trouble again."""
     cell, record = finding.cell, finding.record
     night: Mapping[str, Any] = {name: getattr(cell, name) if cell else None for name in _NIGHT}

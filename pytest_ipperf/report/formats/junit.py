@@ -74,15 +74,15 @@ def _without_skipped(counts: Mapping[str, str]) -> dict[str, str]:
 
 def _about(story: SessionSummary) -> dict[str, str]:
     """What every test of the session has in common."""
-    night = {"light": story.night.light.name.lower(), "headline": story.night.headline} if story.night else {}
-    return {"state": story.extent.banner, "session": story.name, "saved": story.saved, **asked(story), **night}
+    night = {"light": story.night.gate_status.name.lower(), "headline": story.night.headline} if story.night else {}
+    return {"state": story.completeness.banner, "session": story.name, "saved": story.saved, **asked(story), **night}
 
 
 def _session(story: SessionSummary) -> Iterator[Element]:
     """Yield the test that stands for a session which was broken off, or is running."""
-    if banner := story.extent.banner:
+    if banner := story.completeness.banner:
         case = Element("testcase", {"classname": _CLASS, "name": "the session as a whole"})
-        about = {"message": _clean(banner), "type": story.extent.state.value}
+        about = {"message": _clean(banner), "type": story.completeness.state.value}
         SubElement(case, "error", about).text = _clean(f"{banner}\n{headline(story, findings(story))}")
         yield case
 
@@ -93,10 +93,10 @@ def _night(night: NightReport | None) -> Iterator[Element]:
         return
     case = Element("testcase", {"classname": _CLASS, "name": "the night as a whole"})
     text = _clean("\n".join((night.headline, *night.warnings)))
-    if night.light in (GateStatus.GREEN, GateStatus.RED):
+    if night.gate_status in (GateStatus.GREEN, GateStatus.RED):
         SubElement(case, "system-out").text = text
     else:
-        about = {"message": _clean(night.headline), "type": night.light.name.lower()}
+        about = {"message": _clean(night.headline), "type": night.gate_status.name.lower()}
         SubElement(case, "error", about).text = text
     yield case
 

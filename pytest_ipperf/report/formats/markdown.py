@@ -23,7 +23,7 @@ _MOST_BYTES = 60_000
 _NAMED = 25
 _LONGEST, _LONGEST_HEADLINE = 300, 2000
 _HEAD = ("| cell | result | change | margin | why |", "|---|---|---|---|---|")
-_LIGHTS = {
+_STATUSES = {
     GateStatus.GREEN: "green",
     GateStatus.RED: "red",
     GateStatus.NOTHING_DECIDED: "nothing decided",
@@ -59,9 +59,11 @@ report = Markdown()
 
 def _first(story: SessionSummary, entries: Sequence[Finding]) -> list[str]:
     night = story.night
-    title = f"Night: {_LIGHTS[night.light]} (exit status {night.light.value})" if night else "Measurements"
+    title = (
+        f"Night: {_STATUSES[night.gate_status]} (exit status {night.gate_status.value})" if night else "Measurements"
+    )
     lines = [f"### {title}", ""]
-    if banner := story.extent.banner:
+    if banner := story.completeness.banner:
         lines += [f"**{_text(banner)}**", ""]
     lines += [f"**{_text(_cut(headline(story, entries), _LONGEST_HEADLINE))}**", ""]
     if counts := counts_text(entries):
@@ -116,7 +118,7 @@ def _about(story: SessionSummary) -> Iterator[str]:
     yield f"Session {story.name} of {began}{lasted}{saved}"
     if settings := [f"{name} {text}" for name, text in asked(story).items()]:
         yield ", ".join(settings).capitalize()
-    if found := story.night and story.night.sentinel:
+    if found := story.night and story.night.aa_check:
         yield (
             f"A/A: in {found.excludes} of {found.cells} cells the interval of the reference against its twin "
             f"excludes 0; chance gives {found.at_most} at most"

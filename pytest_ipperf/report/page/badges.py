@@ -18,7 +18,7 @@ _VERDICTS = {
     "unjudged": BARE,
     "measured": PLAIN,
 }
-_RULINGS = {
+_DECISIONS = {
     GateDecision.WITHIN: GOOD,
     GateDecision.EXCEEDS: BAD,
     GateDecision.WORSE: BAD,
@@ -29,7 +29,7 @@ _RULINGS = {
     GateDecision.GONE: KNOWN,
     GateDecision.TROUBLE: BROKEN,
 }
-_LIGHTS = {GateStatus.GREEN: GOOD, GateStatus.RED: BAD, GateStatus.NOTHING_DECIDED: OPEN}
+_STATUSES = {GateStatus.GREEN: GOOD, GateStatus.RED: BAD, GateStatus.NOTHING_DECIDED: OPEN}
 _TROUBLES = {"inconclusive": OPEN, "failed": BAD, UNMEASURED: PLAIN}
 
 
@@ -43,14 +43,14 @@ def verdict_class(verdict: str) -> str:
     return _VERDICTS.get(verdict, PLAIN)
 
 
-def ruling_class(ruling: GateDecision) -> str:
+def decision_class(decision: GateDecision) -> str:
     """That of what a night ruled."""
-    return _RULINGS[ruling]
+    return _DECISIONS[decision]
 
 
-def light_class(light: GateStatus) -> str:
+def gate_status_class(light: GateStatus) -> str:
     """That of a night."""
-    return _LIGHTS.get(light, BROKEN)
+    return _STATUSES.get(light, BROKEN)
 
 
 def trouble_class(kind: str) -> str:

@@ -12,7 +12,7 @@ from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.core.records.record import Record
 from pytest_ipperf.report.flow.tables import change_of_means
 from pytest_ipperf.report.page.anchors import anchor
-from pytest_ipperf.report.page.badges import badge, ruling_class, verdict_class
+from pytest_ipperf.report.page.badges import badge, decision_class, verdict_class
 from pytest_ipperf.report.page.markup import NOTHING, Markup, boxed, caption, element
 from pytest_ipperf.report.page.words import subject
 from pytest_ipperf.report.tables.findings import change_text, margin_change
@@ -38,7 +38,7 @@ def cells(records: Sequence[Record], night: NightReport | None) -> Markup:
     """The list of all cells; in a night what it ruled, and the data of which that is."""
     entries = [
         _CellEntry(
-            cell.key, cell.record, badge(cell.ruling.value, ruling_class(cell.ruling)), cell.sentence, _data(cell)
+            cell.key, cell.record, badge(cell.decision.value, decision_class(cell.decision)), cell.sentence, _data(cell)
         )
         for cell in (night.cells if night else ())
     ]

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_ipperf.core.nightly.aa_check import aa_check
+from pytest_ipperf.core.nightly.aa_check import aa_check_of
 from pytest_ipperf.core.nightly.report import GateDecision
 from pytest_ipperf.core.nightly.session_summary import SessionSummary
 from pytest_ipperf.core.portable.units import seconds_text
@@ -23,7 +23,7 @@ from pytest_ipperf.report.page.figures.sweeps import level_figure, level_sweeps
 from pytest_ipperf.report.page.figures.trend import trend_figure, trend_of
 from pytest_ipperf.report.page.markup import NOTHING, Markup, bullets, element, joined
 from pytest_ipperf.report.page.method import environment, method
-from pytest_ipperf.report.page.night import night_part, sentinel_line
+from pytest_ipperf.report.page.night import aa_check_line, night_part
 from pytest_ipperf.report.page.tables import tables
 from pytest_ipperf.report.page.words import day_text, listed
 from pytest_ipperf.report.tables.findings import VERDICTS, findings, headline, worst_first
@@ -74,13 +74,13 @@ def page(story: SessionSummary) -> str:
 
 
 def _title(story: SessionSummary) -> str:
-    title = story.extent.banner or (story.night.headline if story.night else question(story.records))
+    title = story.completeness.banner or (story.night.headline if story.night else question(story.records))
     return f"{title} - pytest-ipperf {story.name}"
 
 
 def _head(story: SessionSummary) -> Iterator[Markup]:
     yield element("p", f"pytest-ipperf, {day_text(story.began_at)}", class_="kicker")
-    if banner := story.extent.banner:
+    if banner := story.completeness.banner:
         word, _, rest = banner.partition(": ")
         light = element("span", shape(BROKEN), word, class_="light")
         so_far = element("p", f"{headline(story, findings(story))}.")
@@ -89,7 +89,9 @@ def _head(story: SessionSummary) -> Iterator[Markup]:
         yield night_part(story.night)
         yield element("h2", question(story.records), class_="question")
     else:
-        yield element("h1", question(story.records) if story.records or story.extent.is_whole else "No answer yet")
+        yield element(
+            "h1", question(story.records) if story.records or story.completeness.is_whole else "No answer yet"
+        )
     yield element("p", _where(story), class_="soft")
 
 
@@ -110,7 +112,7 @@ def _section(name: str, title: str, content: Markup) -> Markup:
 def _sections(story: SessionSummary) -> Iterator[Section]:
     files = f"the files in {story.folder / 'tables'} have them all"
     shown = latest(story.records)
-    answer = "The answer" if story.extent.is_whole else "The answer so far"
+    answer = "The answer" if story.completeness.is_whole else "The answer so far"
     yield "answer", "What the screening found" if story.night else answer, _answer(story)
     of = " (screening)" if story.night else ""
     yield "tables", f"Tables{of}", tables(story.records, files) if story.records else NOTHING
@@ -128,8 +130,8 @@ def _answer(story: SessionSummary) -> Markup:
     left = [each for each in story.troubles if night is None or each.nodeid not in night.troubles]
     records = [record for record in story.records if not record.twin]
     parts = [counted(records, left), element("div", *answers(records), class_="arms")]
-    sentinel = None if night else aa_check(story.records, lambda name: METRICS[name].metric)
-    parts += [sentinel_line(sentinel)] if sentinel else []
+    aa_check = None if night else aa_check_of(story.records, lambda name: METRICS[name].metric)
+    parts += [aa_check_line(aa_check)] if aa_check else []
     parts += [element("h3", "Without an answer"), troubles(left)] if left else []
     return joined(parts)
 
@@ -162,9 +164,9 @@ def _trends(story: SessionSummary, records: Sequence[Record]) -> Markup:
         ruled = [cell.record for cell in story.night.cells if cell.record]
         by_key |= {record.key: record for record in reversed(worst_first(ruled))}
     noticed = _noticed(story)
-    keys = sorted((key for key in by_key if story.courses.get(key)), key=lambda key: not _bad(by_key[key], noticed))
+    keys = sorted((key for key in by_key if story.histories.get(key)), key=lambda key: not _bad(by_key[key], noticed))
     # Finding change points takes long in very many histories.
-    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], story.courses[key]))]
+    found = [made for key in keys[:_SOUGHT] if (made := trend_of(by_key[key], story.histories[key]))]
     drawn = sorted(found, key=lambda each: not (each.change_points or _bad(each.record, noticed)))[:_TRENDS]
     figures = [trend_figure(each, _same(each.record, records), number) for number, each in enumerate(drawn)]
     return _figures(figures, len(keys) - len(figures), "the records of all sessions have them")
@@ -178,7 +180,7 @@ def _bad(record: Record, noticed: Collection[HistoryKey]) -> bool:
 def _noticed(story: SessionSummary) -> set[HistoryKey]:
     """The cells that a night flagged or found something in."""
     cells_ = story.night.cells if story.night else ()
-    return {cell.key for cell in cells_ if cell.flagged or cell.ruling is not GateDecision.WITHIN}
+    return {cell.key for cell in cells_ if cell.flagged or cell.decision is not GateDecision.WITHIN}
 
 
 def _same(record: Record, among: Iterable[Record]) -> list[Record]:

@@ -120,8 +120,8 @@ def _of_question(story: SessionSummary) -> Facts:
         f"it took {seconds_text(story.seconds)}"
         if story.seconds is not None
         else "how long it took was not kept"
-        if story.extent.is_whole
-        else story.extent.state.value
+        if story.completeness.is_whole
+        else story.completeness.state.value
     )
     taken = sorted({record.taken_from for record in story.records if record.taken_from})
     return [

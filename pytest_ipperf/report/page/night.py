@@ -9,7 +9,7 @@ from itertools import groupby
 from pytest_ipperf.core.nightly.aa_check import AACheck
 from pytest_ipperf.core.nightly.report import RANK, CellReport, GateDecision, NightReport
 from pytest_ipperf.report.page.anchors import anchor
-from pytest_ipperf.report.page.badges import badge, light_class, ruling_class, shape
+from pytest_ipperf.report.page.badges import badge, decision_class, gate_status_class, shape
 from pytest_ipperf.report.page.markup import Markup, bullets, element, joined
 from pytest_ipperf.report.tables.paragraphs import capital
 
@@ -28,8 +28,8 @@ _NAMED = 40
 def night_part(night: NightReport) -> Markup:
     """The light, and below it what has to be said of single cells."""
     parts = [_light(night), _counts(night)]
-    for title, rulings in groupby(RANK, lambda ruling: _TITLES.get(ruling, capital(ruling.value))):
-        cells = night.having(*rulings)
+    for title, decisions in groupby(RANK, lambda decision: _TITLES.get(decision, capital(decision.value))):
+        cells = night.with_decision(*decisions)
         if title and cells:
             parts += [element("h2", f"{title} ({len(cells)})"), _cells(cells)]
     if night.troubles:
@@ -40,13 +40,13 @@ def night_part(night: NightReport) -> Markup:
 
 
 def _light(night: NightReport) -> Markup:
-    class_ = light_class(night.light)
-    light = element("span", shape(class_), night.light.word, class_="light")
-    headline = night.headline.removeprefix(f"{night.light.word}: ")
+    class_ = gate_status_class(night.gate_status)
+    light = element("span", shape(class_), night.gate_status.word, class_="light")
+    headline = night.headline.removeprefix(f"{night.gate_status.word}: ")
     # Which cells these are may take many lines.
     first, *others = re.split("(: |; )", headline, maxsplit=1)
     below = [f"Namely {others[1]}." if others[0] == ": " else f"{capital(others[1])}."] if others else []
-    exit_status = element("p", f"Exit status {night.light.value}. {_levels(night)}", class_="soft")
+    exit_status = element("p", f"Exit status {night.gate_status.value}. {_levels(night)}", class_="soft")
     more = [element("p", each) for each in below]
     return element("div", element("h1", light, " ", capital(first)), *more, exit_status, class_=f"banner {class_}")
 
@@ -61,27 +61,27 @@ def _levels(night: NightReport) -> str:
 
 def _counts(night: NightReport) -> Markup:
     badges = [
-        badge(f"{count} {ruling.value}", ruling_class(ruling))
-        for ruling in RANK
-        if (count := len(night.having(ruling)))
+        badge(f"{count} {decision.value}", decision_class(decision))
+        for decision in RANK
+        if (count := len(night.with_decision(decision)))
     ]
-    return joined((element("p", *badges, class_="counts"), _sentinel(night)))
+    return joined((element("p", *badges, class_="counts"), _aa_check(night)))
 
 
-def _sentinel(night: NightReport) -> Markup:
-    found = night.sentinel
+def _aa_check(night: NightReport) -> Markup:
+    found = night.aa_check
     if found is None:
-        return element("p", "Sentinel: the reference had no twin in this night.", class_="soft")
-    return sentinel_line(found)
+        return element("p", "A/A check: the reference had no twin in this night.", class_="soft")
+    return aa_check_line(found)
 
 
-def sentinel_line(found: AACheck) -> Markup:
+def aa_check_line(found: AACheck) -> Markup:
     """What the reference's twin says of the environment."""
     cells = f"{found.cells} cell{'s' * (found.cells != 1)}"
     stable = "no sign that anything but the networks made differences"
     word = stable if found.stable else "the environment is unstable, and the other differences are not to be believed"
     said = (
-        f"Sentinel (A/A): in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
+        f"A/A check: in {found.excludes} of {cells} the {100 * found.confidence:.0f} % interval of the reference "
         f"against its twin excludes 0; chance gives {found.at_most} at most: {word}."
     )
     return element("p", said, class_="soft" if found.stable else "warning")
@@ -89,7 +89,7 @@ def sentinel_line(found: AACheck) -> Markup:
 
 def _cells(cells: Sequence[CellReport]) -> Markup:
     items = [
-        joined((badge(cell.ruling.value, ruling_class(cell.ruling)), " ", _name(cell), f": {cell.sentence}"))
+        joined((badge(cell.decision.value, decision_class(cell.decision)), " ", _name(cell), f": {cell.sentence}"))
         for cell in cells[:_NAMED]
     ]
     if len(cells) > _NAMED:

@@ -96,7 +96,7 @@ def day_text(at: float) -> str:
 
 def _stated(margin: str) -> str:
     try:
-        return Margin.parse(margin).told
+        return Margin.parse(margin).description
     except IpperfError:
         return margin
 

@@ -120,5 +120,5 @@ def _share(each: ClientLoad) -> str:
 
 
 def _held_up(each: ClientLoad, side: ArmSummary) -> bool:
-    """Against the floor, where it is known: what holds the client up makes the response time longer too."""
+    """Against the baseline cost, where it is known: what holds the client up makes the response time longer too."""
     return each.lag_s > max(_HELD_UP_S, side.completed_mean if each.floor_s is None else each.floor_s)

@@ -32,7 +32,7 @@ class Kind(enum.Enum):
     GREEN = "green"
 
 
-_OF_RULING = {
+_OF_DECISION = {
     GateDecision.WITHIN: Kind.GREEN,
     GateDecision.EXCEEDS: Kind.RED,
     GateDecision.WORSE: Kind.RED,
@@ -91,7 +91,7 @@ def findings(story: SessionSummary) -> tuple[Finding, ...]:
         kind = troubles[nodeid].kind if nodeid in troubles else "infrastructure"
         troubles[nodeid] = Trouble(nodeid=nodeid, kind=kind, sentence=sentence)
     ruled = {cell.key.cell for cell in story.night.cells}
-    broken = {cell.key.cell for cell in story.night.having(GateDecision.TROUBLE)}
+    broken = {cell.key.cell for cell in story.night.with_decision(GateDecision.TROUBLE)}
     return (
         *cells,
         *(
@@ -133,7 +133,7 @@ def headline(story: SessionSummary, entries: Sequence[Finding]) -> str:
         "not measured": sum(finding.kind is Kind.UNDECIDED and finding.key is None for finding in entries),
     }
     more = "".join(f"; {count} {word}" for word, count in others.items() if count)
-    if not story.extent.is_whole:
+    if not story.completeness.is_whole:
         return _so_far(count, beyond, within, more)
     if beyond:
         return f"{beyond} of {cells} exceed{'s' * (beyond == 1)} {'its' if beyond == 1 else 'their'} margin{more}"
@@ -190,9 +190,9 @@ def _of_session(story: SessionSummary) -> Iterator[Finding]:
 
 def _of_cell(cell: CellReport) -> Finding:
     return Finding(
-        kind=_OF_RULING[cell.ruling],
-        code=cell.ruling.name.lower(),
-        word=cell.ruling.value,
+        kind=_OF_DECISION[cell.decision],
+        code=cell.decision.name.lower(),
+        word=cell.decision.value,
         sentence=cell.sentence,
         nodeid=cell.record.nodeid if cell.record else "",
         key=cell.key,

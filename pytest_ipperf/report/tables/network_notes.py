@@ -75,7 +75,7 @@ def bucket_notes(records: Iterable[Record]) -> list[str]:
 def missed_notes(records: Sequence[Record]) -> list[str]:
     """Said where a path did not have its rate."""
     paces = [side.pace for each in records for side in (each.test, each.reference) if side.pace]
-    if not any(pace.misses for pace in paces):
+    if not any(pace.too_slow for pace in paces):
         return []
     return [f"A path that misses its rate by more than {100 * TOLERANCE:.0f} % is not the one that was asked for."]
 
@@ -89,7 +89,7 @@ def pace_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row
 
 def missed_rows(paces: Mapping[int, LinkRate], columns: Sequence[int]) -> list[Row]:
     """The paths that were slower than their rate, where any was."""
-    missed = {count: pace for count, pace in paces.items() if pace.misses}
+    missed = {count: pace for count, pace in paces.items() if pace.too_slow}
     return [row("  path misses its rate", missed, columns, _missed)] if missed else []
 
 

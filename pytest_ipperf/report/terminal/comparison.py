@@ -21,7 +21,7 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
 
     The last line counts the cells of each verdict. `--baseline` and `pytest-ipperf compare` print it.
     """
-    worse = found.having(Verdict.EXCEEDS)
+    worse = found.with_verdict(Verdict.EXCEEDS)
     better = [each for each in found.differences if each.better]
     rest = [
         each for each in found.differences if everything and each.verdict is not Verdict.EXCEEDS and not each.better
@@ -29,8 +29,8 @@ def lines(found: Comparison, then: str, now: str, *, everything: bool = False) -
     return [
         *(f"{Verdict.EXCEEDS.name} {each.now.key}: {sentence(each)}" for each in worse),
         *(f"BETTER {each.now.key}: {sentence(each)}" for each in better),
-        *_grouped("NOT COMPARABLE", found.having(None), everything=everything),
-        *_grouped("UNJUDGED", () if everything else found.having(Verdict.UNJUDGED), everything=False),
+        *_grouped("NOT COMPARABLE", found.with_verdict(None), everything=everything),
+        *_grouped("UNJUDGED", () if everything else found.with_verdict(Verdict.UNJUDGED), everything=False),
         *(f"{each.verdict.name} {each.now.key}: {sentence(each)}" for each in rest if each.verdict),
         *_lonely(found.only_then, then, everything=everything),
         *_lonely(found.only_now, now, everything=everything),

@@ -14,12 +14,15 @@ _INDENT = "    "
 def lines(report: NightReport, width: int | None = None) -> list[str]:
     """The night as lines of `width` characters at most."""
     found = [
-        line for ruling in RANK if ruling is not GateDecision.WITHIN for line in _group(ruling, report.having(ruling))
+        line
+        for decision in RANK
+        if decision is not GateDecision.WITHIN
+        for line in _group(decision, report.with_decision(decision))
     ]
-    calmed = [cell for cell in report.cells if cell.flagged and cell.ruling is GateDecision.WITHIN]
+    calmed = [cell for cell in report.cells if cell.flagged and cell.decision is GateDecision.WITHIN]
     found += _listed("flagged, and not confirmed", calmed)
     found += [f"warning: {each}" for each in report.warnings]
-    if twins := report.sentinel:
+    if twins := report.aa_check:
         cells = f"{twins.cells} cell{'s' * (twins.cells != 1)}"
         chance = f"chance gives {twins.at_most} at most"
         found.append(f"A/A: in {twins.excludes} of {cells} the reference differs from its twin; {chance}")
@@ -27,8 +30,8 @@ def lines(report: NightReport, width: int | None = None) -> list[str]:
     return [line for each in (*found, report.headline) for line in _wrapped(each, width)]
 
 
-def _group(ruling: GateDecision, cells: tuple[CellReport, ...]) -> list[str]:
-    return _listed(ruling.value, cells)
+def _group(decision: GateDecision, cells: tuple[CellReport, ...]) -> list[str]:
+    return _listed(decision.value, cells)
 
 
 def _listed(title: str, cells: tuple[CellReport, ...] | list[CellReport]) -> list[str]:

@@ -46,9 +46,9 @@ def twin_reasons(records: Iterable[Record]) -> Iterator[Reason]:
     all_records = list(records)
     if not any(record.twin for record in all_records):
         return
-    from pytest_ipperf.core.nightly.aa_check import aa_check  # noqa: PLC0415 - loads scipy, which most sessions do not need
+    from pytest_ipperf.core.nightly.aa_check import aa_check_of  # noqa: PLC0415 - loads scipy, which most sessions do not need
 
-    found = aa_check(all_records, lambda name: METRICS[name].metric)
+    found = aa_check_of(all_records, lambda name: METRICS[name].metric)
     if found is None:
         return
     cells = f"{found.cells} cell{'s' * (found.cells > 1)}"

@@ -59,11 +59,11 @@ def acceptances(root: Path, *, by: float = math.inf) -> list[Acceptance]:
     for number, line in enumerate(_lines(path), start=1):
         try:
             plain = _plain(line)
-            told = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
+            changed = [_ended(each, plain) for each in found] if _WITHDRAWN in plain else [*found, _acceptance(plain)]
         except (ValueError, TypeError, RecursionError, OverflowError) as error:
             begins = kinds.shown(line.decode(errors="replace"))
             raise UsageError(f"{path}:{number}: {begins} is no acceptance ({error}); remove the line") from None
-        found = told if plain["at"] <= by else found
+        found = changed if plain["at"] <= by else found
     return found
 
 

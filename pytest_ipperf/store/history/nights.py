@@ -21,7 +21,7 @@ from pytest_ipperf.store.log.seal import KEY
 VERDICT = "verdict.json"
 LOST = "records"
 """Among the troubles of a night in place of an item: an answer, or a session's end, could not be kept."""
-_REDS = {ruling.name.lower() for ruling in RED}
+_REDS = {decision.name.lower() for decision in RED}
 _REMEDY = "; put back a copy of it, or remove the night's folder"
 _STATUSES = frozenset(map(int, GateStatus))
 _NEEDED: Mapping[str, Kind] = {
@@ -31,7 +31,7 @@ _NEEDED: Mapping[str, Kind] = {
     "cells": kinds.listed(kinds.named(kinds.anything)),
 }
 _OPTIONAL: Mapping[str, Kind] = {
-    "light": kinds.among([light.name.lower() for light in GateStatus]),
+    "light": kinds.among([gate_status.name.lower() for gate_status in GateStatus]),
     "began_at": kinds.maybe(kinds.moment),
     "fresh_session": kinds.maybe(kinds.key),
     "baseline": kinds.key,
@@ -41,14 +41,14 @@ _OPTIONAL: Mapping[str, Kind] = {
 _CELL: Mapping[str, Kind] = {
     "cell": kinds.key,
     "metric": kinds.key,
-    "ruling": kinds.among([ruling.name.lower() for ruling in GateDecision]),
+    "ruling": kinds.among([decision.name.lower() for decision in GateDecision]),
 }
 _OF_CELL: Mapping[str, Kind] = {"version": kinds.key}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNight:
-    """A night that came to its end: its `name`, its screening's `session`, the name it was `saved` under, its `light`.
+    """A finished night: its `name`, its screening's `session`, the name it was `saved` under, its `gate_status`.
 
     It began at `began_at` (seconds since 1970). `red` are the cells (with their metric) that it found worse, `cells`
     those that the next one must measure too. `lost` says that not all of it could be kept.
@@ -58,7 +58,7 @@ class StoredNight:
     session: str
     saved: str
     began_at: float
-    light: int
+    gate_status: int
     red: tuple[tuple[str, str], ...]
     cells: tuple[HistoryKey, ...]
     lost: bool = False
@@ -66,7 +66,7 @@ class StoredNight:
     @property
     def believed(self) -> bool:
         """Whether its other cells are something to compare with."""
-        return self.light != GateStatus.UNSTABLE
+        return self.gate_status != GateStatus.UNSTABLE
 
 
 def nights_in(root: Path, but: Container[str] = (), unread: dict[str, str] | None = None) -> Iterator[StoredNight]:
@@ -142,17 +142,17 @@ def _wrong(name: str, document: Any) -> str:
     return why or next((f"of a cell {each}" for each in cells if each), "")
 
 
-def _night(name: str, told: Mapping[str, Any]) -> StoredNight:
+def _night(name: str, verdict: Mapping[str, Any]) -> StoredNight:
     cells = [
-        (HistoryKey(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in told["cells"]
+        (HistoryKey(each["cell"], each["metric"], each.get("version", "")), each["ruling"]) for each in verdict["cells"]
     ]
     return StoredNight(
         name=name,
-        session=told["session"],
-        saved=told["saved"],
-        began_at=float(told.get("began_at") or 0),
-        light=GateStatus(told["status"]),
-        red=tuple((key.cell, key.metric) for key, ruling in cells if ruling in _REDS),
+        session=verdict["session"],
+        saved=verdict["saved"],
+        began_at=float(verdict.get("began_at") or 0),
+        gate_status=GateStatus(verdict["status"]),
+        red=tuple((key.cell, key.metric) for key, decision in cells if decision in _REDS),
         cells=tuple(key for key, _ in cells),
-        lost=any(each.get("nodeid") == LOST for each in told.get("troubles", ())),
+        lost=any(each.get("nodeid") == LOST for each in verdict.get("troubles", ())),
     )

@@ -1,6 +1,6 @@
-"""The index: a SQLite file over the journals of all sessions, so that years of nights are asked in a moment.
+"""The index: a SQLite file over the event logs of all sessions, so that years of nights are asked in a moment.
 
-It holds nothing of its own: whoever removes it loses the time of making it again. What journals have gained since it
+It holds nothing of its own: whoever removes it loses the time of making it again. What event logs have gained since it
 was last asked is read first, so that a session that runs or was killed is in it up to its last whole line.
 """
 
@@ -40,9 +40,9 @@ class SessionEntry:
 
     `seconds` and `status` (pytest's) are None where it has not ended, or not in order. `verdicts` counts its cells by
     verdict, `troubles` the items without an answer. `trouble` says what of its records cannot be read, if anything.
-    `light` is the status of the night of which it is the screening. `tells_end` is False of records that were written
+    `gate_status` is that of the night of which it is the screening. `tells_end` is False of records that were written
     before sessions kept that. `measured` of `planned` cells have a record, and so many items are `missing` at its end;
-    both None where that was not kept. `half` says that one of its journals ends in half a line,
+    both None where that was not kept. `half` says that one of its event logs ends in half a line,
     `running` that a process was writing its records when the index began to read them.
     """
 
@@ -58,7 +58,7 @@ class SessionEntry:
     verdicts: Mapping[str, int]
     troubles: int
     trouble: str
-    light: int | None
+    gate_status: int | None
     tells_end: bool
     measured: int
     planned: int | None
@@ -67,7 +67,7 @@ class SessionEntry:
     running: bool
 
     @property
-    def extent(self) -> Completeness:
+    def completeness(self) -> Completeness:
         """How far it came, by what the index has of it and by who writes its records; `missing` items are not named."""
         running = self.status is None and (self.running or is_being_written(self.folder))
         state = state_of(self.status, self.missing, running=running, tells_end=self.tells_end or self.half)
@@ -206,7 +206,7 @@ class Index:
         self._base.execute("DELETE FROM session WHERE id = ?", (number,))
 
     def _read(self, folder: Path) -> None:
-        """Read on in the journals of a session, in one transaction: two processes may read at once.
+        """Read on in the event logs of a session, in one transaction: two processes may read at once.
 
         All of them from their beginning, where one has changed otherwise than by growing while the session ran.
         """
@@ -276,7 +276,7 @@ class Index:
                 "INSERT OR REPLACE INTO night VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
                 (night.name, night.session, night.saved, night.began_at, number is not None, *sign),
             )
-            self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.light, number))
+            self._base.execute("UPDATE session SET light = ? WHERE id = ?", (night.gate_status, number))
             if not night.lost:
                 self._base.execute(
                     "UPDATE session SET trouble = ? WHERE id = ? AND status IS NULL AND schema >= ? AND trouble = ''",
@@ -305,7 +305,7 @@ def _lost_its_end(session: str) -> str:
 
 
 def _goes_on(row: tuple[int, int | None, str], before: Mapping[str, FileStamp], now: Mapping[str, FileStamp]) -> bool:
-    """Whether journals have only grown, of a session that had not ended and was not damaged."""
+    """Whether event logs have only grown, of a session that had not ended and was not damaged."""
     _, status, trouble = row
     grown = all(name in now and (sign == now[name] or sign.size < now[name].size) for name, sign in before.items())
     return grown and status is None and not trouble

@@ -1,4 +1,4 @@
-"""Indexing: one session's journals on their way into the index, and by what is seen that they have changed."""
+"""Indexing: one session's event logs on their way into the index, and by what is seen that they have changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pytest_ipperf.store.index.tables import seal
 from pytest_ipperf.store.log import kinds
 from pytest_ipperf.store.log.events import Event, ReadPosition, UnreadableError, read_events
 from pytest_ipperf.store.log.migration import Facts
-from pytest_ipperf.store.session_reader import journals_in, missing, not_listed
+from pytest_ipperf.store.session_reader import event_logs_in, missing, not_listed
 
 _BATCH = 500
 _NAME = re.compile(r"\d{8}T\d{6}Z")
@@ -49,11 +49,11 @@ def sign_of(path: Path) -> FileStamp:
 
 
 def signs_of(folder: Path) -> dict[str, FileStamp]:
-    """Return the signs of a session's journals by name; FileNotFoundError where its folder is no longer there."""
+    """Return the signs of a session's event logs by name; FileNotFoundError where its folder is no longer there."""
     if not os.path.lexists(folder):
         raise FileNotFoundError(2, "No such file or directory", str(folder))
     with contextlib.suppress(OSError):  # which the reading says
-        return {path.name: sign_of(path) for path in journals_in(folder)}
+        return {path.name: sign_of(path) for path in event_logs_in(folder)}
     return {}
 
 
@@ -135,9 +135,9 @@ class SessionIndexer:
             seal(self._base, table, "session = ?", self._number)
 
     def _why_unknown(self) -> str:
-        """Return why no journal tells of the session; empty where it may just have begun.
+        """Return why no event log tells of the session; empty where it may just have begun.
 
-        Files beside journals are written when it has begun to measure; before that there may be an empty journal.
+        Files beside event logs are written when it has begun to measure; before that there may be an empty event log.
         """
         try:
             if self._folder.is_dir() and all(path.suffix == ".jsonl" for path in self._folder.iterdir()):
@@ -146,7 +146,7 @@ class SessionIndexer:
             raise
         except OSError as error:
             return str(not_listed(self._folder, error))
-        return f"session {self._folder.name} has no records: no journal in it begins with an event 'session'"
+        return f"session {self._folder.name} has no records: no event log in it begins with an event 'session'"
 
     def _say(self, trouble: str) -> None:
         """The first one stays: it is where a person begins to look."""
@@ -182,12 +182,12 @@ class SessionIndexer:
         self._base.execute("UPDATE session SET began_at = ? WHERE id = ?", (self._began_at, self._number))
 
     def _record(self, record: Record) -> None:
-        past = record.past(self._folder.name, self._began_at)
+        entry = record.history_entry(self._folder.name, self._began_at)
         self._rows.append(
             (
-                self._number, self._key(past.key), past.change, past.sd_epoch, past.epochs, past.test_value,
-                past.reference_value, self._word(past.margin), past.margin_fraction, past.header_cost,
-                self._word(past.verdict), self._word(past.fingerprint), past.usable, self._word(record.taken_from),
+                self._number, self._key(entry.key), entry.change, entry.sd_epoch, entry.epochs, entry.test_value,
+                entry.reference_value, self._word(entry.margin), entry.margin_fraction, entry.header_cost,
+                self._word(entry.verdict), self._word(entry.fingerprint), entry.usable, self._word(record.taken_from),
             )
         )  # fmt: skip
         if len(self._rows) >= _BATCH:

@@ -1,4 +1,4 @@
-"""The journal of a session: one line of JSON for each event, and the raw samples beside them.
+"""The event log of a session: one line of JSON for each event, and the raw samples beside them.
 
 Each line is handed to the kernel whole and at once, so that a killed session loses at most the run in flight. Each has
 the seal of all lines up to it, and the line of a run that of its samples.
@@ -24,7 +24,7 @@ from pytest_ipperf.core.portable.errors import LabError
 from pytest_ipperf.store.log.seal import seal_of, sealed
 
 _TAIL_BYTES = 1 << 20
-"""Of a journal that is gone on with, the end that holds its last line."""
+"""Of an event log that is gone on with, the end that holds its last line."""
 
 
 def run_folder(root: Path, at_s: float | None = None, token: str = "") -> Path:
@@ -37,7 +37,7 @@ def run_folder(root: Path, at_s: float | None = None, token: str = "") -> Path:
 
 
 def is_being_written(folder: Path) -> bool:
-    """Whether a process has one of a session's journals open, so that the session runs and was not broken off.
+    """Whether a process has one of a session's event logs open, so that the session runs and was not broken off.
 
     Empty ones are not looked at: their writer is about to lock them, and this must not be in its way.
     """
@@ -83,7 +83,7 @@ class EventLog:
         """Appends raw float64 rows; returns the byte offset at which they start. LabError as for `append`."""
         return self._write("f64", packed)
 
-    def keep(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         """Writes a file of its own beside the events; LabError as for `append`."""
         try:
             path = self.folder / name
@@ -92,7 +92,7 @@ class EventLog:
         except OSError as error:
             raise self._trouble(error.strerror) from error
 
-    def keep_more(self, name: str, data: bytes, *, head_bytes: int) -> None:
+    def append_file(self, name: str, data: bytes, *, head_bytes: int) -> None:
         """Appends to a file of its own, leaving out so many first bytes where there is one already; as `keep`."""
         try:
             path = self.folder / name
@@ -102,7 +102,7 @@ class EventLog:
         except OSError as error:
             raise self._trouble(error.strerror) from error
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Returns when the disk has all that was appended, so that not even a loss of power takes it back."""
         try:
             for file in self._files.values():
@@ -117,7 +117,7 @@ class EventLog:
             raise self._trouble(error.strerror) from error
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of each file of events or samples of the session but this journal's own, by name."""
+        """The bytes of each file of events or samples of the session but this event log's own, by name."""
         own = f"{self._writer}.jsonl"
         found = [*self.folder.glob("*.jsonl"), *self.folder.glob("*.f64")]
         try:
@@ -163,7 +163,7 @@ class EventLog:
 
 
 def _last_seal(path: Path) -> int:
-    """Return the seal of the last line of a journal; 0 where it has none."""
+    """Return the seal of the last line of an event log; 0 where it has none."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         lines = file.read().splitlines(keepends=True)

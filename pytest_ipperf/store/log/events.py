@@ -1,4 +1,4 @@
-"""The events of a journal, line by line: sealed, of the form of today, and with values that such an event can have.
+"""The events of an event log, line by line: sealed, of the form of today, and with values that such an event can have.
 
 What a killed writer or a loss of power leaves behind the last line's end (half a line, zeros) is none of them. A whole
 line that is no event, or does not fit the lines before it, is damage, also where it is the last one: writers hand over
@@ -102,7 +102,7 @@ class Event:
 
 @dataclass(slots=True)
 class ReadPosition:
-    """How far a journal was read: up to which byte, how many lines, the last one's checksum, and their schema.
+    """How far an event log was read: up to which byte, how many lines, the last one's checksum, and their schema.
 
     `half` says that half a line stands behind them, which its writer may be about to complete.
     """
@@ -115,7 +115,7 @@ class ReadPosition:
 
 
 def read_events(path: Path, place: ReadPosition | None = None) -> Iterator[Event]:
-    """The events of a journal from a `place` on, which goes along, up to where whole lines end.
+    """The events of an event log from a `place` on, which goes along, up to where whole lines end.
 
     DamageError with file and line at what is none, UsageError naming the session where the schema is not read here.
     """
@@ -147,12 +147,12 @@ class UnreadableError(DamageError):
 
 
 def unreadable(path: Path, error: OSError) -> UnreadableError:
-    """The sentence about a journal that is there and cannot be read."""
+    """The sentence about an event log that is there and cannot be read."""
     return UnreadableError(f"session {path.parent.name}: {path.name} cannot be read ({error.strerror})")
 
 
 def damaged(path: Path, line: int, why: str) -> DamageError:
-    """The sentence about a line of a journal that cannot be read."""
+    """The sentence about a line of an event log that cannot be read."""
     return DamageError(
         f"session {path.parent.name}: {path.name}:{line} is damaged ({why}), and only what stands before that line is "
         "known; put back a copy of the file, or clear the session out"
@@ -190,7 +190,7 @@ def _plain(line: bytes, seal: int) -> Facts:
 
 def _schema(plain: Facts, path: Path) -> int:
     if plain["event"] != "session":
-        raise ValueError("a journal begins with an event 'session'")
+        raise ValueError("an event log begins with an event 'session'")
     return check_schema(plain.get("schema"), path.parent.name)
 
 

@@ -1,4 +1,4 @@
-"""Records as journals hold them: whether an event is one, in the form of today, with values that can be ones.
+"""Records as event logs hold them: whether an event is one, in the form of today, with values that can be ones.
 
 A file may hold what nobody wrote; what is taken from it for a record fails here, not where it is compared or drawn.
 """

@@ -40,9 +40,9 @@ def null():
         for name in ("http", "smtp"):
             folder = stack.enter_context(private_folder())
             ports[name] = free_port(ADDRESSES, 20000, 29999, random.Random())
-            script = application(name).script(application(name).filled(ServerState(), 1000))
+            replies = application(name).canned_replies(application(name).filled(ServerState(), 1000))
             instance = ServerProcess(
-                SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, script=script)
+                SERVERS["null"], Site(str(folder / "null"), ADDRESSES, ports[name], 100, canned_replies=replies)
             )
             stack.callback(instance.stop)
             instance.start()

@@ -47,8 +47,10 @@ def null():
             addresses = ("127.0.0.1", "::1")
             port = free_port(addresses, 20000, 29999, random.Random())
             state = application(protocol).filled(ServerState(), payload_bytes)
-            script = application(protocol).script(state)
-            instance = ServerProcess(SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, script=script))
+            replies = application(protocol).canned_replies(state)
+            instance = ServerProcess(
+                SERVERS["null"], Site(str(folder / "null"), addresses, port, 100, canned_replies=replies)
+            )
             stack.callback(instance.stop)
             instance.start()
             return port

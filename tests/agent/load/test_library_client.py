@@ -50,7 +50,7 @@ def running(server, protocol="", connections=100):
     spoken: dict[str, Any] = {}
     if protocol:
         state = application(protocol).filled(ServerState(), PAYLOAD[protocol])
-        spoken = {"state": state, "script": application(protocol).script(state)}
+        spoken = {"state": state, "canned_replies": application(protocol).canned_replies(state)}
     with private_folder() as folder:
         port = free_port(ADDRESSES, 20000, 29999, random.Random())
         zone = {**HOSTS, ONLY_IPV4: ADDRESSES[:1]}

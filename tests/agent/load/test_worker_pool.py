@@ -42,8 +42,10 @@ def port():
     """That of a null server which speaks SMTP."""
     with private_folder() as folder:
         found = free_port(ADDRESSES, 20000, 29999, random.Random())
-        script = application("smtp").script(application("smtp").filled(ServerState(), 1000))
-        instance = ServerProcess(SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, script=script))
+        replies = application("smtp").canned_replies(application("smtp").filled(ServerState(), 1000))
+        instance = ServerProcess(
+            SERVERS["null"], Site(str(folder / "null"), ADDRESSES, found, 100, canned_replies=replies)
+        )
         instance.start()
         try:
             yield found

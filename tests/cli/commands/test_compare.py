@@ -14,7 +14,7 @@ from tests.store.kept import keep, name_of, record
 
 def wanted(root, then, now, *, margin=None, everything=False):
     archive = Archive(root)
-    both = [archive.pasts(archive.find(name)) for name in (now, then)]
+    both = [archive.history_entries(archive.find(name)) for name in (now, then)]
     archive.close()
     found = comparison(both[0], both[1], lambda name: METRICS[name].metric, margin=margin)
     return lines(found, then, now, everything=everything)

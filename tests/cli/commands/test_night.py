@@ -55,7 +55,7 @@ def night(project):
     return run
 
 
-def rulings(verdict):
+def decisions(verdict):
     return {cell["cell"]: cell["ruling"] for cell in verdict["cells"]}
 
 
@@ -65,7 +65,7 @@ def test_a_calm_night_is_green_and_leaves_its_files(project, night):
     assert status == 0, said
     assert "green: 2 of 2 cells are within the margin" in said
     assert (verdict["status"], verdict["light"], verdict["fresh_session"]) == (0, "green", None)
-    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "within"}
+    assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "within"}
     assert (verdict["sentinel"]["cells"], verdict["saved"], verdict["baseline"]) == (2, "night", "night")
     names = {"verdict.json", "report.html", "summary.md", "junit.xml"}
     assert {path.name for path in (project.pytester.path / "out").iterdir()} == names
@@ -78,7 +78,7 @@ def test_a_slower_cell_is_measured_again_alone_and_red(project, night):
     project.network(slower={MANY: 0.2})
     status, said, verdict = night()
     assert status == 1, said
-    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
+    assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
     assert "1 flagged, measured once more in fresh epochs" in said
     assert "1 of 2 cells is beyond the margin, confirmed in fresh epochs" in said
     # The screening has both arms and the twin of both workloads, the fresh session what was flagged and the reference.
@@ -110,11 +110,11 @@ def test_an_accepted_change_is_told_and_not_red_until_it_gets_worse(project, nig
     accept = [*NIGHT[:-1], "accept", f"{MANY}-ipv6", *reason]
     subprocess.run(accept, cwd=project.pytester.path, check=True)
     status, said, verdict = night()
-    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (0, "accepted"), said
+    assert (status, decisions(verdict)[f"{MANY}-ipv6"]) == (0, "accepted"), said
     assert "the new firewall" in said
     project.network(slower={MANY: 0.4})
     status, said, verdict = night()
-    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
+    assert (status, decisions(verdict)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
     assert "worse than" in said
 
 
@@ -122,7 +122,7 @@ def test_fewer_cells_than_the_night_before_are_no_green(project, night):
     project.network()
     assert night()[0] == 0
     status, said, verdict = night("--connections=1")
-    assert (status, rulings(verdict)[f"{MANY}-ipv6"]) == (GateStatus.SHRUNK, "missing"), said
+    assert (status, decisions(verdict)[f"{MANY}-ipv6"]) == (GateStatus.SHRUNK, "missing"), said
     assert f"no longer measured: {MANY}-ipv6 response_time" in said
     assert night("--connections=1")[0] == GateStatus.SHRUNK  # nor are they the night after
     assert night("--connections=1", "--ipperf-save=small")[0] == 0  # another name is another history
@@ -134,7 +134,7 @@ def test_a_broken_testbed_is_red_with_its_sentence(project, night):
     project.network(broken=[MANY])
     status, said, verdict = night()
     assert status == 1
-    assert rulings(verdict)[f"{MANY}-ipv6"] == "trouble"
+    assert decisions(verdict)[f"{MANY}-ipv6"] == "trouble"
     assert "host server: the server died" in said
 
 
@@ -142,7 +142,7 @@ def test_a_failure_that_no_measurement_tells_of_is_red_too(project, night):
     project.network()
     project.pytester.makepyfile(test_other=NOT_OURS)
     status, said, verdict = night()
-    assert (status, set(rulings(verdict).values())) == (1, {"within"}), said
+    assert (status, set(decisions(verdict).values())) == (1, {"within"}), said
     assert "ended with status 1, for a test that measures nothing" in said
 
 
@@ -186,16 +186,16 @@ def earlier_nights(root, count, spread):
         (root / "nights" / folder.name / "verdict.json").write_bytes(sealed_verdict(verdict))
 
 
-@pytest.mark.parametrize(("slower", "ruling"), [(0.0, "within"), (0.05, "worse")])
-def test_worse_than_its_own_nights_is_red_within_the_margin(project, night, slower, ruling):
+@pytest.mark.parametrize(("slower", "decision"), [(0.0, "within"), (0.05, "worse")])
+def test_worse_than_its_own_nights_is_red_within_the_margin(project, night, slower, decision):
     project.network()
     assert night("--connections=10")[0] == 0
     earlier_nights(project.pytester.path / ".ipperf", 20, spread=0.3)
     project.network(slower=slower, noise=0.006)
     status, said, verdict = night("--connections=10")
-    assert (status, rulings(verdict)) == (ruling == "worse", {f"{MANY}-ipv6": ruling}), said
+    assert (status, decisions(verdict)) == (decision == "worse", {f"{MANY}-ipv6": decision}), said
     assert verdict["cells"][0]["nights"] == 21
-    assert ("worse than in the last nights" in said) is (ruling == "worse")
+    assert ("worse than in the last nights" in said) is (decision == "worse")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_xdist_gives_the_same_verdict(project, night):
     project.network(slower={MANY: 0.2})
     status, said, verdict = night("-n", "2")
     assert status == 1, said
-    assert rulings(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
+    assert decisions(verdict) == {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}
 
 
 def test_a_night_that_is_ended_leaves_no_verdict_and_no_process(project):
@@ -264,7 +264,7 @@ def test_a_night_that_was_broken_off_goes_on_where_it_was(project, night):
     assert process.returncode == 2
     (project.pytester.path / "go").touch()
     status, said, verdict = night("--ipperf-resume=last")
-    assert (status, rulings(verdict)) == (1, {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}), said
+    assert (status, decisions(verdict)) == (1, {f"{FEW}-ipv6": "within", f"{MANY}-ipv6": "exceeds"}), said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY]  # the last in fresh epochs
 
 
@@ -286,7 +286,7 @@ def test_a_night_whose_second_session_broke_off_goes_on_with_its_first(project, 
     _, _, verdict = night()
     (project.pytester.path / ".ipperf" / "nights" / verdict["session"] / "verdict.json").unlink()
     status, said, again = night("--ipperf-resume=last")
-    assert (status, rulings(again)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
+    assert (status, decisions(again)[f"{MANY}-ipv6"]) == (1, "exceeds"), said
     assert [line.split()[0] for line in project.measured] == [FEW, MANY, MANY, MANY]  # both in fresh epochs
     assert {cell["nights"] for cell in again["cells"]} == {0}  # its own data are no history of it
 
@@ -336,7 +336,7 @@ def test_a_pytest_that_was_killed_is_said_to_be(project, night):
 def test_what_stops_a_session_early_leaves_no_flagged_cell_out(project, night):
     project.network(slower=0.2)
     status, said, verdict = night("-x")
-    assert (status, rulings(verdict)) == (1, {f"{FEW}-ipv6": "exceeds", f"{MANY}-ipv6": "exceeds"}), said
+    assert (status, decisions(verdict)) == (1, {f"{FEW}-ipv6": "exceeds", f"{MANY}-ipv6": "exceeds"}), said
 
 
 @pytest.mark.parametrize(
@@ -527,8 +527,8 @@ def test_a_verdict_can_be_found_again(project, night):
     _, _, verdict = night()
     archive = Archive(project.pytester.path / ".ipperf")
     screening, fresh = archive.sessions()
-    assert (screening.light, fresh.light, screening.saved) == (1, None, "night")
-    sound = {key.cell: past.sound for key, past in archive.pasts(screening).items()}
+    assert (screening.gate_status, fresh.gate_status, screening.saved) == (1, None, "night")
+    sound = {key.cell: past.sound for key, past in archive.history_entries(screening).items()}
     assert sound == {f"{FEW}-ipv6": True, f"{MANY}-ipv6": False, f"{FEW}-ipv4-twin": True, f"{MANY}-ipv4-twin": True}
     archive.close()
     assert verdict["fresh_session"] == fresh.name

@@ -68,8 +68,8 @@ def keep(root, name, records, began_at, saved):
 
 def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_path):
     """Cell 0 is beyond its margin in one night, cell 1 becomes worse within it, and cell 2 is left out at the end."""
-    draw, lights = random.Random(1), []
-    courses: dict[HistoryKey, list[HistoryEntry]] = {}
+    draw, statuses = random.Random(1), []
+    histories: dict[HistoryKey, list[HistoryEntry]] = {}
     expected: list[HistoryKey] = []
     for night in range(NIGHTS):
         worse = night >= WORSE_FROM
@@ -79,7 +79,7 @@ def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_
         fresh = [drawn(draw, number, changes[number]) for number in (each.connections - 1 for each in flagged(screen))]
         began_at = BEGAN_AT + 86400 * night
         expectation = decide(
-            screen=screen, fresh=fresh, expected=expected, courses=courses, accepted=(), troubles={},
+            screen=screen, fresh=fresh, expected=expected, histories=histories, accepted=(), troubles={},
             today=dt.datetime.fromtimestamp(began_at, dt.UTC).date(), metric_of=metric_of,
         )  # fmt: skip
 
@@ -91,18 +91,18 @@ def test_twenty_nights_and_more_through_the_store_are_decided_as_without_it(tmp_
         write_verdict(tmp_path / "nights" / name, found, {})
         assert found.report == expectation
 
-        red = {cell.key for cell in expectation.cells if cell.ruling in RED}
+        red = {cell.key for cell in expectation.cells if cell.decision in RED}
         for record in screen:
-            past = dataclasses.replace(record.past(name, began_at), sound=record.key not in red)
-            courses.setdefault(record.key, []).append(past)
+            past = dataclasses.replace(record.history_entry(name, began_at), sound=record.key not in red)
+            histories.setdefault(record.key, []).append(past)
         expected = [cell.key for cell in expectation.cells]
-        lights.append(expectation.light)
+        statuses.append(expectation.gate_status)
         if night == 3:
             assert HistoryKey("lab-smtp-c0-1k-ipv6", "response_time", "1") in red
         if night == WORSE_FROM:
             assert {cell.key.cell: cell.nights for cell in expectation.cells}["lab-smtp-c1-1k-ipv6"] >= MIN_NIGHTS
-            assert [cell.key.cell for cell in expectation.having(GateDecision.WORSE)] == ["lab-smtp-c1-1k-ipv6"]
-    missing = found.report.having(GateDecision.MISSING)
+            assert [cell.key.cell for cell in expectation.with_decision(GateDecision.WORSE)] == ["lab-smtp-c1-1k-ipv6"]
+    missing = found.report.with_decision(GateDecision.MISSING)
     assert [cell.key.cell for cell in missing] == ["lab-smtp-c2-1k-ipv6"]
-    calm = [light for night, light in enumerate(lights) if night != 3 and night < WORSE_FROM]
+    calm = [gate_status for night, gate_status in enumerate(statuses) if night != 3 and night < WORSE_FROM]
     assert calm == [GateStatus.GREEN] * len(calm)

@@ -87,7 +87,7 @@ def test_it_is_zero_or_more(value):
 
 
 @pytest.mark.parametrize(
-    ("margin", "text", "told"),
+    ("margin", "text", "description"),
     [
         (Margin(0.1), "10%", "10 %"),
         (Margin(0.07), "7%", "7 %"),
@@ -100,8 +100,8 @@ def test_it_is_zero_or_more(value):
         (Margin(0.0), "0%", "0 %"),
     ],
 )
-def test_it_reads_as_people_write_it(margin, text, told):
-    assert (str(margin), margin.told) == (text, told)
+def test_it_reads_as_people_write_it(margin, text, description):
+    assert (str(margin), margin.description) == (text, description)
 
 
 @given(texts)

@@ -348,7 +348,7 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             Margin(0.1),
             (
                 "IPv6 against IPv4: no difference shown (could be -29.2..+41.2 %, 95 % interval); not enough evidence: "
-                "the interval is too wide, at this spread 6 epochs settle differences of 58.5 % and more, "
+                "the interval is too wide, at this spread 6 epochs detect differences of 58.5 % and more, "
                 "for a margin of 10 %; about 75 epochs like these would decide it in 8 of 10 sessions, which no design "
                 "decides by; a calmer machine or a wider margin would help"
             ),
@@ -387,7 +387,7 @@ def test_wrong_verdicts_at_the_margin_are_as_rare_as_alpha():
             POINTS,
             (
                 "IPv6 against IPv4: no difference of loss shown (could be -3.4..+3.4 pp, 95 % interval); not enough "
-                "evidence: the interval is too wide, at this spread 6 epochs settle differences of 4.6 pp and more, "
+                "evidence: the interval is too wide, at this spread 6 epochs detect differences of 4.6 pp and more, "
                 "for a margin of 0.5 pp; about 269 epochs like these would decide it in 8 of 10 sessions, which no "
                 "design decides by; a calmer machine or a wider margin would help"
             ),

@@ -17,7 +17,7 @@ from pytest_ipperf.core.measurement.goodput_ceiling import (
 )
 from pytest_ipperf.transports import TRANSPORTS
 
-LAYERS = st.builds(
+OVERHEADS = st.builds(
     HeaderOverhead,
     ipver=st.sampled_from([4, 6]),
     overhead_bytes=st.sampled_from([0, 20]),
@@ -52,13 +52,13 @@ def test_the_four_paths_at_100_mbit(ipver, transport, tcp, udp):
 )
 def test_frames_are_as_many_as_rfc_2544_has_in_its_appendix_b(frame, per_s):
     """There they are counted with the check sequence and the header, without preamble and gap, at 10 Mbit/s."""
-    layers = HeaderOverhead(ipver=4, datagram=True)
-    payload = frame - 18 - layers.header_bytes
-    assert math.floor(ceiling_bit_s(10e6, layers, payload) / 8 / payload) == per_s
+    overhead = HeaderOverhead(ipver=4, datagram=True)
+    payload = frame - 18 - overhead.header_bytes
+    assert math.floor(ceiling_bit_s(10e6, overhead, payload) / 8 / payload) == per_s
 
 
 @pytest.mark.parametrize(
-    ("layers", "room"),
+    ("overhead", "room"),
     [
         (of(4), 1448),
         (of(4, stamps=False), 1460),
@@ -69,18 +69,18 @@ def test_frames_are_as_many_as_rfc_2544_has_in_its_appendix_b(frame, per_s):
         (of(6, datagram=True, mtu=1280), 1232),
     ],
 )
-def test_the_largest_payload_of_a_packet(layers, room):
-    assert layers.room_bytes == room
+def test_the_largest_payload_of_a_packet(overhead, room):
+    assert overhead.max_payload_bytes == room
 
 
 @pytest.mark.parametrize("payload", [-1, 1429])
 def test_what_is_in_no_packet_has_no_share(payload):
     with pytest.raises(ValueError, match=f"has room for 1 to 1428 bytes, not {payload}"):
-        of(6).share(payload)
+        of(6).payload_share(payload)
 
 
 @pytest.mark.parametrize(
-    ("layers", "payload", "wire"),
+    ("overhead", "payload", "wire"),
     [
         # RFC 791: 1480 bytes of an IPv4 fragment are payload, the UDP header in the first one.
         (of(4, datagram=True), 1473, 1473 + 8 + 2 * (20 + 38)),
@@ -92,8 +92,8 @@ def test_what_is_in_no_packet_has_no_share(payload):
         (of(6, "isatap", datagram=True), 65507, 65507 + 8 + 46 * (68 + 38)),
     ],
 )
-def test_a_datagram_that_no_packet_holds_travels_in_fragments(layers, payload, wire):
-    assert layers.share(payload) == payload / wire
+def test_a_datagram_that_no_packet_holds_travels_in_fragments(overhead, payload, wire):
+    assert overhead.payload_share(payload) == payload / wire
 
 
 def test_headers_cost_what_the_ceilings_differ_by():
@@ -102,15 +102,17 @@ def test_headers_cost_what_the_ceilings_differ_by():
     assert header_cost(four, isatap, 1400) == 0
 
 
-@given(LAYERS, st.data())
-def test_the_share_grows_with_the_payload_and_never_reaches_all(layers, data):
-    less, more = sorted(data.draw(st.lists(st.integers(1, layers.room_bytes), min_size=2, max_size=2, unique=True)))
-    assert 0 < layers.share(less) < layers.share(more) <= layers.share() < 1
+@given(OVERHEADS, st.data())
+def test_the_share_grows_with_the_payload_and_never_reaches_all(overhead, data):
+    less, more = sorted(
+        data.draw(st.lists(st.integers(1, overhead.max_payload_bytes), min_size=2, max_size=2, unique=True))
+    )
+    assert 0 < overhead.payload_share(less) < overhead.payload_share(more) <= overhead.payload_share() < 1
 
 
-@given(LAYERS, RATES, st.floats(0.01, 100))
-def test_the_ceiling_grows_with_the_rate_in_proportion(layers, rate, factor):
-    assert ceiling_bit_s(rate * factor, layers) == pytest.approx(factor * ceiling_bit_s(rate, layers))
+@given(OVERHEADS, RATES, st.floats(0.01, 100))
+def test_the_ceiling_grows_with_the_rate_in_proportion(overhead, rate, factor):
+    assert ceiling_bit_s(rate * factor, overhead) == pytest.approx(factor * ceiling_bit_s(rate, overhead))
 
 
 @given(RATES, st.booleans())
@@ -119,19 +121,19 @@ def test_each_header_more_costs_goodput(rate, datagram):
     assert native4 > native6 > ceiling_bit_s(rate, of(6, "tunnel", datagram=datagram))
 
 
-@given(LAYERS, RATES, st.integers(0, 10**6), st.integers(1, 5000))
+@given(OVERHEADS, RATES, st.integers(0, 10**6), st.integers(1, 5000))
 def test_who_sends_one_packet_after_another_after_a_bucketful_exceeds_nothing_and_who_is_faster_does(
-    layers, rate, bucket, packets
+    overhead, rate, bucket, packets
 ):
-    wire = packets * (layers.mtu + FRAME_BYTES)
-    moved, time_s = packets * layers.room_bytes, max(0.0, (wire - bucket) * 8 / rate)
-    allowed = {"rate_bit_s": rate, "layers": layers, "bucket_bytes": bucket}
+    wire = packets * (overhead.mtu + FRAME_BYTES)
+    moved, time_s = packets * overhead.max_payload_bytes, max(0.0, (wire - bucket) * 8 / rate)
+    allowed = {"rate_bit_s": rate, "overhead": overhead, "bucket_bytes": bucket}
     assert goodput_excess(moved, time_s, **allowed) == pytest.approx(0, abs=1e-9)
     faster = goodput_excess(1.02 * moved * max(1, bucket / wire), time_s, **allowed)
     assert faster == pytest.approx(0.02, rel=1e-6)
 
 
-@given(LAYERS, st.integers(1, 1000))
-def test_in_no_time_and_without_a_bucket_nothing_may_move(layers, moved):
-    assert goodput_excess(moved, 0.0, rate_bit_s=1e8, layers=layers)
-    assert not goodput_excess(0, 0.0, rate_bit_s=1e8, layers=layers)
+@given(OVERHEADS, st.integers(1, 1000))
+def test_in_no_time_and_without_a_bucket_nothing_may_move(overhead, moved):
+    assert goodput_excess(moved, 0.0, rate_bit_s=1e8, overhead=overhead)
+    assert not goodput_excess(0, 0.0, rate_bit_s=1e8, overhead=overhead)

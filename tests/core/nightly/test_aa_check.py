@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ipperf.core.nightly.aa_check import aa_check, by_chance
+from pytest_ipperf.core.nightly.aa_check import aa_check_of, by_chance
 from pytest_ipperf.core.records.record import ArmSummary, Record
 from pytest_ipperf.core.stats.interval import t_interval
 from pytest_ipperf.metrics import METRICS
@@ -56,19 +56,19 @@ def noise(rng, count, ratio=1.0):
 def test_only_twins_are_watched_and_each_cell_once():
     rng = random.Random(1)
     one, two = record(1, noise(rng, 20)), record(2, noise(rng, 20, 1.2))
-    found = aa_check([one, two, two, record(3, noise(rng, 20, 1.2), twin=False)], metric_of)
+    found = aa_check_of([one, two, two, record(3, noise(rng, 20, 1.2), twin=False)], metric_of)
     assert found is not None
     assert (found.cells, found.excludes, found.at_most, found.stable) == (2, 1, 2, True)
 
 
 def test_without_a_twin_that_has_an_interval_there_is_nothing_to_tell():
-    assert aa_check([record(1, [1.0, 1.1], twin=False)], metric_of) is None
-    assert aa_check([record(1, [1.0, 1.1], low=None)], metric_of) is None
+    assert aa_check_of([record(1, [1.0, 1.1], twin=False)], metric_of) is None
+    assert aa_check_of([record(1, [1.0, 1.1], low=None)], metric_of) is None
 
 
 def test_an_environment_that_makes_differences_of_its_own_is_unstable():
     rng = random.Random(1)
-    found = aa_check([record(number, noise(rng, 20, 1.2)) for number in range(1, 5)], metric_of)
+    found = aa_check_of([record(number, noise(rng, 20, 1.2)) for number in range(1, 5)], metric_of)
     assert found is not None
     assert (found.excludes, found.stable) == (4, False)
 
@@ -77,14 +77,14 @@ def test_the_first_look_counts_whatever_came_later():
     """Two looks of 5 epochs x 2 blocks: the first excludes 0 by far, both together do not."""
     first, second = [1.10, 1.11, 1.12, 1.13, 1.11, 1.12, 1.10, 1.13, 1.12, 1.11], [0.9] * 10
     for ratios, excludes in ((first + second, 1), (second[:5] + first[:5] + first, 0)):
-        found = aa_check([record(1, ratios, look=2)], metric_of)
+        found = aa_check_of([record(1, ratios, look=2)], metric_of)
         assert found is not None
         assert found.excludes == excludes
 
 
 @given(st.lists(st.floats(0.5, 2), min_size=2, max_size=10), st.sampled_from(["median", "mean"]))
 def test_an_interval_is_that_of_the_effect(ratios, location):
-    found = aa_check([record(1, ratios, blocks=1)], lambda name: replace(metric_of(name), location=location))
+    found = aa_check_of([record(1, ratios, blocks=1)], lambda name: replace(metric_of(name), location=location))
     assert found is not None
     assert found.excludes == t_interval([math.log(0.01 * r / 0.01) for r in ratios], 0.95).excludes_zero
 
@@ -92,7 +92,7 @@ def test_an_interval_is_that_of_the_effect(ratios, location):
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=10))
 def test_shares_are_compared_by_their_difference(shares):
     lost = replace(record(1, [100 * share for share in shares], blocks=1), metric="loss")
-    found = aa_check([lost], metric_of)
+    found = aa_check_of([lost], metric_of)
     assert found is not None
     assert found.excludes == t_interval([share - 0.01 for share in lost.test.values], 0.95).excludes_zero
 
@@ -101,6 +101,6 @@ def test_a_cell_counts_by_the_first_of_its_metrics():
     rng = random.Random(1)
     slow, lossless = record(1, noise(rng, 20, 1.2)), replace(record(1, [1.0] * 20), metric="loss")
     for first, excludes in ((slow, 1), (lossless, 0)):
-        found = aa_check([first, slow, lossless], metric_of)
+        found = aa_check_of([first, slow, lossless], metric_of)
         assert found is not None
         assert (found.cells, found.excludes) == (1, excludes)

@@ -82,7 +82,7 @@ def past(number, change, *, key=None, sound=True, fingerprint="f"):
     )  # fmt: skip
 
 
-def course(level=0.0, nights=20, sd=0.005, **more):
+def history(level=0.0, nights=20, sd=0.005, **more):
     return [past(number, level + sd * (-1) ** number, **more) for number in range(nights)]
 
 
@@ -92,13 +92,13 @@ def acceptance(cell="a", *, up_to: float | None = 0.15, until=TODAY, at=0.0, met
 
 def night(screen, fresh=(), **more: Any):
     facts: dict[str, Any] = {
-        "expected": (), "courses": {}, "accepted": (), "today": TODAY, "troubles": {}, "metric_of": metric_of,
+        "expected": (), "histories": {}, "accepted": (), "today": TODAY, "troubles": {}, "metric_of": metric_of,
     }  # fmt: skip
     return decide(screen=screen, fresh=fresh, **facts | more)
 
 
 def ruled(report):
-    return {cell.key.cell: cell.ruling for cell in report.cells}
+    return {cell.key.cell: cell.decision for cell in report.cells}
 
 
 def told(report, cell="a"):
@@ -144,14 +144,17 @@ def test_what_exceeds_is_flagged_and_twins_never_are():
 
 def test_a_calm_night_is_green():
     report = night([record("a", 3), record("b", -2)])
-    assert (report.light, set(ruled(report).values())) == (GateStatus.GREEN, {GateDecision.WITHIN})
+    assert (report.gate_status, set(ruled(report).values())) == (GateStatus.GREEN, {GateDecision.WITHIN})
     assert report.headline == "green: 2 of 2 cells are within the margin"
     assert told(report) == "+3.0 % [+1.5, +4.5] is within the margin of 10 %"
 
 
 def test_what_fresh_epochs_confirm_is_red():
     report = night([record("a", 14), record("b", 3)], [record("a", 15)])
-    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS, "b": GateDecision.WITHIN})
+    assert (report.gate_status, ruled(report)) == (
+        GateStatus.RED,
+        {"a": GateDecision.EXCEEDS, "b": GateDecision.WITHIN},
+    )
     assert report.headline == (
         "red: 1 of 2 cells is beyond the margin, confirmed in fresh epochs: a response_time; "
         "1 of 2 cells is within the margin"
@@ -167,7 +170,7 @@ def test_what_fresh_epochs_confirm_is_red():
 
 def test_fresh_data_alone_decide_however_bad_the_screening_was():
     report = night([record("a", 100), record("b", 14)], [record("a", 3), record("b", 10)])
-    assert (report.light, ruled(report)) == (
+    assert (report.gate_status, ruled(report)) == (
         GateStatus.GREEN,
         {"a": GateDecision.WITHIN, "b": GateDecision.INCONCLUSIVE},
     )
@@ -191,7 +194,7 @@ def test_the_more_are_flagged_the_more_it_takes():
 def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
     screen = [record("a", 14, nodeid="t::t[a]"), record("b", 3)]
     report = night(screen)
-    assert (report.light, ruled(report)) == (
+    assert (report.gate_status, ruled(report)) == (
         GateStatus.NOTHING_DECIDED,
         {"a": GateDecision.INCONCLUSIVE, "b": GateDecision.WITHIN},
     )
@@ -202,7 +205,7 @@ def test_a_flagged_cell_that_was_not_measured_again_is_neither_red_nor_green():
         "+14.0 % [+12.4, +15.6] seems beyond the margin of 10 %, and was neither confirmed nor refuted in fresh epochs"
     )
     in_trouble = night(screen, troubles={"t::t[a]": "host b is gone"})
-    assert in_trouble.light is GateStatus.RED
+    assert in_trouble.gate_status is GateStatus.RED
     assert told(in_trouble).endswith("in fresh epochs: host b is gone")
 
 
@@ -227,7 +230,7 @@ def test_whether_fresh_data_are_within_is_asked_at_the_screenings_level(percent)
 def test_two_tests_of_a_cell_that_ask_different_margins_are_ruled_each():
     wide, narrow = record("a", 14, nodeid="wide", margin="30%"), record("a", 14, nodeid="narrow")
     report = night([wide, narrow], [replace(narrow, nodeid="narrow")])
-    assert [cell.ruling for cell in report.cells] == [GateDecision.WITHIN, GateDecision.EXCEEDS]
+    assert [cell.decision for cell in report.cells] == [GateDecision.WITHIN, GateDecision.EXCEEDS]
 
 
 def test_rates_and_shares_are_decided_as_times_are():
@@ -240,7 +243,7 @@ def test_rates_and_shares_are_decided_as_times_are():
 
 def test_a_cell_of_which_nothing_was_asked_decides_nothing():
     report = night([record("a", 14, margin="")])
-    assert (report.light, ruled(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
+    assert (report.gate_status, ruled(report)) == (GateStatus.NOTHING_DECIDED, {"a": GateDecision.INCONCLUSIVE})
     assert told(report) == "it was measured, and nothing was asked of it"
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 without enough evidence"
 
@@ -253,7 +256,7 @@ def test_a_design_that_never_judges_rules_nothing_by_the_word_of_all_reports(cha
         high=None, sentence=sentence, **change,
     )  # fmt: skip
     report = night([bare])
-    assert (report.light, ruled(report), told(report)) == (
+    assert (report.gate_status, ruled(report), told(report)) == (
         GateStatus.NOTHING_DECIDED, {"a": GateDecision.UNJUDGED}, sentence,
     )  # fmt: skip
     assert report.headline == "nothing decided: 0 of 1 cell is within the margin; 1 unjudged"
@@ -266,7 +269,7 @@ def test_a_large_margin_is_told_in_plain_digits():
 
 def test_an_invalid_cell_is_trouble():
     report = night([replace(record("a", 3), verdict="invalid", reasons=("zero_spread",))])
-    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
+    assert (report.gate_status, ruled(report)) == (GateStatus.RED, {"a": GateDecision.TROUBLE})
     assert told(report).endswith("is no valid measurement")
 
 
@@ -279,12 +282,12 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
     fresh = {cell: record(cell, second) for cell, (_, second) in found.items()}
     report = night(screen, [fresh[each.cell] for each in flagged(screen)])
     for cell in report.cells:
-        red = cell.ruling is GateDecision.EXCEEDS
+        red = cell.decision is GateDecision.EXCEEDS
         alone = fresh[cell.key.cell].p_exceeds
         assert not red or (cell.flagged and alone is not None and alone <= 0.04)
         assert red == (cell.p_adjusted is not None and cell.p_adjusted <= 0.04)
-        assert (cell.ruling is GateDecision.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
-    assert (report.light is GateStatus.RED) == bool(report.having(GateDecision.EXCEEDS))
+        assert (cell.decision is GateDecision.WITHIN) == (cell.record is not None and cell.record.verdict == "within")
+    assert (report.gate_status is GateStatus.RED) == bool(report.with_decision(GateDecision.EXCEEDS))
 
 
 # --- what was accepted ------------------------------------------------------------------------------------------------
@@ -292,7 +295,7 @@ def test_red_is_what_was_flagged_and_what_fresh_data_show_alone(found):
 
 def test_what_is_worse_and_accepted_is_no_red():
     report = night([record("a", 12.5)], [record("a", 12.5)], accepted=[acceptance()])
-    assert (report.light, ruled(report)) == (GateStatus.GREEN, {"a": GateDecision.ACCEPTED})
+    assert (report.gate_status, ruled(report)) == (GateStatus.GREEN, {"a": GateDecision.ACCEPTED})
     assert told(report).startswith(
         "+12.5 % [+10.9, +14.1] in fresh epochs (+12.5 % before) is beyond the margin of 10 %"
     )
@@ -302,7 +305,7 @@ def test_what_is_worse_and_accepted_is_no_red():
 
 def test_what_is_worse_than_was_accepted_is_red():
     report = night([record("a", 20)], [record("a", 20)], accepted=[acceptance()])
-    assert (report.light, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS})
+    assert (report.gate_status, ruled(report)) == (GateStatus.RED, {"a": GateDecision.EXCEEDS})
     assert (
         "beyond the margin of 10 %, and worse than the 15 % accepted until 2026-11-22 by ada (new kernel): p"
         in told(report)
@@ -338,8 +341,12 @@ KEY = HistoryKey("a", TIME, "1")
 
 
 def test_a_cell_within_its_margin_may_be_worse_than_its_history():
-    report = night([record("a", 5, sd=0.01)], courses={KEY: course()})
-    assert (report.light, ruled(report), report.cells[0].nights) == (GateStatus.RED, {"a": GateDecision.WORSE}, 20)
+    report = night([record("a", 5, sd=0.01)], histories={KEY: history()})
+    assert (report.gate_status, ruled(report), report.cells[0].nights) == (
+        GateStatus.RED,
+        {"a": GateDecision.WORSE},
+        20,
+    )
     assert told(report) == (
         "it is worse by 5.0 % than the mean of its last 20 nights: p below 0.0001 by Holm over 1 cell, "
         "for a level of 5 %; +5.0 % [+4.3, +5.8] is within the margin of 10 %"
@@ -348,23 +355,23 @@ def test_a_cell_within_its_margin_may_be_worse_than_its_history():
 
 
 def test_a_cell_as_ever_is_not_worse_whatever_its_level():
-    report = night([record("a", 8, sd=0.01)], courses={KEY: course(math.log1p(0.08))})
+    report = night([record("a", 8, sd=0.01)], histories={KEY: history(math.log1p(0.08))})
     assert ruled(report) == {"a": GateDecision.WITHIN}
     assert told(report).endswith("; nothing worse is shown against the mean of its last 20 nights")
 
 
 def test_a_rate_is_worse_where_it_is_less():
     key = KEY._replace(metric=RATE)
-    for percent, ruling in ((-5, GateDecision.WORSE), (5, GateDecision.WITHIN)):
-        report = night([record("a", percent, metric=RATE, sd=0.01)], courses={key: course(key=key)})
-        assert ruled(report) == {"a": ruling}
+    for percent, decision in ((-5, GateDecision.WORSE), (5, GateDecision.WITHIN)):
+        report = night([record("a", percent, metric=RATE, sd=0.01)], histories={key: history(key=key)})
+        assert ruled(report) == {"a": decision}
 
 
 def test_fewer_nights_than_20_tell_only_how_many_they_are():
-    report = night([record("a", 5, sd=0.01)], courses={KEY: course(nights=19)})
+    report = night([record("a", 5, sd=0.01)], histories={KEY: history(nights=19)})
     assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
     assert report.cells[0].p_history is None
-    unsound = night([record("a", 5, sd=0.01)], courses={KEY: [*course(nights=19), past(19, 0.0, sound=False)]})
+    unsound = night([record("a", 5, sd=0.01)], histories={KEY: [*history(nights=19), past(19, 0.0, sound=False)]})
     assert unsound.cells[0].nights == 19
 
 
@@ -372,9 +379,9 @@ def test_the_more_cells_have_a_history_the_more_it_takes():
     """One of 200 cells, at 2.2 % from nights that spread by 0.5 %: alone it is worse, among them it is not."""
     keys = [HistoryKey(f"c{number}", TIME, "1") for number in range(199)]
     screen = [record("a", 1.6, sd=0.01), *(record(key.cell, 0, sd=0.01) for key in keys)]
-    courses = {KEY: course(), **{key: course(key=key) for key in keys}}
-    assert ruled(night(screen[:1], courses={KEY: courses[KEY]}))["a"] is GateDecision.WORSE
-    report = night(screen, courses=courses)
+    histories = {KEY: history(), **{key: history(key=key) for key in keys}}
+    assert ruled(night(screen[:1], histories={KEY: histories[KEY]}))["a"] is GateDecision.WORSE
+    report = night(screen, histories=histories)
     assert set(ruled(report).values()) == {GateDecision.WITHIN}
     assert report.cells[0].p_history_adjusted == pytest.approx(200 * report.cells[0].p_history)
 
@@ -382,39 +389,39 @@ def test_the_more_cells_have_a_history_the_more_it_takes():
 def test_what_was_accepted_begins_a_new_level_also_when_it_is_over():
     """The nights before tell of another one; those since then count."""
     shift = math.log1p(0.05)
-    nights = [*course(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
+    nights = [*history(), *(past(20 + number, shift + 0.005 * (-1) ** number) for number in range(20))]
     over = acceptance(at=19.5, until=dt.date(2026, 11, 1))
-    few = night([record("a", 5, sd=0.01)], courses={KEY: nights[:-1]}, accepted=[over])
+    few = night([record("a", 5, sd=0.01)], histories={KEY: nights[:-1]}, accepted=[over])
     assert (ruled(few), few.cells[0].nights) == ({"a": GateDecision.WITHIN}, 19)
-    since = night([record("a", 5, sd=0.01)], courses={KEY: nights}, accepted=[over])
+    since = night([record("a", 5, sd=0.01)], histories={KEY: nights}, accepted=[over])
     assert (ruled(since), since.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
-    worse = night([record("a", 9.9, sd=0.01)], courses={KEY: nights}, accepted=[over])
+    worse = night([record("a", 9.9, sd=0.01)], histories={KEY: nights}, accepted=[over])
     assert ruled(worse) == {"a": GateDecision.WORSE}
     assert told(worse).endswith("; accepted until 2026-11-01, which is over")
 
 
 def test_while_something_worse_is_accepted_history_is_not_asked():
-    report = night([record("a", 5, sd=0.01)], courses={KEY: course()}, accepted=[acceptance(at=-1.0)])
+    report = night([record("a", 5, sd=0.01)], histories={KEY: history()}, accepted=[acceptance(at=-1.0)])
     assert (ruled(report), report.cells[0].nights) == ({"a": GateDecision.WITHIN}, 20)
 
 
 def test_what_is_confirmed_and_worse_than_before_is_told_as_beyond_the_margin():
-    report = night([record("a", 14, sd=0.01)], [record("a", 14)], courses={KEY: course()})
+    report = night([record("a", 14, sd=0.01)], [record("a", 14)], histories={KEY: history()})
     assert ruled(report) == {"a": GateDecision.EXCEEDS}
     assert report.cells[0].p_history_adjusted is not None
 
 
 def test_the_night_before_is_told_where_its_hosts_were_others():
-    report = night([record("a", 3)], courses={KEY: [past(1, 0.0), past(2, 0.0, fingerprint="g")]})
+    report = night([record("a", 3)], histories={KEY: [past(1, 0.0), past(2, 0.0, fingerprint="g")]})
     assert "of 1 cell the hosts or the server are not those of the last night" in report.warnings
     for last in ("f", ""):
         nights = [past(1, 0.0, fingerprint="g"), past(2, 0.0, fingerprint=last)]
-        assert len(night([record("a", 3)], courses={KEY: nights}).warnings) == 1
+        assert len(night([record("a", 3)], histories={KEY: nights}).warnings) == 1
 
 
 def test_a_new_version_of_a_workload_begins_anew_and_says_so():
-    report = night([record("a", 5, version="2")], courses={KEY: course()}, expected=[KEY])
-    assert (report.cells[0].nights, report.light) == (0, GateStatus.GREEN)
+    report = night([record("a", 5, version="2")], histories={KEY: history()}, expected=[KEY])
+    assert (report.cells[0].nights, report.gate_status) == (0, GateStatus.GREEN)
     assert "of 1 cell the workload is not that of earlier nights, so that history begins anew" in report.warnings
 
 
@@ -423,8 +430,8 @@ def test_a_new_version_of_a_workload_begins_anew_and_says_so():
 
 def test_a_cell_that_earlier_nights_measured_is_missed():
     report = night([record("a", 3)], expected=[KEY, HistoryKey("b", TIME, "7"), HistoryKey("a", RATE)])
-    assert report.light is GateStatus.SHRUNK
-    assert [(str(cell.key), cell.ruling) for cell in report.cells] == [
+    assert report.gate_status is GateStatus.SHRUNK
+    assert [(str(cell.key), cell.decision) for cell in report.cells] == [
         ("a response_time", GateDecision.WITHIN),
         ("a throughput", GateDecision.MISSING),
         ("b response_time", GateDecision.MISSING),
@@ -437,18 +444,18 @@ def test_a_cell_that_earlier_nights_measured_is_missed():
 
 def test_a_regression_is_told_before_what_is_missing():
     report = night([record("a", 14)], [record("a", 14)], expected=[HistoryKey("b", TIME)])
-    assert report.light is GateStatus.RED
+    assert report.gate_status is GateStatus.RED
     assert "1 of 2 cells is no longer measured: b response_time" in report.headline
 
 
 def test_what_is_accepted_as_worse_is_missed_all_the_same():
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=0.15)])
-    assert (report.light, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
+    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
 
 
 def test_what_was_given_up_is_gone():
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[acceptance("b", up_to=None)])
-    assert (report.light, ruled(report)["b"]) == (GateStatus.GREEN, GateDecision.GONE)
+    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.GREEN, GateDecision.GONE)
     words = "earlier nights measured it, and this one did not, as is accepted until 2026-11-22 by ada (new kernel)"
     assert told(report, "b") == words
     assert report.headline.endswith("; 1 no longer measured, as is accepted")
@@ -457,7 +464,7 @@ def test_what_was_given_up_is_gone():
 def test_what_was_given_up_for_a_time_that_is_over_is_missed():
     over = acceptance("b", until=dt.date(2026, 11, 1))
     report = night([record("a", 3)], expected=[HistoryKey("b", TIME)], accepted=[over])
-    assert (report.light, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
+    assert (report.gate_status, ruled(report)["b"]) == (GateStatus.SHRUNK, GateDecision.MISSING)
     assert told(report, "b").endswith("; accepted until 2026-11-01, which is over")
 
 
@@ -466,33 +473,33 @@ def test_an_absent_cell_whose_item_was_in_trouble_is_not_missing():
     expected = [HistoryKey(f"lab-smtp-c1-1k-ipv6{end}", TIME) for end in ("", "-tunnel")]
     troubles = {"t.py::test_smtp[lab-smtp-c1-1k-ipv6-tunnel]": "the tunnel is gone"}
     report = night([record("a", 3)], expected=expected, troubles=troubles)
-    assert [cell.ruling for cell in report.cells[1:]] == [GateDecision.MISSING, GateDecision.TROUBLE]
+    assert [cell.decision for cell in report.cells[1:]] == [GateDecision.MISSING, GateDecision.TROUBLE]
     assert told(report, expected[1].cell) == "the tunnel is gone"
-    assert report.light is GateStatus.RED
+    assert report.gate_status is GateStatus.RED
     assert "trouble with 1 item" in report.headline
 
 
 def test_trouble_is_red_also_of_a_cell_that_nobody_expects():
     report = night([record("a", 3)], troubles={"t.py::test_other": "assert 1 == 2"})
-    assert (report.light, len(report.cells)) == (GateStatus.RED, 1)
+    assert (report.gate_status, len(report.cells)) == (GateStatus.RED, 1)
     assert report.troubles == {"t.py::test_other": "assert 1 == 2"}
 
 
 def test_a_night_without_any_cell_has_decided_nothing():
     report = night([])
-    assert (report.light, report.headline) == (
+    assert (report.gate_status, report.headline) == (
         GateStatus.NOTHING_DECIDED,
         "nothing decided: 0 of 0 cells are within the margin",
     )
 
 
-# --- the sentinel -----------------------------------------------------------------------------------------------------
+# --- the A/A check ----------------------------------------------------------------------------------------------------
 
 
 def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
     screen = [record("a", 14), *(twin(number, 1.1) for number in range(4))]
     report = night(screen, [record("a", 14)], expected=[twin(0, 1.1).key])
-    assert (report.light, len(report.cells)) == (GateStatus.UNSTABLE, 1)
+    assert (report.gate_status, len(report.cells)) == (GateStatus.UNSTABLE, 1)
     assert report.headline.startswith(
         "unstable: in 4 of 4 cells the reference differs from its twin, where chance gives 2 at most, "
         "so that nothing else of this night is to be believed; 1 of 1 cell is beyond the margin"
@@ -501,9 +508,9 @@ def test_a_night_whose_twins_differ_is_unstable_whatever_else_was_found():
 
 def test_twins_that_agree_are_no_cells_and_a_night_without_any_says_so():
     report = night([record("a", 3), *(twin(number, 1.0) for number in range(4))])
-    assert (report.light, len(report.cells), report.warnings) == (GateStatus.GREEN, 1, ())
+    assert (report.gate_status, len(report.cells), report.warnings) == (GateStatus.GREEN, 1, ())
     assert night([record("a", 3)]).warnings == (
-        "no sentinel: the reference had no twin, so that nothing tells whether the environment was stable",
+        "no A/A check: the reference had no twin, so that nothing tells whether the environment was stable",
     )
 
 
@@ -526,9 +533,9 @@ def table(header):
 
 
 def test_the_page_tells_all_rulings_and_answers_in_their_order():
-    assert [ruling for ruling, _ in table("| ruling |")] == [ruling.value for ruling in GateDecision]
+    assert [decision for decision, _ in table("| ruling |")] == [decision.value for decision in GateDecision]
     found = [(answer, int(status)) for status, answer in table("| status |")]
-    assert found == [(light.word, light.value) for light in ORDER]
+    assert found == [(gate_status.word, gate_status.value) for gate_status in ORDER]
 
 
 def test_the_page_tells_the_levels():

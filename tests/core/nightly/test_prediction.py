@@ -49,10 +49,10 @@ def spread(rng, count, sd=0.01):
 
 
 def test_nights_that_count_are_sound_have_a_change_and_are_later_than_what_was_accepted():
-    course = [past(1, 0.1), past(2, 0.2), past(3, 0.3, sound=False), past(4, None), past(5, 0.5)]
+    history = [past(1, 0.1), past(2, 0.2), past(3, 0.3, sound=False), past(4, None), past(5, 0.5)]
     one, two, five = (NightlyChange(change, 0.02 / math.sqrt(10), 9) for change in (0.1, 0.2, 0.5))
-    assert nights_that_count(course) == (one, two, five)
-    assert nights_that_count(course, after=course[0].began_at) == (two, five)
+    assert nights_that_count(history) == (one, two, five)
+    assert nights_that_count(history, after=history[0].began_at) == (two, five)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_where_nothing_is_in_common_nothing_is_lent(spreads):
     assert common_variance(spreads, most_df=20) == (0.0, 0.0)
 
 
-# --- what is foretold -------------------------------------------------------------------------------------------------
+# --- the prediction --------------------------------------------------------------------------------------------------
 
 
 def of_one(nights, change, standard_error=0.0, key=TIME):

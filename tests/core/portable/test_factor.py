@@ -21,7 +21,7 @@ def values(factor: Factor):
         "bytes": st.integers(1, 2**30),
         "bit/s": st.integers(1, 10**11).map(float),
     }[factor.unit]
-    return known if factor.silent is None else known | st.just(factor.silent)
+    return known if factor.implicit is None else known | st.just(factor.implicit)
 
 
 @pytest.mark.parametrize("name", FLOWS)

@@ -10,7 +10,7 @@ from pytest_ipperf.core.portable.registry import Registry
 
 @pytest.fixture
 def things(tmp_path, monkeypatch):
-    """A shelf of a package with two things and their `base`; importing `broken` would fail."""
+    """A registry of a package with two things and their `base`; importing `broken` would fail."""
     folder = tmp_path / "shelf_of_things"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -53,9 +53,9 @@ def test_what_is_not_there_is_answered_with_what_is(things):
 
 @given(st.sets(st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True), max_size=6))
 def test_names_round_trip_through_their_files(tmp_path_factory, names):
-    folder = tmp_path_factory.mktemp("shelf")
+    folder = tmp_path_factory.mktemp("registry")
     for name in names:
         (folder / f"{name}.py").touch()
-    shelf = Registry[object]("shelf", [str(folder)], "thing")
-    assert list(shelf) == sorted(names - {"base"})
-    assert all(name in shelf for name in shelf)
+    registry = Registry[object]("shelf", [str(folder)], "thing")
+    assert list(registry) == sorted(names - {"base"})
+    assert all(name in registry for name in registry)

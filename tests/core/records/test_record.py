@@ -10,7 +10,7 @@ from pytest_ipperf.core.design.cell import Arm
 from pytest_ipperf.core.design.margin import Margin
 from pytest_ipperf.core.inference.effect import compare
 from pytest_ipperf.core.inference.verdict import judge
-from pytest_ipperf.core.measurement.client_load import ClientFacts, instrument
+from pytest_ipperf.core.measurement.client_load import ClientFacts, client_load
 from pytest_ipperf.core.measurement.link_rate import LinkRate
 from pytest_ipperf.core.measurement.run import Run
 from pytest_ipperf.core.records.record import ArmSummary, Record, strictest, summarise
@@ -51,7 +51,7 @@ def test_a_record_survives_json():
 
 
 def test_the_clients_part_survives_json_too():
-    told = instrument([CLIENT], [0.0001], mean_s=0.01, floor_s=0.002)
+    told = client_load([CLIENT], [0.0001], mean_s=0.01, floor_s=0.002)
     original = record(test=dataclasses.replace(record().test, instrument=told))
     assert Record.from_json(original.to_json()) == original
 
@@ -137,7 +137,7 @@ def test_an_arm_that_completed_nothing_has_no_phases():
 )
 def test_its_past_knows_whether_its_figures_are_evidence(change, usable):
     told = record(**change)
-    assert (told.usable, told.past("A", 1.0).usable) == (usable, usable)
+    assert (told.usable, told.history_entry("A", 1.0).usable) == (usable, usable)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))

@@ -188,7 +188,7 @@ def records(changes, keys: Sequence[HistoryKey], margin: float) -> list[Record]:
 
 
 def twins(rng, model: Model) -> list[Record]:
-    """The reference measured twice, without any difference, with the run values that the sentinel looks at."""
+    """The reference measured twice, without any difference, with the run values that the A/A check looks at."""
     runs = replace(model, interaction=0.0).runs(rng, np.zeros(TWINS))
     found = []
     for number, session in enumerate(np.exp(runs).reshape(TWINS, -1, 2)):
@@ -220,7 +220,7 @@ def night(
     margin: float,
     *,
     watched=False,
-    courses: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
+    histories: Mapping[HistoryKey, Sequence[HistoryEntry]] | None = None,
 ) -> NightReport:
     """A night whose cells have these true changes: all are screened, and those that are flagged measured again."""
     screen = records(model.changes(rng, truths), KEYS, margin)
@@ -235,7 +235,7 @@ def night(
         screen=screen + (twins(rng, model) if watched else []),
         fresh=fresh,
         expected=KEYS,
-        courses=courses or {},
+        histories=histories or {},
         accepted=(),
         today=TODAY,
         troubles={},
@@ -256,13 +256,13 @@ def all_at(change: float, one: float = 0.0):
 def without_a_regression(rng, *, model, truth=0.0, margin=0.0):
     report = night(rng, model, all_at(truth), margin)
     suspects = sum(cell.flagged for cell in report.cells)
-    return {"red nights": report.light is GateStatus.RED, "any flagged": suspects > 0, "flagged cells": suspects}
+    return {"red nights": report.gate_status is GateStatus.RED, "any flagged": suspects > 0, "flagged cells": suspects}
 
 
 def with_one_regression(rng, *, model, margin=0.0):
     """One cell is 5 % beyond its margin, and all others just at it."""
     report = night(rng, model, all_at(math.log1p(margin), SLOWER), margin)
-    return {"found": report.cells[0].ruling is GateDecision.EXCEEDS}
+    return {"found": report.cells[0].decision is GateDecision.EXCEEDS}
 
 
 def with_one_regression_by_holm_alone(rng, *, model):
@@ -274,8 +274,8 @@ def with_one_regression_by_holm_alone(rng, *, model):
 
 def watched(rng, *, model):
     report = night(rng, model, all_at(0.0), 0.0, watched=True)
-    exceeds = bool(report.having(GateDecision.EXCEEDS))
-    return {"unstable": report.light is GateStatus.UNSTABLE, "some cell exceeds": exceeds}
+    exceeds = bool(report.with_decision(GateDecision.EXCEEDS))
+    return {"unstable": report.gate_status is GateStatus.UNSTABLE, "some cell exceeds": exceeds}
 
 
 def each_its_own(rng, *, sd):
@@ -296,22 +296,22 @@ def against_history(rng, *, model, effects, slower=0.0, margin=0.1):
 
     `effects` are what a night does to each cell. With `slower`, each night one cell is slower by so much.
     """
-    courses: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
+    histories: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     for number in count():
         usual = all_at(0.0) + effects(rng)
         victim = number % CELLS
         tonight = usual + slower * (np.arange(CELLS) == victim)
-        report = night(rng, model, tonight, margin, courses=courses)
+        report = night(rng, model, tonight, margin, histories=histories)
         if number >= NIGHTS + 1:
-            found = report.cells[victim].ruling is GateDecision.WORSE
-            yield {"found": found} if slower else {"red nights": report.light is GateStatus.RED}
+            found = report.cells[victim].decision is GateDecision.WORSE
+            yield {"found": found} if slower else {"red nights": report.gate_status is GateStatus.RED}
         for place, cell in enumerate(report.cells):
-            if cell.ruling in RED or cell.screen is None or cell.screen.estimate is None:
+            if cell.decision in RED or cell.screen is None or cell.screen.estimate is None:
                 continue
             if slower and place == victim:
                 continue
             change, sd_epoch = math.log1p(cell.screen.estimate / 100), cell.screen.sd_epoch
-            courses[cell.key].append(past(cell.key, number, change, sd_epoch))
+            histories[cell.key].append(past(cell.key, number, change, sd_epoch))
 
 
 def disturbed(rng, *, model, effects, times, every=1):
@@ -319,15 +319,15 @@ def disturbed(rng, *, model, effects, times, every=1):
 
     Those of each cell, or of each second, third and so on (`every`). The margin of 50 % is far away also then.
     """
-    courses: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
+    histories: dict[HistoryKey, deque[HistoryEntry]] = {key: deque(maxlen=NIGHTS) for key in KEYS}
     restless = replace(model, times=np.where(np.arange(CELLS) % every == 0, times, 1.0))
     for number in count():
         if number >= NIGHTS:
-            report = night(rng, restless, effects(rng), 0.5, courses=courses)
-            yield {"red nights": report.light is GateStatus.RED}
+            report = night(rng, restless, effects(rng), 0.5, histories=histories)
+            yield {"red nights": report.gate_status is GateStatus.RED}
         changes = model.changes(rng, effects(rng))
         for key, change, sd_epoch in zip(KEYS, changes.mean(axis=1), changes.std(axis=1, ddof=1), strict=True):
-            courses[key].append(past(key, number, float(change), float(sd_epoch)))
+            histories[key].append(past(key, number, float(change), float(sd_epoch)))
 
 
 def confirmed_in_the_same_night(rng, *, model, effects):
@@ -399,7 +399,7 @@ def slower(low=90.0, high=100.0, margin=0.0, **model):
     return alone(low, high, 2000, 30, with_one_regression, model=Model(**model), margin=margin)
 
 
-def sentinel(low, high, nights=1000, **model):
+def aa_check(low, high, nights=1000, **model):
     return alone(low, high, nights, 25, watched, model=Model(**model))
 
 
@@ -418,8 +418,8 @@ def same_night(low, high, *, sd):
     return alone(low, high, 1000, 20, confirmed_in_the_same_night, model=Model(), effects=effects)
 
 
-def course(low, high, courses, **of):
-    return alone(low, high, courses, courses // 40, over_nights, **of)
+def course(low, high, histories, **of):
+    return alone(low, high, histories, histories // 40, over_nights, **of)
 
 
 SIMULATIONS = {
@@ -441,10 +441,10 @@ SIMULATIONS = {
     "slower-outliers": slower(0, 20, noise=outliers),
     "slower-outliers-median": slower(50, 80, noise=outliers, metric=MEDIAN),
     "slower-outliers-median-5": slower(noise=outliers, metric=MEDIAN, blocks=5),
-    "twin-calm": sentinel(0, 0.2, nights=3000),
-    "twin-walk": sentinel(0, 0.2, nights=3000, course=walk),
-    "twin-second": sentinel(85, 100, course=partial(second_slower, share=0.02), order=reference_first),
-    "twin-sequential": sentinel(90, 100, course=partial(drift, share=0.05), order=one_after_the_other),
+    "twin-calm": aa_check(0, 0.2, nights=3000),
+    "twin-walk": aa_check(0, 0.2, nights=3000, course=walk),
+    "twin-second": aa_check(85, 100, course=partial(second_slower, share=0.02), order=reference_first),
+    "twin-sequential": aa_check(90, 100, course=partial(drift, share=0.05), order=one_after_the_other),
     "history-0": history(0, 5, sd=0.0),
     "history-0.5": history(0, 5, sd=0.005),
     "history-1": history(0, 5, sd=0.01),

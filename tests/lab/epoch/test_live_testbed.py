@@ -103,12 +103,12 @@ def test_the_floor_is_a_run_against_the_null_server(up, protocol):
     standing, work = up("lab"), workload("lab", protocol)
     service = standing.serve(work, "embedded")
     for arm in ARMS:
-        receipt = standing.floor(arm, service, work, bursts=3, deadline_s=10.0)
+        receipt = standing.baseline_cost(arm, service, work, bursts=3, deadline_s=10.0)
         assert (receipt.attempted, receipt.failed, receipt.rows) == (30, {}, 30)
         assert receipt.contradictions == ()
         assert all(
             row[PHASES.index("dns")] > 0 for row in receipt.outcome(10.0).rows()
-        )  # the look-up is part of the floor
+        )  # the look-up is part of the baseline cost
 
 
 def test_the_lab_sends_nothing_but_the_measurement(up):

@@ -12,7 +12,7 @@ from pytest_ipperf.servers import SERVERS
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_only_mail_is_counted_at_its_server(protocol):
-    # A flow has no server but the agents, which are on no shelf.
+    # A flow has no server but the agents, which are in no registry.
     name = next((name for name, server in SERVERS.items() if server.protocol == protocol), "agent")
     service = Service(name, "1", embedded=True, port=0, resolver_port=0)
     assert hands_over(protocol, service) == (protocol == "smtp")

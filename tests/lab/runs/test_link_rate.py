@@ -76,5 +76,5 @@ def test_nothing_is_sent_where_a_train_could_tell_nothing():
 
 def test_layers_are_those_of_the_arm_and_its_protocol():
     looked_up = dataclasses.replace(WORKLOAD, protocol="dns")
-    assert [layers(arm, WORKLOAD).room_bytes for arm in ARMS] == [1448, 1428, 1408, 1408]
-    assert [layers(arm, looked_up).room_bytes for arm in ARMS] == [1472, 1452, 1432, 1432]
+    assert [layers(arm, WORKLOAD).max_payload_bytes for arm in ARMS] == [1448, 1428, 1408, 1408]
+    assert [layers(arm, looked_up).max_payload_bytes for arm in ARMS] == [1472, 1452, 1432, 1432]

@@ -181,7 +181,7 @@ def test_accounts_are_verified_and_the_floor_is_found(up):
     standing, job = up(2), work(5, protocol="smtp")
     service = standing.serve(job, "embedded", dataclasses.replace(standing._serving.state, users=11, password="secret"))
     assert " holds its 11 accounts" in standing.verify(ARMS[0], service, job, 10.0)
-    receipt = standing.floor(ARMS[0], service, job, bursts=3, deadline_s=10.0)
+    receipt = standing.baseline_cost(ARMS[0], service, job, bursts=3, deadline_s=10.0)
     assert (receipt.attempted, receipt.failed, receipt.contradictions) == (15, {}, ())
 
 

@@ -163,7 +163,7 @@ def test_a_budget_that_may_not_do_for_every_look_is_told(project):
     project.run("--design=standard", "--connections=1")
     result = project.run("--design=standard", "--connections=1", "--ipperf-budget=5min")
     result.stdout.fnmatch_lines([
-        "ipperf: the budget of 5 min 00 s may not do for every look; what is open by then is INCONCLUSIVE"
+        "ipperf: the budget of 5 min 00 s may not do for every look; what is undecided by then is INCONCLUSIVE"
     ])  # fmt: skip
     result.assert_outcomes(passed=1)
 

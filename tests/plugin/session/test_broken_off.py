@@ -73,7 +73,7 @@ def test_an_interrupted_session_says_so_first_in_every_form(stopped):
     result, folder = stopped("interrupt")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert _section(result)[0] == BANNER
-    assert read_session_summary(folder).extent.state is SessionState.BROKEN_OFF
+    assert read_session_summary(folder).completeness.state is SessionState.BROKEN_OFF
     page = (folder / "report.html").read_text(encoding="utf-8")
     told = _exports(folder)
     assert told["html"].count(BANNER.partition(": ")[2]) >= 2
@@ -126,13 +126,13 @@ def test_however_it_was_stopped_it_is_the_same_word(stopped, how, arguments, sta
     banner = f"BROKEN OFF: {measured} of 4 cells measured; go on with --ipperf-resume=last"
     assert _section(result)[0] == banner
     assert banner in (folder / "report.html").read_text(encoding="utf-8")
-    assert len(read_session_summary(folder).extent.missing) == 4 - measured
+    assert len(read_session_summary(folder).completeness.missing) == 4 - measured
 
 
 def test_a_red_cell_that_comes_last_leaves_the_session_whole(stopped):
     result, folder = stopped("red", "-x", "-k", "c100-")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert read_session_summary(folder).extent.is_whole
+    assert read_session_summary(folder).completeness.is_whole
     assert "BROKEN OFF" not in result.stdout.str()
     assert "BROKEN OFF" not in (folder / "report.html").read_text(encoding="utf-8")
 
@@ -151,7 +151,7 @@ def test_what_was_skipped_is_not_missing(project):
     result.assert_outcomes(passed=1, skipped=1)
     assert "BROKEN OFF" not in result.stdout.str()
     (folder,) = (project.pytester.path / ".ipperf" / "runs").iterdir()
-    assert read_session_summary(folder).extent.is_whole
+    assert read_session_summary(folder).completeness.is_whole
 
 
 def test_a_killed_session_is_told_by_who_reads_it_and_gets_its_page_then(stopped):
@@ -250,4 +250,4 @@ def test_records_that_could_not_all_be_written_are_no_whole_session(project):
     result = project.run("-p", "full")
     assert _section(result)[0] == "BROKEN OFF: 1 of 2 cells measured; go on with --ipperf-resume=last"
     (folder,) = (project.pytester.path / ".ipperf" / "runs").iterdir()
-    assert read_session_summary(folder).extent.banner.startswith("BROKEN OFF: 1 of 2 cells measured")
+    assert read_session_summary(folder).completeness.banner.startswith("BROKEN OFF: 1 of 2 cells measured")

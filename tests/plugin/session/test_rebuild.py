@@ -52,7 +52,7 @@ def measured():
         trouble={},
         stopped="",
         seconds=(1.0,),
-        floors={},
+        baseline_costs={},
         answered=frozenset(),
         network=Network(
             links=Links(rate_bit_s=1e8, loss=0.01, delay_s=0.02),
@@ -110,4 +110,4 @@ def test_the_links_and_their_trains_are_those_that_were_measured(tmp_path):
     assert (record.start_skew_s, record.start_skew_error_s) == (0.003, 0.001)
     assert record.start_skew_median_s == pytest.approx(0.0025)
     assert record.test.pace is not None
-    assert record.test.pace.misses
+    assert record.test.pace.too_slow

@@ -269,7 +269,7 @@ def test_another_question_is_refused_before_anything_is_measured(sessions, argum
     ("arguments", "words"),
     [
         (["--ipperf-resume=elsewhere"], r"session \S+/elsewhere is not there"),
-        (["--ipperf-resume=."], r"session \S+ has no records: no journal in it begins with an event 'session'"),
+        (["--ipperf-resume=."], r"session \S+ has no records: no event log in it begins with an event 'session'"),
         (["--ipperf-resume=last", "--ipperf-records=new"], r"there is no session in \S+/new/runs yet"),
     ],
 )

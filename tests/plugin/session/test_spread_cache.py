@@ -5,12 +5,12 @@ import json
 import pytest
 
 CELL = "loopback-smtp-c1-1k-ipv6"
-SETTLES = "ipperf: at the spread of * this design settles *"
+DETECTS = "ipperf: at the spread of * this design detects *"
 NOISY = {"noise": 0.1}
 
 
 def told(result):
-    """The lines of the plan, from what is settled on."""
+    """The lines of the plan, from the detectable differences on."""
     return [
         line for line in result.outlines if line.startswith("ipperf:") and "plan:" not in line and "left" not in line
     ]
@@ -23,16 +23,16 @@ def kept(project):
 
 def test_without_earlier_data_nothing_is_said(project):
     project.network()
-    project.run().stdout.no_fnmatch_line(SETTLES)
+    project.run().stdout.no_fnmatch_line(DETECTS)
     assert len(kept(project)) == 2
 
 
-def test_what_the_design_settles_here_is_said_before_it_measures(project):
+def test_what_the_design_detects_here_is_said_before_it_measures(project):
     project.network(noise=0.02)
     project.run()
     project.run()
     result = project.run()
-    line = "ipperf: at the spread of 2 earlier sessions this design settles differences of * % (*-ipv6) to * % (*-ipv6)"
+    line = "ipperf: at the spread of 2 earlier sessions this design detects differences of * % (*-ipv6) to * % (*-ipv6)"
     result.stdout.fnmatch_lines(["ipperf: plan: *", line, "*= measurements =*"])
     assert len(told(result)) == 1
 
@@ -41,7 +41,7 @@ def test_one_cell_is_said_alone(project):
     project.network(noise=0.02)
     project.run("--connections=1")
     result = project.run("--connections=1", "--collect-only")
-    result.stdout.fnmatch_lines(["ipperf: at the spread of 1 earlier session this design settles differences of *"])
+    result.stdout.fnmatch_lines(["ipperf: at the spread of 1 earlier session this design detects differences of *"])
     assert told(result)[-1].endswith(f" % ({CELL})")
 
 
@@ -58,9 +58,9 @@ def test_collect_only_says_it_of_every_workload(project):
     result = project.run("--collect-only", "-q", "--ipperf-twin=yes", "--margin=30%,10ms")
     result.stdout.fnmatch_lines([
         "ipperf:   loopback-smtp-c1-1k: ipv4, ipv4-twin, ipv6; 54 runs, about *",
-        "ipperf:     settles differences of: ipv4-twin ??? % (margin 50.? %), ipv6 ??? % (margin 50.? %)",
+        "ipperf:     detects differences of: ipv4-twin ??? % (margin 50.? %), ipv6 ??? % (margin 50.? %)",
         "ipperf:   loopback-smtp-c10-1k: ipv4, ipv4-twin, ipv6; 54 runs, about *",
-        "ipperf:     settles differences of: *",
+        "ipperf:     detects differences of: *",
     ])  # fmt: skip
 
 
@@ -68,12 +68,12 @@ def test_a_margin_below_that_is_warned_of_with_what_would_do(project):
     project.network(**NOISY)
     project.run("--connections=1")
     for margin, end in (
-        ("8%", "about 27 epochs like these would do; --design=standard settles 8.1 %"),
+        ("8%", "about 27 epochs like these would do; --design=standard detects 8.1 %"),
         ("0%", "no number of epochs would do"),
     ):
         result = project.run("--connections=1", "--collect-only", "-q", f"--margin={margin}")
         shown = margin.replace("%", " %")
-        start = f"ipperf: {CELL}: a margin of {shown} is less than the 20.3 % that this design settles here; "
+        start = f"ipperf: {CELL}: a margin of {shown} is less than the 20.3 % that this design can detect here; "
         result.stdout.fnmatch_lines([start + end])
     result = project.run("--connections=1", "--collect-only", "-q", "--design=standard", "--margin=1%")
     result.stdout.fnmatch_lines(
@@ -101,26 +101,26 @@ def test_the_narrowest_margin_counts_and_a_floor_takes_the_last_reference(projec
     result.stdout.fnmatch_lines([f"ipperf: {CELL}: a margin of 2 % is less than *"])
 
 
-def test_a_design_of_several_looks_settles_by_its_last(project):
+def test_a_design_of_several_looks_detects_by_its_last(project):
     project.network(noise=0.02)
     project.run("--connections=1")
     result = project.run("--connections=1", "--collect-only", "-q", "--design=standard")
-    result.stdout.fnmatch_lines(["ipperf: at the spread of 1 earlier session this design, by its last look, settles *"])
+    result.stdout.fnmatch_lines(["ipperf: at the spread of 1 earlier session this design, by its last look, detects *"])
 
 
 @pytest.mark.parametrize("design", ["smoke", "paper"])
-def test_a_design_that_never_judges_settles_nothing(project, design):
+def test_a_design_that_never_judges_forecasts_nothing(project, design):
     project.network()
     project.run("--connections=500", f"--design={design}")
     project.run("--connections=500")
-    project.run("--connections=500", "--collect-only", f"--design={design}").stdout.no_fnmatch_line("ipperf: *settles*")
+    project.run("--connections=500", "--collect-only", f"--design={design}").stdout.no_fnmatch_line("ipperf: *detects*")
 
 
 def test_what_would_not_be_comparable_is_not_taken(project):
     project.network()
     project.run("--connections=1")
     for other in ("--ipperf-server=embedded", "--ipperf-deadline=5s", "--reference=ipv6", "--design=smoke"):
-        project.run("--connections=1", "--collect-only", other).stdout.no_fnmatch_line("ipperf: *settles*")
+        project.run("--connections=1", "--collect-only", other).stdout.no_fnmatch_line("ipperf: *detects*")
     (key,) = kept(project)
     assert key == f"{CELL}/ipv4/auto/300/10/response_time"
 
@@ -152,7 +152,7 @@ def test_under_xdist_the_main_process_remembers_and_tells(project):
     project.run("-n", "1", "--connections=1", "--margin=2%")
     result = project.run("-n", "1", "--connections=1")
     result.stdout.fnmatch_lines([
-        "ipperf: at the spread of 1 earlier session this design settles differences of *",
+        "ipperf: at the spread of 1 earlier session this design detects differences of *",
         f"ipperf: {CELL}: a margin of 2 % is less than *",  # which it was the last time: markers are the workers'
     ])  # fmt: skip
 
@@ -160,4 +160,4 @@ def test_under_xdist_the_main_process_remembers_and_tells(project):
 def test_nothing_is_remembered_without_pytests_cache(project):
     project.network()
     for _ in range(2):
-        project.run("-p", "no:cacheprovider").stdout.no_fnmatch_line("ipperf: *settles*")
+        project.run("-p", "no:cacheprovider").stdout.no_fnmatch_line("ipperf: *detects*")

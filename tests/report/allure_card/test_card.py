@@ -35,7 +35,7 @@ def cell(protocol="smtp", arm="ipv6-tunnel", **change):
 
 
 def _usual(factor):
-    return factor.silent if factor.silent is not None else factor.levels[0]
+    return factor.implicit if factor.implicit is not None else factor.levels[0]
 
 
 @st.composite

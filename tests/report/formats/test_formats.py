@@ -74,14 +74,15 @@ def cell(made):
     return make
 
 
-def report(record, ruling, **change):
-    cell_report = CellReport(key=record.key, ruling=ruling, sentence=f"{ruling.value} indeed", screen=record)
+def report(record, decision, **change):
+    cell_report = CellReport(key=record.key, decision=decision, sentence=f"{decision.value} indeed", screen=record)
     return dataclasses.replace(cell_report, **change)
 
 
-def night_of(*cells, light=GateStatus.RED, **change):
+def night_of(*cells, gate_status=GateStatus.RED, **change):
     night_report = NightReport(
-        cells=cells, sentinel=AACheck(cells=3, excludes=0, at_most=2, confidence=0.95), troubles={}, light=light,
+        cells=cells, aa_check=AACheck(cells=3, excludes=0, at_most=2, confidence=0.95), troubles={},
+        gate_status=gate_status,
         headline="one cell is worse", family_alpha=0.04, history_alpha=0.05, warnings=("the hosts changed",),
     )  # fmt: skip
     return dataclasses.replace(night_report, **change)
@@ -111,9 +112,11 @@ def night(cell):
     figures = {"p_fresh": 0.0003, "p_adjusted": 0.0006, "nights": 23, "p_history": 0.2, "p_history_adjusted": 0.4}
     gone = [
         CellReport(
-            key=HistoryKey(f"lab-gone-{ruling.name.lower()}-ipv6", "throughput", "1"), ruling=ruling, sentence="gone"
+            key=HistoryKey(f"lab-gone-{decision.name.lower()}-ipv6", "throughput", "1"),
+            decision=decision,
+            sentence="gone",
         )
-        for ruling in (GateDecision.MISSING, GateDecision.GONE)
+        for decision in (GateDecision.MISSING, GateDecision.GONE)
     ]
     ruled = [
         report(records[0], GateDecision.WITHIN),
@@ -131,7 +134,7 @@ def night(cell):
     return story_of([*records[:6], twin], result, night_of(*ruled, *gone, troubles=troubles))
 
 
-# --- the shelf --------------------------------------------------------------------------------------------------------
+# --- the registry -----------------------------------------------------------------------------------------------------
 
 
 def test_every_format_says_what_it_is():
@@ -146,7 +149,7 @@ def test_every_format_says_what_it_is():
 
 @pytest.mark.parametrize("name", OF_MACHINES)
 def test_every_format_writes_every_story_the_same_way_each_time(name, session, night):
-    for story in (session, night, story_of(), story_of(night=night_of(light=GateStatus.UNSTABLE))):
+    for story in (session, night, story_of(), story_of(night=night_of(gate_status=GateStatus.UNSTABLE))):
         assert FORMATS[name].render(story) == FORMATS[name].render(dataclasses.replace(story))
 
 
@@ -297,10 +300,12 @@ def test_in_junit_the_nights_rulings_are_the_outcomes(night):
     assert (accepted.text or "").startswith("worse, and accepted: the new router, says Ada, until 2027-01-01\n")
 
 
-@pytest.mark.parametrize("light", GateStatus)
-def test_in_junit_a_night_that_says_nothing_is_an_error(light):
-    result = outcomes(story_of(night=night_of(light=light)))
-    assert result == {"the night as a whole": "system-out" if light in (GateStatus.GREEN, GateStatus.RED) else "error"}
+@pytest.mark.parametrize("gate_status", GateStatus)
+def test_in_junit_a_night_that_says_nothing_is_an_error(gate_status):
+    result = outcomes(story_of(night=night_of(gate_status=gate_status)))
+    assert result == {
+        "the night as a whole": "system-out" if gate_status in (GateStatus.GREEN, GateStatus.RED) else "error"
+    }
 
 
 def test_in_junit_tests_have_pytests_names_and_files_and_few_figures(night):
@@ -457,8 +462,8 @@ def test_the_page_tells_every_key_of_the_documents(night):
     assert keys_told("key of a measurement") == list(result["cells"][1]["fresh"])
     assert keys_told("key of an arm") == list(result["cells"][1]["fresh"]["test"])
     assert keys_told("key of the sentinel") == list(result["sentinel"])
-    assert keys_told("ruling") == [ruling.name.lower() for ruling in GateDecision]
-    assert keys_told("light") == [light.name.lower() for light in GateStatus]
+    assert keys_told("ruling") == [decision.name.lower() for decision in GateDecision]
+    assert keys_told("light") == [gate_status.name.lower() for gate_status in GateStatus]
 
 
 def test_the_page_tells_every_column_of_the_csv(night, made):
@@ -479,7 +484,7 @@ def test_a_nights_document_is_what_later_nights_read(night, tmp_path):
     result = night_document(night.night, session=night.name, saved="main")
     (folder / VERDICT).write_text(json.dumps(result, allow_nan=False))
     (found,) = nights_in(tmp_path)
-    assert (found.session, found.saved, found.light) == (night.name, "main", GateStatus.RED)
+    assert (found.session, found.saved, found.gate_status) == (night.name, "main", GateStatus.RED)
     assert found.red == tuple((cell.key.cell, cell.key.metric) for cell in night.night.cells[1:3])
     assert result["counts"]["within"] == 1
     assert sum(result["counts"].values()) == len(night.night.cells)
@@ -530,22 +535,22 @@ def test_markdown_of_a_green_session_has_no_table(cell):
 
 
 @pytest.mark.parametrize(
-    "ruling", [GateDecision.WITHIN, GateDecision.EXCEEDS, GateDecision.INCONCLUSIVE, GateDecision.MISSING]
+    "decision", [GateDecision.WITHIN, GateDecision.EXCEEDS, GateDecision.INCONCLUSIVE, GateDecision.MISSING]
 )
-def test_markdown_of_ten_thousand_cells_is_short_and_loses_none(cell, ruling):
+def test_markdown_of_ten_thousand_cells_is_short_and_loses_none(cell, decision):
     one = cell()
     cells = [
-        report(dataclasses.replace(one, cell=f"lab-udp-c{number}-1400-ipv6"), ruling, sentence="why " * 500)
+        report(dataclasses.replace(one, cell=f"lab-udp-c{number}-1400-ipv6"), decision, sentence="why " * 500)
         for number in range(10_000)
     ]
     story = story_of(night=night_of(*cells, report(cell(2), GateDecision.WORSE), warnings=("a warning " * 20,) * 1000))
     assert len(FORMATS["markdown"].render(story)) <= 60_000
     text, table, _ = shown(story)
-    assert f"10000 {ruling.value}" in text
+    assert f"10000 {decision.value}" in text
     assert "worse than its history" in text
-    left = re.search(rf"And, not shown here: (?:.*; )?(\d+) {ruling.value}", text)
-    named = sum(row[1] == ruling.value for row in table)
-    assert named + (int(left[1]) if left else 0) == (0 if ruling is GateDecision.WITHIN else 10_000)
+    left = re.search(rf"And, not shown here: (?:.*; )?(\d+) {decision.value}", text)
+    named = sum(row[1] == decision.value for row in table)
+    assert named + (int(left[1]) if left else 0) == (0 if decision is GateDecision.WITHIN else 10_000)
 
 
 HARMFUL = [

@@ -230,7 +230,7 @@ def test_a_request_would_be_noticed_and_what_a_page_should_not_hold_is_refused(b
     assert "error" in browser.complaints
     assert sorted(server.asked) == ["/a.png", "/b.css"]
     held = tmp_path / "held.html"
-    small = dataclasses.replace(night, samples={}, courses={})
+    small = dataclasses.replace(night, samples={}, histories={})
     loads = loads.replace("/a.", "/c.").replace("/b.", "/d.")
     held.write_text(page(small).replace("</main>", f"{loads}<script>document.title = 'ran'</script></main>"))
     browser.open(held.as_uri())
@@ -242,12 +242,12 @@ def test_a_request_would_be_noticed_and_what_a_page_should_not_hold_is_refused(b
 
 def test_nothing_is_wider_than_a_phone_but_what_scrolls_in_its_own_box(browser, url, night, made, tmp_path):
     long = dataclasses.replace(
-        night, samples={}, courses={}, troubles=(), night=None, records=tuple(
+        night, samples={}, histories={}, troubles=(), night=None, records=tuple(
             dataclasses.replace(each, server="x" * 300, cell=f"{'y' * 200}-{number}-{each.test.arm}")
             for number, each in enumerate(night.records)
         ),
     )  # fmt: skip
-    flows = dataclasses.replace(night, samples={}, courses={}, night=None, records=tuple(made.study()))
+    flows = dataclasses.replace(night, samples={}, histories={}, night=None, records=tuple(made.study()))
     urls = [url]
     for name, story in (("long", long), ("flows", flows)):
         path = tmp_path / f"{name}.html"
@@ -281,7 +281,7 @@ def test_on_a_phone_every_cell_shows_its_change_and_stays_a_table(browser, url, 
 def test_one_figure_alone_is_no_larger_than_one_of_many(browser, factory, tmp_path):
     records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
     path = tmp_path / "one.html"
-    story = dataclasses.replace(factory.night_story(), night=None, records=tuple(records), samples={}, courses={})
+    story = dataclasses.replace(factory.night_story(), night=None, records=tuple(records), samples={}, histories={})
     path.write_text(page(story), encoding="utf-8")
     browser.open(path.as_uri())
     assert browser.evaluate(

@@ -19,7 +19,7 @@ from pytest_ipperf.core.records.history_entry import HistoryKey
 from pytest_ipperf.report.flow.tables import in_order
 from pytest_ipperf.report.formats import FORMATS
 from pytest_ipperf.report.page import anchor, document, encoded, page, write
-from pytest_ipperf.report.page.badges import _RULINGS, _SHAPES, _VERDICTS
+from pytest_ipperf.report.page.badges import _DECISIONS, _SHAPES, _VERDICTS
 from pytest_ipperf.report.page.markup import element
 from pytest_ipperf.report.tables.paragraphs import paragraphs
 from pytest_ipperf.report.terminal.night import lines as night_lines
@@ -243,7 +243,7 @@ def test_the_studies_tables_are_there_in_their_own_shape(factory, made):
 def test_a_twin_is_no_arm_but_the_sentinel(factory):
     records = [factory.application("smtp", 10, arm, 1.0) for arm in ("ipv6", "ipv4-twin")]
     assert len(said(records)) == 1
-    assert "Sentinel (A/A): in 0 of 1 cell the 95 % interval" in page(story_of(records))
+    assert "A/A check: in 0 of 1 cell the 95 % interval" in page(story_of(records))
 
 
 def test_of_several_questions_about_a_cell_each_has_its_answer(factory):
@@ -311,7 +311,7 @@ def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
     (cells,) = shown.of("table", class_="cells")
     for cell in night.night.cells:
         assert f"{cell.key.cell}" in cells
-        assert cell.ruling.value in cells
+        assert cell.decision.value in cells
         assert cell.sentence[1:] in cells
 
 
@@ -331,16 +331,19 @@ def test_in_a_night_every_cell_has_its_ruling_and_its_sentence(shown, night):
 )
 def test_the_answer_of_a_night_reads_as_sentences(night, headline, words):
     light = next(light for light in GateStatus if headline.startswith(f"{light.word}: "))
-    other = dataclasses.replace(night.night, headline=headline, light=light, cells=(), troubles={})
-    text = page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1]))
+    other = dataclasses.replace(night.night, headline=headline, gate_status=light, cells=(), troubles={})
+    text = page(dataclasses.replace(night, night=other, samples={}, histories={}, records=night.records[:1]))
     assert words in Reader(text).of("section", class_="night")[0]
 
 
 def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
     """Each under its heading; a reader of both must not have to search."""
-    cells = [dataclasses.replace(night.night.cells[0], ruling=ruling, sentence=ruling.name) for ruling in GateDecision]
+    cells = [
+        dataclasses.replace(night.night.cells[0], decision=decision, sentence=decision.name)
+        for decision in GateDecision
+    ]
     other = dataclasses.replace(night.night, cells=tuple(cells), troubles={})
-    shown = Reader(page(dataclasses.replace(night, night=other, samples={}, courses={}, records=night.records[:1])))
+    shown = Reader(page(dataclasses.replace(night, night=other, samples={}, histories={}, records=night.records[:1])))
     names = [each.name for each in RANK if each is not GateDecision.WITHIN]
     (output,) = shown.of("section", class_="night")
     assert sorted(names, key=lambda name: output.index(f": {name}")) == names
@@ -350,9 +353,13 @@ def test_a_night_tells_what_it_found_in_the_order_of_the_terminal(night):
 
 def test_a_night_without_a_sentinel_says_so(night):
     bare = dataclasses.replace(
-        night, night=dataclasses.replace(night.night, sentinel=None), samples={}, courses={}, records=night.records[:1]
+        night,
+        night=dataclasses.replace(night.night, aa_check=None),
+        samples={},
+        histories={},
+        records=night.records[:1],
     )
-    assert "Sentinel: the reference had no twin in this night." in page(bare)
+    assert "A/A check: the reference had no twin in this night." in page(bare)
 
 
 # --- the page is whole, alone, and accessible -------------------------------------------------------------------------
@@ -405,7 +412,7 @@ def test_headings_are_in_order_tables_named_and_scroll_boxes_reached_by_keys(sho
 
 
 def test_verdicts_differ_in_word_colour_and_shape():
-    for known in (_VERDICTS, _RULINGS):
+    for known in (_VERDICTS, _DECISIONS):
         assert set(known.values()) <= set(_SHAPES)
     assert len(set(_SHAPES.values())) == len(_SHAPES)
     assert len(set(_VERDICTS.values())) == len(_VERDICTS)
@@ -486,7 +493,7 @@ def everywhere(factory, night, text):
             ),
         ),
         samples={(f"{text}-1", "ipv6"): [0.1, 0.2], (f"{text}-1", "ipv4"): [0.1, 0.3]},
-        courses={each.key: factory.past_of(factory.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
+        histories={each.key: factory.past_of(factory.application("smtp", 10, "ipv6", 1.0), 12) for each in records},
         night=dataclasses.replace(
             night.night, headline=f"red: {text}", troubles={text: text}, warnings=(text,),
             cells=tuple(
@@ -609,7 +616,7 @@ def test_of_a_night_it_is_said_which_data_are_shown(shown, night):
 def test_the_same_story_gives_the_same_bytes_and_they_can_be_written(factory, tmp_path):
     records = [factory.application("smtp", count, "ipv6", 1.0) for count in (1, 10)]
     story = story_of(
-        records, samples=factory.samples_of(records), courses={records[0].key: factory.past_of(records[0], 12)}
+        records, samples=factory.samples_of(records), histories={records[0].key: factory.past_of(records[0], 12)}
     )
     write(story, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(story)
@@ -640,7 +647,7 @@ def test_the_page_is_written_as_its_documentation_shows(tmp_path, monkeypatch):
 
 
 def test_the_documentation_tells_how_much_is_drawn_and_how_a_cell_is_called():
-    counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} courses"
+    counts = f"{document._LEVELS} figures by levels, {document._SPREADS} distributions and {document._TRENDS} trends"
     assert counts in DOCS
     assert f"page.html#{anchor(HistoryKey('lab.100mbit-smtp-c10-1k-ipv6', 'response_time'))}" in DOCS
     assert document._POLICY.partition(";")[0] in DOCS

@@ -47,13 +47,15 @@ def test_a_cell_in_trouble_is_told_once_whatever_other_parameters_its_test_has(f
     """The night tells it already; the cell's text may be any part of what stands between the brackets."""
     story = factory.night_story()
     key = story.night.cells[0].key
-    cell = dataclasses.replace(story.night.cells[0], ruling=GateDecision.TROUBLE, sentence="bind is gone", screen=None)
+    cell = dataclasses.replace(
+        story.night.cells[0], decision=GateDecision.TROUBLE, sentence="bind is gone", screen=None
+    )
     trouble = Trouble(nodeid=name.format(key.cell), kind=kind, sentence="bind is gone")
     night = dataclasses.replace(story.night, cells=(cell,), troubles={trouble.nodeid: trouble.sentence})
     assert [each.key for each in findings(dataclasses.replace(story, troubles=(trouble,), night=night))] == [key]
     # That of a longer text is another one.
     longer = dataclasses.replace(trouble, nodeid=f"t.py::t[{key.cell}-twin]")
-    other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), ruling=GateDecision.WITHIN)
+    other = dataclasses.replace(cell, key=key._replace(cell=f"{key.cell}-twin"), decision=GateDecision.WITHIN)
     night = dataclasses.replace(night, cells=(cell, other), troubles={longer.nodeid: "gone"})
     found = findings(dataclasses.replace(story, troubles=(), night=night))
     assert [each.name for each in found] == [str(key), str(other.key), longer.nodeid]

@@ -156,6 +156,6 @@ def test_a_stored_result_that_is_judged_again_has_the_same_verdict(made, metric,
         alpha=back.alpha,
     )  # fmt: skip
     assert (again.verdict.name.lower(), again.p_exceeds) == (back.verdict, back.p_exceeds)
-    kept = back.past("A", 0.0)
+    kept = back.history_entry("A", 0.0)
     assert kept.change == pytest.approx(effect.change.estimate, abs=1e-12)
     assert compared(kept, kept, metric).verdict in (Verdict.WITHIN, Verdict.INCONCLUSIVE)

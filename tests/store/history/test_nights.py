@@ -139,7 +139,7 @@ def test_a_night_is_read_once_also_where_its_session_was_cleared_out(root, monke
     assert sorted(read) == [name_of(number) for number in range(4)]
     keep(root, 1, [record(1)], saved="main")  # it comes back
     with contextlib.closing(Archive(root)) as archive:
-        assert [entry.light for entry in archive.sessions()] == [12, 12, None]
+        assert [entry.gate_status for entry in archive.sessions()] == [12, 12, None]
     assert len(read) == 5
 
 
@@ -149,8 +149,8 @@ def test_a_night_whose_verdict_was_removed_is_none(root):
     for number in (2, 3):
         shutil.rmtree(root / "nights" / name_of(number))
     with contextlib.closing(Archive(root)) as archive:
-        assert [entry.light for entry in archive.sessions()] == [12, 12, None, None, None]
-        assert [past.sound for past in archive.courses(name_of(4), saved="main")[record(1).key]] == [True] * 4
+        assert [entry.gate_status for entry in archive.sessions()] == [12, 12, None, None, None]
+        assert [past.sound for past in archive.histories(name_of(4), saved="main")[record(1).key]] == [True] * 4
         assert before(archive, 4) == name_of(1)
 
 
@@ -174,4 +174,4 @@ def test_a_night_that_says_that_its_records_could_not_be_kept_accuses_none(tmp_p
     with contextlib.closing(Archive(tmp_path)) as archive:
         assert archive.notes == []
         (entry,) = archive.sessions()
-        assert (entry.light, len(archive.pasts(entry))) == (12, 1)
+        assert (entry.gate_status, len(archive.history_entries(entry))) == (12, 1)

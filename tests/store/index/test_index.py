@@ -59,20 +59,20 @@ def test_a_list_reads_sessions_and_no_cells(counted):
 def test_a_comparison_reads_the_cells_of_two_sessions(counted):
     archive, counts = counted
     for name in ("last", "last~10"):
-        assert len(archive.pasts(archive.find(name))) == CELLS
+        assert len(archive.history_entries(archive.find(name))) == CELLS
     assert counts == {"questions": 6, "rows": 2 * (2 * NIGHTS + CELLS)}
 
 
 def test_a_course_reads_the_sessions_of_its_cell(counted):
     archive, counts = counted
     (key,) = archive.keys("lab-123")
-    assert len(archive.course(key)) == NIGHTS
+    assert len(archive.history(key)) == NIGHTS
     assert counts == {"questions": 2, "rows": 1 + NIGHTS}
 
 
 def test_courses_of_a_session_are_a_question_for_each_earlier_one(counted):
     archive, counts = counted
-    assert len(archive.courses(name_of(NIGHTS - 1), saved="main")) == CELLS
+    assert len(archive.histories(name_of(NIGHTS - 1), saved="main")) == CELLS
     words = len({"", record(1).margin, record(1).verdict, record(1).fingerprint})
     assert counts == {"questions": 2 + NIGHTS, "rows": words + CELLS + (NIGHTS - 1) * (1 + CELLS)}
 
@@ -131,7 +131,7 @@ def test_workers_of_one_session_are_read_together(tmp_path):
     archive = Archive(tmp_path)
     (entry,) = archive.sessions()
     assert (entry.verdicts, entry.troubles) == ({"within": 3}, 3)
-    assert sorted(key.cell for key in archive.pasts(entry)) == ["a", "b", "c"]
+    assert sorted(key.cell for key in archive.history_entries(entry)) == ["a", "b", "c"]
     archive.close()
 
 
@@ -185,7 +185,7 @@ def test_while_another_process_writes_the_index_all_is_told_the_same(tmp_path, m
     assert archive.notes == [
         f"index: {tmp_path}/{FILE} cannot be written (database is locked); what is new is read for this time only"
     ]
-    assert len(archive.course(HistoryKey(record(1).cell, "response_time", "1-apache-ipv4"))) == 2
+    assert len(archive.history(HistoryKey(record(1).cell, "response_time", "1-apache-ipv4"))) == 2
     archive.close()
     other.close()
     archive = Archive(tmp_path)

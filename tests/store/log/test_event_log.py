@@ -33,11 +33,11 @@ def test_events_and_samples_can_be_read_back(tmp_path):
 def test_a_file_that_grows_has_its_head_once(tmp_path):
     journal = EventLog(tmp_path / "one", "main")
     for packets in (b"HEADone", b"HEADtwo"):
-        journal.keep_more("captures/a.pcap", packets, head_bytes=4)
+        journal.append_file("captures/a.pcap", packets, head_bytes=4)
     assert (tmp_path / "one" / "captures" / "a.pcap").read_bytes() == b"HEADonetwo"
     (tmp_path / "one" / "captures" / "b.pcap").mkdir()
     with pytest.raises(LabError, match=r"^records: .* cannot be written \(Is a directory\)"):
-        journal.keep_more("captures/b.pcap", b"HEAD", head_bytes=4)
+        journal.append_file("captures/b.pcap", b"HEAD", head_bytes=4)
 
 
 def test_workers_write_side_by_side(tmp_path):

@@ -39,8 +39,8 @@ def test_records_of_schema_5_have_a_history_of_their_own(folder):
     (entry,) = archive.sessions()
     assert archive.notes == []
     assert (entry.verdicts, entry.saved, entry.tells_end) == ({"within": 1, "exceeds": 1}, "", False)
-    assert [past.session for past in archive.course(HistoryKey(record(1).cell, "response_time", ""))] == [entry.name]
-    assert archive.course(record(1).key) == []
+    assert [past.session for past in archive.history(HistoryKey(record(1).cell, "response_time", ""))] == [entry.name]
+    assert archive.history(record(1).key) == []
     archive.close()
     assert read_session(folder).facts["saved"] == ""
 
@@ -101,12 +101,12 @@ def test_a_session_of_schema_5_that_stops_in_half_a_line_is_broken_off(folder):
         path.write_bytes(data)
         with contextlib.closing(Archive(folder.parents[1])) as archive:
             (entry,) = archive.sessions()
-            assert (entry.extent.state, read_session_summary(folder).extent.state) == (state, state)
+            assert (entry.completeness.state, read_session_summary(folder).completeness.state) == (state, state)
 
 
 def test_half_a_line_behind_the_end_takes_nothing_from_a_session(tmp_path):
     folder = keep(tmp_path, 0, [record(1)])
     (folder / "gw0.jsonl").write_text('{"event": ')
     with contextlib.closing(Archive(tmp_path)) as archive:
-        assert [entry.extent.state for entry in archive.sessions()] == [SessionState.WHOLE]
-    assert read_session_summary(folder).extent.is_whole
+        assert [entry.completeness.state for entry in archive.sessions()] == [SessionState.WHOLE]
+    assert read_session_summary(folder).completeness.is_whole

@@ -1,13 +1,13 @@
 """A burst: N connections on one epoll loop, each timed through its phases.
 
-Closed mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
-opened, so what a late start costs is not charged to it. Open mode: every connection has an instant at which it is to be
-opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client or the
-server stalls. The loop is bare `epoll` around sans-I/O conversations
-because the instrument's own work per connection is part of every figure.
+Closed-loop mode: every connection is opened as fast as the loop can, and its own clock starts when its first socket is
+opened, so what a late start costs is not charged to it. Open-loop mode: every connection has an instant at which it is
+to be opened, however the others fare, and its clock starts at that instant, so that nothing is omitted when the client
+or the server stalls. The loop is bare `epoll` around sans-I/O conversations because the instrument's own work per
+connection is part of every figure.
 
-A closed burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so the
-larger N is and the faster the server. `late`, `lag_s` and `peak` tell how much.
+A closed-loop burst is a queue in the client too: what waits for the loop to come round is in the figure, the more so
+the larger N is and the faster the server. `late`, `lag_s` and `peak` tell how much.
 
 Finished sessions stay open until the last one has its figure: N really are open at once, and a server's work on
 closing sessions is in nobody's time.
@@ -55,7 +55,7 @@ class Burst:
     Then there are, beside the `connections`: `lag_s`, the longest that the loop took to come round; `peak`, the most
     connections that were in their conversations at once; `sources` and `families`, as the kernel told them; when it
     `began`, by intent, and `woke` for that.
-    `starts` are the instants of an open burst, in seconds since its beginning, one for each conversation in order.
+    `starts` are the instants of an open-loop burst, in seconds since its beginning, one for each conversation in order.
     With `hold=False` each connection is closed as soon as it has its figure; with `stay` none is before `close()`.
     """
 

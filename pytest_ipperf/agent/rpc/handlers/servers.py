@@ -50,7 +50,7 @@ class ServerHandlers(Handlers):
             connections=spec["connections"],
             state=state,
             zone={host: tuple(found) for host, found in spec["zone"].items()},
-            script=protocol.script(state),
+            canned_replies=protocol.canned_replies(state),
             data=spec["data"],
             ports=(low, high),
         )

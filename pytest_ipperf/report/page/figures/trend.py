@@ -66,7 +66,7 @@ def trend_of(record: Record, past: Sequence[HistoryEntry]) -> Trend | None:
     earlier = finite[-_MOST:]
     if len(earlier) < _FEWEST:
         return None
-    now = record.past(_TODAY, earlier[-1].began_at)
+    now = record.history_entry(_TODAY, earlier[-1].began_at)
     shown = [now] if now.change is not None and math.isfinite(now.change) else []
     found = trend_steps([*earlier, *shown], metric)
     points = [_point(step, record.fingerprint) for step in found[: len(earlier)]] + [_current_point(record, now)] * len(

@@ -75,7 +75,7 @@ class Numbers(Application):
         del state, ipver
         return Ask(index)
 
-    def script(self, state):
+    def canned_replies(self, state):
         del state
         return CannedReplies(b"", ())
 

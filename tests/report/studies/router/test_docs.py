@@ -88,8 +88,9 @@ def test_only_cells_are_compared_that_hold_what_the_page_says_and_the_suite_meas
 
 def test_headers_cost_what_the_page_says():
     full = {
-        overhead: HeaderOverhead(ipver=ipver, overhead_bytes=overhead).share() for ipver, overhead in ((6, 0), (6, 20))
+        overhead: HeaderOverhead(ipver=ipver, overhead_bytes=overhead).payload_share()
+        for ipver, overhead in ((6, 0), (6, 20))
     }
-    costs = [100 * (1 - share / HeaderOverhead(ipver=4).share()) for share in full.values()]
+    costs = [100 * (1 - share / HeaderOverhead(ipver=4).payload_share()) for share in full.values()]
     assert [f"{cost:.1f} %" for cost in costs] == ["1.4 %", "2.8 %"]
     assert "1.4 % and 2.8 %" in PAGE
